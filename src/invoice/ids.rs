@@ -1,0 +1,120 @@
+//! The names an invoice goes by: the merchant's order id, the service's invoice id, tilld's ref. Each with the alphabet
+//! and length that make it safe in a path, a column and a log line.
+
+use std::fmt;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+/// Longest order id and invoice id, in bytes.
+pub const LONGEST_ID: usize = 128;
+
+/// The merchant's own id of the order: `internalId` on the wire. 1 to 128 bytes, no control characters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct OrderId(String);
+
+/// The service's id of the invoice: 1 to 128 characters of `A-Z a-z 0-9 - _ . ~ :`, at least one of them a letter or
+/// digit, so that it is one path segment whatever a proxy does with it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InvoiceId(String);
+
+/// The unguessable path segment of one invoice's notificationUrl: 22 characters, 128 bits of entropy.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct InvoiceRef(String);
+
+/// A text that cannot serve as an id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} must be {wanted}")]
+pub struct IdError {
+    what: &'static str,
+    wanted: &'static str,
+}
+
+impl OrderId {
+    /// Accepts 1 to 128 bytes without control characters.
+    pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
+        let text = text.into();
+        let good =
+            !text.is_empty() && text.len() <= LONGEST_ID && !text.chars().any(char::is_control);
+        good.then_some(Self(text)).ok_or(IdError {
+            what: "order id",
+            wanted: "1 to 128 bytes without control characters",
+        })
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl InvoiceId {
+    /// Accepts 1 to 128 characters of the alphabet above.
+    pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
+        let text = text.into();
+        let known = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:".contains(&b);
+        let good = text.len() <= LONGEST_ID
+            && text.bytes().all(known)
+            && text.bytes().any(|b| b.is_ascii_alphanumeric());
+        good.then_some(Self(text)).ok_or(IdError {
+            what: "invoice id",
+            wanted: "1 to 128 of the characters `A-Z a-z 0-9 - _ . ~ :`",
+        })
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl InvoiceRef {
+    /// A fresh ref from 128 bits of entropy.
+    pub fn from_entropy(bytes: [u8; 16]) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// Accepts exactly the shape that [`InvoiceRef::from_entropy`] makes; anything else was never one of ours.
+    pub fn parse(text: &str) -> Option<Self> {
+        let known = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+        (text.len() == 22 && text.bytes().all(known)).then(|| Self(text.to_owned()))
+    }
+
+    /// The ref as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Display for InvoiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_safe_in_a_path_and_a_log_line() {
+        for bad in ["", "..", ".", "a/b", "a b", "a%2f", "a\n", &"x".repeat(129)] {
+            assert!(InvoiceId::new(bad).is_err(), "`{bad}`");
+        }
+        assert!(InvoiceId::new("0f2d9b1e-77aa-4c1b").is_ok());
+        assert!(OrderId::new("заказ №5 $(touch x)").is_ok());
+        assert!(OrderId::new("a\nb").is_err());
+    }
+
+    #[test]
+    fn a_ref_reads_back() {
+        let made = InvoiceRef::from_entropy([255; 16]);
+        assert_eq!(InvoiceRef::parse(made.as_str()), Some(made));
+        assert_eq!(InvoiceRef::parse("../../etc/passwd-xxxxx"), None);
+    }
+}

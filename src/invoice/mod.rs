@@ -1,0 +1,9 @@
+//! What an invoice is and how it moves. Pure: no IO, no clock, no randomness; everything comes in as an argument.
+#![warn(clippy::wildcard_enum_match_arm)]
+
+pub mod amount;
+pub mod ids;
+pub mod moment;
+pub mod notify_token;
+pub mod observation;
+pub mod status;

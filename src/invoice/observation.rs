@@ -1,0 +1,112 @@
+//! An authenticated claim about an invoice, whoever made it. `wire` makes the report out of the service's JSON; the
+//! listener, the poller, the opening and the operator wrap it with where it came from.
+
+use super::amount::Amount;
+use super::ids::{InvoiceId, OrderId};
+use super::moment::Moment;
+use super::status::Status;
+
+/// Who says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The service pushed it, with the right notify token.
+    Notification,
+    /// It answered a `GET` of ours.
+    Poll,
+    /// It answered our `POST` that opened the invoice.
+    Create,
+    /// A person at the command line.
+    Operator,
+}
+
+impl Source {
+    /// The word used in the ledger and in the hook document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Notification => "notification",
+            Self::Poll => "poll",
+            Self::Create => "create",
+            Self::Operator => "operator",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Notification, Self::Poll, Self::Create, Self::Operator]
+            .into_iter()
+            .find(|s| s.as_str() == text)
+    }
+}
+
+/// An amount as the service reported it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reported {
+    /// Missing or null: says nothing, so it does not differ.
+    Missing,
+    /// A plain decimal.
+    Amount(Amount),
+    /// Something else, kept as text: it cannot agree with anything.
+    Unreadable(String),
+}
+
+impl Reported {
+    /// The text to show, if there is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Missing => None,
+            Self::Amount(amount) => Some(amount.as_str()),
+            Self::Unreadable(text) => Some(text),
+        }
+    }
+}
+
+/// What the service says about one invoice (contract 2.3). Only `id` and `status` are needed; `null`, `""` and a missing
+/// field are the same. Times are kept as text beside the instant, since an unreadable one must not be lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The service's id of the invoice.
+    pub id: InvoiceId,
+    /// The service's word, to the letter.
+    pub status: Status,
+    /// `internalId`. Kept as text: whatever is not ours is simply unequal.
+    pub order_id: Option<String>,
+    /// The reported amount.
+    pub amount: Reported,
+    /// The reported currency, to the letter.
+    pub currency: Option<String>,
+    /// `updatedAt` as an instant, when it is readable. Claims are ordered by it.
+    pub updated_at: Option<Moment>,
+    /// `expireAt` as an instant, when it is readable.
+    pub expire_at: Option<Moment>,
+    /// `paymentMethod`, to the letter.
+    pub method: Option<String>,
+    /// `paymentUrl`: the hosted payment page (Redirect).
+    pub payment_url: Option<String>,
+    /// `dealRequisites` after decoding, as JSON text; `None` when missing or when it does not parse.
+    pub requisites: Option<String>,
+    /// The whole document as it came, compact JSON. Secrets are cut out by whoever stores it.
+    pub raw: String,
+}
+
+impl Report {
+    /// True when the report names another order than `order_id`. A missing one does not differ.
+    pub fn names_other_order(&self, order_id: &OrderId) -> bool {
+        self.order_id
+            .as_deref()
+            .is_some_and(|reported| reported != order_id.as_str())
+    }
+}
+
+/// One observation: a report and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Observation {
+    /// Who says it.
+    pub source: Source,
+    /// What is said.
+    pub report: Report,
+    /// The invoice's revision when the question was sent; `None` for what nobody asked for. A slow answer must not
+    /// overwrite a newer state.
+    pub asked_at_revision: Option<i64>,
+    /// When it reached us, by our clock, in milliseconds since 1970. Dates rows; orders nothing.
+    pub received_ms: i64,
+}

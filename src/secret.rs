@@ -1,0 +1,103 @@
+//! Text that must not be seen: redacted in `Debug`, wiped when dropped, and cut out of documents before they are stored.
+
+use base64::{Engine as _, engine::general_purpose};
+use secrecy::{ExposeSecret as _, SecretString};
+
+/// A secret text. It has no `Display`, and its `Debug` prints a fixed word.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Takes ownership of a secret text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(SecretString::from(text.into()))
+    }
+
+    /// The text itself. Each call is a place where it could leak: look before adding one.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// True when the text is empty. An empty secret never equals anything.
+    pub fn is_empty(&self) -> bool {
+        self.expose().is_empty()
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// What stands where a secret was cut out of a stored document.
+pub const CUT_MARK: &str = "[cut]";
+
+/// Shortest secret that is searched for. A shorter one would cut ordinary words out of the document.
+const SHORTEST: usize = 8;
+
+/// Returns `text` with every occurrence of `secret` replaced by [`CUT_MARK`]: plain, JSON-escaped, and base64 in both
+/// alphabets with and without padding. Secrets shorter than 8 bytes are left, tilld makes none.
+pub fn cut(text: &str, secret: &Secret) -> String {
+    let plain = secret.expose();
+    if plain.len() < SHORTEST {
+        return text.to_owned();
+    }
+    let escaped = serde_json::Value::from(plain).to_string();
+    let escaped = escaped.trim_matches('"').to_owned();
+    let unicode: String = plain
+        .chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect();
+    let forms = [
+        plain.to_owned(),
+        escaped.replace('/', "\\/"),
+        escaped,
+        unicode.to_uppercase().replace("\\U", "\\u"),
+        unicode,
+        general_purpose::STANDARD.encode(plain),
+        general_purpose::STANDARD_NO_PAD.encode(plain),
+        general_purpose::URL_SAFE.encode(plain),
+        general_purpose::URL_SAFE_NO_PAD.encode(plain),
+    ];
+    forms.iter().fold(text.to_owned(), |text, form| {
+        if text.contains(form.as_str()) {
+            text.replace(form.as_str(), CUT_MARK)
+        } else {
+            text
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_shows_nothing() {
+        assert_eq!(format!("{:?}", Secret::new("hunter2-hunter2")), "[secret]");
+    }
+
+    #[test]
+    fn every_form_is_cut() {
+        let secret = Secret::new("se\"cret/with-quote");
+        let encoded = general_purpose::STANDARD.encode(secret.expose());
+        for form in [
+            "se\"cret/with-quote",
+            "se\\\"cret/with-quote",
+            "se\\\"cret\\/with-quote",
+            encoded.as_str(),
+        ] {
+            assert_eq!(
+                cut(&format!("a {form} b"), &secret),
+                format!("a {CUT_MARK} b"),
+                "form {form}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_short_secret_cuts_no_words() {
+        assert_eq!(cut("paid", &Secret::new("paid")), "paid");
+    }
+}

@@ -1,0 +1,176 @@
+//! The request that opens an invoice (contract 4.3). The amount travels as the digits the merchant gave: `599.80` is
+//! sent as the JSON number `599.80`, never through a float (A09).
+
+use serde_json::{Map, Number, Value};
+
+use super::json::{Object, text};
+use crate::invoice::amount::Amount;
+use crate::secret::Secret;
+
+/// The three addresses that make an invoice a Redirect one. All or none (contract 4.3, mode rules).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnUrls {
+    /// `successUrl`
+    pub success: String,
+    /// `cancelUrl`
+    pub cancel: String,
+    /// `errorUrl`
+    pub error: String,
+}
+
+/// What is asked for. `Debug` shows no token.
+#[derive(Clone, Debug)]
+pub struct CreateRequest {
+    /// `internalId`
+    pub internal_id: String,
+    /// `amount`
+    pub amount: Amount,
+    /// `currency`
+    pub currency: String,
+    /// `startDeal`: sent as true in the shown usage, its effect is not shown.
+    pub start_deal: bool,
+    /// `paymentMethod`
+    pub method: String,
+    /// `notificationUrl`
+    pub notification_url: String,
+    /// `notificationToken`
+    pub notification_token: Secret,
+    /// The return addresses, for Redirect mode.
+    pub return_urls: Option<ReturnUrls>,
+}
+
+impl CreateRequest {
+    /// The JSON text to send. Holds the notify token: it goes to the service and nowhere else.
+    pub fn to_json(&self) -> Secret {
+        let mut body = Map::new();
+        let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
+        put("internalId", self.internal_id.as_str().into());
+        put("direction", "in".into());
+        put("amount", number(&self.amount));
+        put("currency", self.currency.as_str().into());
+        put("startDeal", self.start_deal.into());
+        put("paymentMethod", self.method.as_str().into());
+        put("notificationUrl", self.notification_url.as_str().into());
+        put("notificationToken", self.notification_token.expose().into());
+        if let Some(urls) = &self.return_urls {
+            put("successUrl", urls.success.as_str().into());
+            put("cancelUrl", urls.cancel.as_str().into());
+            put("errorUrl", urls.error.as_str().into());
+        }
+        Secret::new(Value::Object(body).to_string())
+    }
+
+    /// Reads a request; for the sandbox. `Err` names the first field that is missing or has the wrong form.
+    pub fn from_json(object: &Object) -> Result<Self, &'static str> {
+        let string = |name: &'static str| {
+            object
+                .get(name)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+                .filter(|t| !t.is_empty())
+        };
+        let need = |name: &'static str| string(name).ok_or(name);
+        if string("direction").as_deref() != Some("in") {
+            return Err("direction");
+        }
+        let amount = object
+            .get("amount")
+            .filter(|value| value.is_number())
+            .and_then(|value| text(Some(value)));
+        let token = need("notificationToken")?;
+        let return_urls = match (
+            string("successUrl"),
+            string("cancelUrl"),
+            string("errorUrl"),
+        ) {
+            (None, None, None) => None,
+            (Some(success), Some(cancel), Some(error)) => Some(ReturnUrls {
+                success,
+                cancel,
+                error,
+            }),
+            (None, _, _) => return Err("successUrl"),
+            (_, None, _) => return Err("cancelUrl"),
+            (_, _, None) => return Err("errorUrl"),
+        };
+        Ok(Self {
+            internal_id: need("internalId")?,
+            amount: amount
+                .and_then(|text| Amount::parse_payable(&text).ok())
+                .ok_or("amount")?,
+            currency: need("currency")?,
+            start_deal: object
+                .get("startDeal")
+                .is_some_and(|value| value == &Value::Bool(true)),
+            method: need("paymentMethod")?,
+            notification_url: need("notificationUrl")?,
+            notification_token: Secret::new(token),
+            return_urls,
+        })
+    }
+}
+
+/// The amount as a JSON number with exactly its digits.
+fn number(amount: &Amount) -> Value {
+    let number: Number = amount
+        .as_str()
+        .parse()
+        .expect("a payable amount is a JSON number");
+    Value::Number(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json::object;
+
+    fn request(amount: &str) -> CreateRequest {
+        CreateRequest {
+            internal_id: "order-1".into(),
+            amount: Amount::parse_payable(amount).expect(amount),
+            currency: "RUB".into(),
+            start_deal: true,
+            method: "SBP".into(),
+            notification_url: "https://shop.example/n/ref".into(),
+            notification_token: Secret::new("t".repeat(43)),
+            return_urls: None,
+        }
+    }
+
+    #[test]
+    fn the_digits_given_are_the_digits_sent() {
+        for amount in ["599.80", "0.10", "1000000000000.01", "5"] {
+            let sent = request(amount).to_json();
+            assert!(
+                sent.expose().contains(&format!("\"amount\":{amount},")),
+                "{}",
+                sent.expose()
+            );
+        }
+    }
+
+    #[test]
+    fn it_reads_back_and_debug_shows_no_token() {
+        let sent = request("599.80");
+        let back = CreateRequest::from_json(
+            &object(sent.to_json().expose().as_bytes()).expect("an object"),
+        )
+        .expect("readable");
+        assert_eq!(back.amount.as_str(), "599.80");
+        assert!(!format!("{sent:?}{back:?}").contains("tttt"));
+    }
+
+    #[test]
+    fn return_addresses_are_all_or_none() {
+        let mut asked = request("1");
+        asked.return_urls = Some(ReturnUrls {
+            success: "https://a".into(),
+            cancel: "https://b".into(),
+            error: "https://c".into(),
+        });
+        let mut body = object(asked.to_json().expose().as_bytes()).expect("an object");
+        assert!(CreateRequest::from_json(&body).is_ok_and(|r| r.return_urls.is_some()));
+        body.remove("cancelUrl");
+        assert_eq!(CreateRequest::from_json(&body).err(), Some("cancelUrl"));
+    }
+}

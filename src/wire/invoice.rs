@@ -1,0 +1,298 @@
+//! The invoice object (contract 2.3): the answer to a create, the answer to a status check, the body of a notification.
+//!
+//! Only `id` and `status` are needed. `null`, `""` and a missing field are the same; a number where a string belongs is
+//! read as its digits; anything else odd is named in [`Decoded::odd`] and loses nothing but itself (A08, A11).
+
+use serde_json::{Value, json};
+
+use super::json::{Object, text};
+use crate::invoice::amount::Amount;
+use crate::invoice::ids::InvoiceId;
+use crate::invoice::moment::Moment;
+use crate::invoice::observation::{Report, Reported};
+use crate::invoice::status::Status;
+
+/// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
+const LAYERS: usize = 3;
+
+/// An invoice object that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// What it says.
+    pub report: Report,
+    /// Known fields whose form was not the contract's and which were left out or taken as text.
+    pub odd: Vec<&'static str>,
+}
+
+/// Why an object is no invoice. The reason is a fixed word; nothing of the body is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnInvoice {
+    /// `id` is missing or is no invoice id.
+    #[error("`id` is missing or is not an invoice id")]
+    Id,
+    /// `status` is missing, empty, longer than 128 bytes or not a string.
+    #[error("`status` is missing or is not a status")]
+    Status,
+}
+
+/// Reads an invoice object. `raw` is the document's text, kept in the report as it came.
+pub fn decode(object: &Object, raw: &str) -> Result<Decoded, NotAnInvoice> {
+    let id = text(object.get("id"))
+        .and_then(|id| InvoiceId::new(id).ok())
+        .ok_or(NotAnInvoice::Id)?;
+    let status = object
+        .get("status")
+        .and_then(Value::as_str)
+        .and_then(Status::new)
+        .ok_or(NotAnInvoice::Status)?;
+    let mut odd = Vec::new();
+    let mut field = |name: &'static str| {
+        let value = object.get(name);
+        let found = text(value);
+        if matches!(
+            value,
+            Some(Value::Bool(_) | Value::Array(_) | Value::Object(_) | Value::Number(_))
+        ) {
+            odd.push(name);
+        }
+        found
+    };
+    let amount = field("amount");
+    let (updated_at, expire_at) = (field("updatedAt"), field("expireAt"));
+    let report = Report {
+        id,
+        status,
+        order_id: field("internalId"),
+        amount: reported(object.get("amount"), amount),
+        currency: field("currency"),
+        updated_at: updated_at.as_deref().and_then(Moment::parse),
+        expire_at: expire_at.as_deref().and_then(Moment::parse),
+        method: field("paymentMethod"),
+        payment_url: field("paymentUrl"),
+        requisites: object.get("dealRequisites").and_then(requisites),
+        raw: raw.to_owned(),
+    };
+    let unreadable_time =
+        |text: &Option<String>, moment: Option<Moment>| text.is_some() && moment.is_none();
+    for (name, bad) in [
+        ("updatedAt", unreadable_time(&updated_at, report.updated_at)),
+        ("expireAt", unreadable_time(&expire_at, report.expire_at)),
+    ] {
+        if bad && !odd.contains(&name) {
+            odd.push(name);
+        }
+    }
+    if object
+        .get("dealRequisites")
+        .is_some_and(|v| !v.is_null() && v != "")
+        && report.requisites.is_none()
+    {
+        odd.push("dealRequisites");
+    }
+    Ok(Decoded { report, odd })
+}
+
+/// `dealRequisites` as JSON text of an object, whatever number of string layers it came in. `None` when it is no object.
+fn requisites(value: &Value) -> Option<String> {
+    let mut value = value.clone();
+    for _ in 0..LAYERS {
+        match value {
+            Value::Object(_) => return Some(value.to_string()),
+            Value::String(inner) => value = serde_json::from_str(&inner).ok()?,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
+        }
+    }
+    value.is_object().then(|| value.to_string())
+}
+
+fn reported(value: Option<&Value>, text: Option<String>) -> Reported {
+    match (value, text) {
+        (_, Some(text)) => {
+            Amount::parse(&text).map_or_else(|_cause| Reported::Unreadable(text), Reported::Amount)
+        }
+        (None | Some(Value::Null | Value::String(_)), None) => Reported::Missing,
+        (Some(other), None) => Reported::Unreadable(other.to_string()),
+    }
+}
+
+/// The invoice object as the service writes it; for the sandbox, which plays the service. Absent fields are left out.
+#[derive(Clone, Debug, Default)]
+pub struct InvoiceBody {
+    /// `id`
+    pub id: String,
+    /// `status`
+    pub status: String,
+    /// `paymentMethod` (H2H)
+    pub method: Option<String>,
+    /// `paymentOption` (H2H)
+    pub option: Option<String>,
+    /// `amount`, a decimal written as a string
+    pub amount: String,
+    /// `currency`
+    pub currency: String,
+    /// `expireAt` (H2H)
+    pub expire_at: Option<String>,
+    /// `requisiteId` (H2H)
+    pub requisite_id: Option<String>,
+    /// `dealRequisites` (H2H): the object, before it is encoded into a string
+    pub requisites: Option<Value>,
+    /// `dealRate`
+    pub rate: String,
+    /// `createdAt`
+    pub created_at: String,
+    /// `updatedAt`
+    pub updated_at: String,
+    /// `internalId`
+    pub internal_id: String,
+    /// `merchantName`
+    pub merchant: String,
+    /// `paymentUrl` (Redirect)
+    pub payment_url: Option<String>,
+}
+
+impl InvoiceBody {
+    /// The JSON object of contract 2.3.
+    pub fn to_json(&self) -> Value {
+        let all = json!({
+            "id": self.id,
+            "direction": "in",
+            "status": self.status,
+            "paymentMethod": self.method,
+            "paymentOption": self.option,
+            "amount": self.amount,
+            "currency": self.currency,
+            "expireAt": self.expire_at,
+            "requisiteId": self.requisite_id,
+            "dealRequisites": self.requisites.as_ref().map(Value::to_string),
+            "dealRate": self.rate,
+            "createdAt": self.created_at,
+            "updatedAt": self.updated_at,
+            "internalId": self.internal_id,
+            "merchantName": self.merchant,
+            "paymentUrl": self.payment_url,
+        });
+        let Value::Object(all) = all else { return all };
+        Value::Object(
+            all.into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .collect(),
+        )
+    }
+}
+
+/// Every contract field of an invoice object with its value as text, in the contract's order; for people to read.
+/// `dealRequisites` is left to [`Report::requisites`].
+pub fn fields(object: &Object) -> Vec<(&'static str, String)> {
+    const NAMES: [&str; 15] = [
+        "id",
+        "direction",
+        "status",
+        "paymentMethod",
+        "paymentOption",
+        "amount",
+        "currency",
+        "expireAt",
+        "requisiteId",
+        "dealRate",
+        "createdAt",
+        "updatedAt",
+        "internalId",
+        "merchantName",
+        "paymentUrl",
+    ];
+    let shown = |value: &Value| {
+        text(Some(value)).or_else(|| (!value.is_null() && value != "").then(|| value.to_string()))
+    };
+    NAMES
+        .into_iter()
+        .filter_map(|name| Some((name, shown(object.get(name)?)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json::object;
+
+    fn read(body: &str) -> Decoded {
+        decode(&object(body.as_bytes()).expect(body), body).expect(body)
+    }
+
+    #[test]
+    fn id_and_status_are_enough() {
+        let found = read(
+            r#"{"id":"a1","status":"PARTIALLY_REVERSED","paymentOption":null,"direction":"sideways","extra":{"x":[1]}}"#,
+        );
+        assert_eq!(found.report.status.as_str(), "PARTIALLY_REVERSED");
+        assert_eq!(found.report.amount, Reported::Missing);
+        assert!(found.report.raw.contains("extra"));
+        assert!(found.odd.is_empty());
+    }
+
+    #[test]
+    fn odd_fields_are_named_and_lose_nothing_else() {
+        let found = read(
+            r#"{"id":"a1","status":"x","dealRate":91.5,"amount":12.50,"expireAt":"soon","currency":["RUB"],"dealRequisites":"not json"}"#,
+        );
+        assert_eq!(found.report.amount.as_str(), Some("12.50"));
+        assert_eq!(found.report.currency, None);
+        assert_eq!(
+            found.odd,
+            ["amount", "currency", "expireAt", "dealRequisites"]
+        );
+    }
+
+    #[test]
+    fn an_amount_that_is_no_decimal_agrees_with_nothing() {
+        assert_eq!(
+            read(r#"{"id":"a","status":"x","amount":1e3}"#)
+                .report
+                .amount,
+            Reported::Unreadable("1e+3".into())
+        );
+        assert_eq!(
+            read(r#"{"id":"a","status":"x","amount":{}}"#).report.amount,
+            Reported::Unreadable("{}".into())
+        );
+        assert_eq!(
+            read(r#"{"id":"a","status":"x","amount":""}"#).report.amount,
+            Reported::Missing
+        );
+    }
+
+    #[test]
+    fn requisites_in_any_number_of_layers() {
+        let wanted = r#"{"bankName":"Б","phoneNumber":"+7"}"#;
+        let once = Value::from(wanted).to_string();
+        let twice = Value::from(once.as_str()).to_string();
+        for form in [wanted, &once, &twice] {
+            let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
+            assert_eq!(
+                read(&body).report.requisites.as_deref(),
+                Some(wanted),
+                "{form}"
+            );
+        }
+        for form in [r#""""#, "null", r#""not json""#, r#""5""#] {
+            let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
+            assert_eq!(read(&body).report.requisites, None, "{form}");
+        }
+    }
+
+    #[test]
+    fn without_id_or_status_it_is_no_invoice() {
+        for (body, wanted) in [
+            (r#"{"status":"paid"}"#, NotAnInvoice::Id),
+            (r#"{"id":"../x","status":"paid"}"#, NotAnInvoice::Id),
+            (r#"{"id":"a"}"#, NotAnInvoice::Status),
+            (r#"{"id":"a","status":""}"#, NotAnInvoice::Status),
+            (r#"{"id":"a","status":7}"#, NotAnInvoice::Status),
+        ] {
+            assert_eq!(
+                decode(&object(body.as_bytes()).expect(body), body),
+                Err(wanted),
+                "{body}"
+            );
+        }
+    }
+}

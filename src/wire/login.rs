@@ -1,0 +1,149 @@
+//! The device login (contract 4.1, 4.2): a login request, its device code, and the token it yields.
+
+use serde_json::{Value, json};
+
+use super::json::{Object, text};
+use crate::secret::Secret;
+
+/// Lifetime taken when the service names none or nonsense: the contract's 600 s (section 8).
+const DEFAULT_LIFETIME_S: u64 = 600;
+/// Interval taken when the service names none or nonsense: the contract's 5 s (section 8).
+const DEFAULT_INTERVAL_S: u64 = 5;
+
+/// A login request that was created (contract 2.1).
+#[derive(Clone, Debug)]
+pub struct LoginStarted {
+    /// `deviceCode`: secret, sent when polling for the token.
+    pub device_code: Secret,
+    /// `userCode`: for the merchant to compare.
+    pub user_code: String,
+    /// `verificationUrl`: for the merchant to open.
+    pub verification_url: String,
+    /// `expiresIn`, seconds, at least 1.
+    pub expires_in_s: u64,
+    /// `interval`, seconds, at least 1.
+    pub interval_s: u64,
+}
+
+/// A token that was issued (contract 2.2).
+#[derive(Clone, Debug)]
+pub struct TokenIssued {
+    /// `token`: the secret Bearer token of one shop.
+    pub token: Secret,
+    /// `shopName`: the shop the merchant chose.
+    pub shop_name: String,
+}
+
+/// The body of `POST /api/v1/agent/login`.
+pub fn login_request(client_name: &str) -> String {
+    json!({ "clientName": client_name }).to_string()
+}
+
+/// `clientName` of a login request; for the sandbox.
+pub fn client_name(object: &Object) -> Option<String> {
+    object
+        .get("clientName")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+}
+
+/// The body of `POST /api/v1/agent/token`. Holds the device code.
+pub fn token_request(device_code: &Secret) -> Secret {
+    Secret::new(json!({ "deviceCode": device_code.expose() }).to_string())
+}
+
+/// `deviceCode` of a token request; for the sandbox.
+pub fn device_code(object: &Object) -> Option<Secret> {
+    object
+        .get("deviceCode")
+        .and_then(Value::as_str)
+        .map(Secret::new)
+}
+
+impl LoginStarted {
+    /// Reads the answer to a login request. `Err` names the first missing field; lifetime and interval fall back to the
+    /// contract's constants (A34).
+    pub fn from_json(object: &Object) -> Result<Self, &'static str> {
+        let need = |name: &'static str| {
+            object
+                .get(name)
+                .and_then(Value::as_str)
+                .filter(|t| !t.is_empty())
+                .ok_or(name)
+        };
+        let seconds = |name: &str, default| {
+            text(object.get(name))
+                .and_then(|text| text.parse().ok())
+                .filter(|s| *s > 0)
+                .unwrap_or(default)
+        };
+        Ok(Self {
+            device_code: Secret::new(need("deviceCode")?),
+            user_code: need("userCode")?.to_owned(),
+            verification_url: need("verificationUrl")?.to_owned(),
+            expires_in_s: seconds("expiresIn", DEFAULT_LIFETIME_S),
+            interval_s: seconds("interval", DEFAULT_INTERVAL_S),
+        })
+    }
+
+    /// The JSON text the service answers with; for the sandbox. Holds the device code.
+    pub fn to_json(&self) -> String {
+        json!({
+            "deviceCode": self.device_code.expose(),
+            "userCode": self.user_code,
+            "verificationUrl": self.verification_url,
+            "expiresIn": self.expires_in_s,
+            "interval": self.interval_s,
+        })
+        .to_string()
+    }
+}
+
+impl TokenIssued {
+    /// Reads an issued token. `Err` names the missing field; a missing shop name is shown as empty.
+    pub fn from_json(object: &Object) -> Result<Self, &'static str> {
+        let token = object
+            .get("token")
+            .and_then(Value::as_str)
+            .filter(|t| !t.is_empty())
+            .ok_or("token")?;
+        Ok(Self {
+            token: Secret::new(token),
+            shop_name: text(object.get("shopName")).unwrap_or_default(),
+        })
+    }
+
+    /// The JSON text the service answers with; for the sandbox. Holds the token.
+    pub fn to_json(&self) -> String {
+        json!({ "token": self.token.expose(), "shopName": self.shop_name }).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::json::object;
+
+    #[test]
+    fn interval_and_lifetime_fall_back_to_the_contract() {
+        let body = br#"{"deviceCode":"dc_secret","userCode":"ABCD-EFGH","verificationUrl":"https://c/activate?code=ABCD-EFGH","interval":0}"#;
+        let started = LoginStarted::from_json(&object(body).expect("an object")).expect("readable");
+        assert_eq!((started.expires_in_s, started.interval_s), (600, 5));
+        assert!(!format!("{started:?}").contains("dc_secret"));
+        let back =
+            LoginStarted::from_json(&object(started.to_json().as_bytes()).expect("an object"));
+        assert!(back.is_ok_and(|b| b.device_code.expose() == "dc_secret"));
+    }
+
+    #[test]
+    fn a_missing_code_is_named() {
+        assert_eq!(
+            LoginStarted::from_json(&object(b"{}").expect("an object")).err(),
+            Some("deviceCode")
+        );
+        assert_eq!(
+            TokenIssued::from_json(&object(b"{\"token\":\"\"}").expect("an object")).err(),
+            Some("token")
+        );
+    }
+}

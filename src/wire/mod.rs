@@ -1,0 +1,8 @@
+//! The payment service's JSON, as `service-contract` shows it. The only place where the service's field names occur.
+//! Pure: text in, values out. Lenient where the contract is silent, strict where a guess could move money.
+
+pub mod create;
+pub mod invoice;
+pub mod json;
+pub mod login;
+pub mod problem;
