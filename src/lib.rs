@@ -2,7 +2,9 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod hook;
 pub mod invoice;
+pub mod process_mark;
 pub mod secret;
 pub mod shutdown;
 pub mod wake;
