@@ -4,6 +4,7 @@ pub mod clock;
 pub mod entropy;
 pub mod hook;
 pub mod invoice;
+pub mod ledger;
 pub mod process_mark;
 pub mod secret;
 pub mod shutdown;
