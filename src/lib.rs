@@ -1,12 +1,14 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
 pub mod clock;
+pub mod config;
 pub mod entropy;
 pub mod hook;
 pub mod invoice;
 pub mod process_mark;
 pub mod secret;
 pub mod shutdown;
+pub mod telemetry;
 pub mod wake;
 pub mod wire;
 
