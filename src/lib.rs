@@ -1,5 +1,6 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
+mod cli;
 pub mod clock;
 pub mod config;
 pub mod entropy;
@@ -16,5 +17,5 @@ use std::process::ExitCode;
 
 /// The command line.
 pub fn run() -> ExitCode {
-    ExitCode::SUCCESS
+    cli::run()
 }

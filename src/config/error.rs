@@ -113,7 +113,7 @@ impl Error {
         match self {
             Self::Unknown { hint, .. } => Some(hint.clone()),
             Self::Missing { key, what } => Some(format!(
-                "set `{key}` in the config file or `{}` in the environment to {what}",
+                "set `{key}`, {what}, in the config file, or `{}` in the environment",
                 super::keys::variable_of(key)
             )),
             Self::Refused {
