@@ -10,6 +10,7 @@ use super::error::{Error, Origin};
 use super::keys::{Shape, join, known};
 use super::presentations::Presentations;
 use super::settings::{Hook, Settings, ranges};
+use crate::hook::Selector;
 use crate::invoice::status::Status;
 
 /// Tells where a key was set.
@@ -27,18 +28,6 @@ const MOST_STEPS: usize = 32;
 const MOST_PRESENTATIONS: usize = 16;
 /// Longest place, in bytes.
 const LONGEST_PRESENTATION: usize = 256;
-/// Selectors that are whole words; `status:NAME` comes beside them.
-const SELECTORS: [&str; 8] = [
-    "paid",
-    "paid_again",
-    "failed",
-    "reversed",
-    "late",
-    "mismatch",
-    "unresolved",
-    "*",
-];
-
 impl Settings {
     /// Judges all settings.
     pub(super) fn validate(&self, origin: OriginOf<'_>) -> Result<(), Error> {
@@ -194,7 +183,7 @@ impl Hook {
             (
                 "on",
                 broken(
-                    !self.on.is_empty() && self.on.iter().all(|word| is_selector(word)),
+                    !self.on.is_empty() && self.on.iter().all(|word| Selector::parse(word).is_ok()),
                     "must list at least one of `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, \
                      `unresolved`, `status:NAME`, `*`",
                 ),
@@ -210,13 +199,6 @@ impl Hook {
         rules
             .into_iter()
             .find_map(|(key, rule)| rule.map(|rule| (key, rule)))
-    }
-}
-
-fn is_selector(word: &str) -> bool {
-    match word.strip_prefix("status:") {
-        Some(name) => Status::new(name).is_some(),
-        None => SELECTORS.contains(&word),
     }
 }
 
