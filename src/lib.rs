@@ -1,6 +1,8 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
+mod cli;
 pub mod clock;
+pub mod config;
 pub mod entropy;
 pub mod hook;
 pub mod invoice;
@@ -8,6 +10,7 @@ pub mod ledger;
 pub mod process_mark;
 pub mod secret;
 pub mod shutdown;
+pub mod telemetry;
 pub mod wake;
 pub mod wire;
 
@@ -15,5 +18,5 @@ use std::process::ExitCode;
 
 /// The command line.
 pub fn run() -> ExitCode {
-    ExitCode::SUCCESS
+    cli::run()
 }
