@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod http;
 pub mod invoice;
 pub mod secret;
 pub mod shutdown;
