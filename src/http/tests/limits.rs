@@ -95,11 +95,28 @@ async fn a_body_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
     };
     assert_eq!(status(&running.exchange(&of(1000)).await.0), "200");
     assert_eq!(status(&running.exchange(&of(1001)).await.0), "413");
-    // Far more than is read after a refusal fits neither buffer; the answer must survive all the same.
     assert_eq!(status(&running.exchange(&of(60_000)).await.0), "413");
     let chunk = format!("400\r\n{}\r\n", "x".repeat(0x400));
     let endless = post("Transfer-Encoding: chunked", &chunk.repeat(5));
     assert_eq!(status(&running.exchange(&endless).await.0), "413");
+}
+
+/// A sender that is still sending when it is refused must not run into a reset: many then never read the answer.
+#[tokio::test]
+async fn a_refused_sender_may_finish_its_sentence() {
+    let running = Running::start(small()).await;
+    let mut client = running.connect().await;
+    let begun = post("Content-Length: 60000", &"x".repeat(8_000));
+    client.write_all(&begun).await.expect("sent");
+    client.readable().await.expect("answered");
+    for _ in 0..5 {
+        // By the second round the server has seen the first: a reset would have come back.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let sent = client.write_all(&[b'x'; 4_000]).await;
+        assert!(sent.is_ok(), "{sent:?}");
+    }
+    client.shutdown().await.expect("shut");
+    assert_eq!(status(&rest(&mut client).await), "413");
 }
 
 #[tokio::test]
