@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod entropy;
 pub mod invoice;
+pub mod sandbox;
 pub mod secret;
 pub mod shutdown;
 pub mod wake;

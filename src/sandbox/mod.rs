@@ -1,0 +1,3 @@
+//! placeholder
+pub(crate) mod state;
+pub mod statuses;
