@@ -2,7 +2,10 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod hook;
+pub mod http;
 pub mod invoice;
+pub mod process_mark;
 pub mod sandbox;
 pub mod secret;
 pub mod shutdown;

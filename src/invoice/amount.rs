@@ -65,6 +65,11 @@ impl Amount {
         }
     }
 
+    /// One spelling for equal amounts: without trailing zeros.
+    pub fn canonical(&self) -> String {
+        self.value.normalize().to_string()
+    }
+
     /// The text as it was given.
     pub fn as_str(&self) -> &str {
         &self.text

@@ -2,8 +2,12 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod amount;
+pub mod event;
 pub mod ids;
 pub mod moment;
 pub mod notify_token;
 pub mod observation;
+pub mod silence;
 pub mod status;
+pub mod sum;
+pub mod transition;

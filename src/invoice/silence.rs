@@ -1,0 +1,410 @@
+//! When to ask about an invoice that nobody speaks of. Pure: what was heard and when, in; the next due time, out.
+//!
+//! Young invoices are asked about soon and often, old ones rarely, once shortly after their payment window closed, and
+//! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. An invoice whose polls fail
+//! moves back by growing steps, so that it never crowds out the others. All times are milliseconds since 1970.
+
+use super::status::Outcome;
+
+/// One step of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The step holds for invoices younger than this, milliseconds.
+    pub until_ms: i64,
+    /// Silence longer than this makes the invoice due, milliseconds.
+    pub every_ms: i64,
+}
+
+/// The merchant's schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Steps by age, rising. The last gap holds until the horizon.
+    pub steps: Vec<Step>,
+    /// One poll this long after `expireAt`, milliseconds: long enough for the service to notice it itself.
+    pub after_expiry_ms: i64,
+    /// Nobody is asked later than this after `expireAt`, or after creation without one, milliseconds.
+    pub horizon_ms: i64,
+}
+
+impl Schedule {
+    /// The longest gap of the schedule; a stored due time further away than this is not believed (a clock was wrong).
+    pub fn longest_gap_ms(&self) -> i64 {
+        let steps = self
+            .steps
+            .iter()
+            .map(|step| step.every_ms)
+            .max()
+            .unwrap_or(GAP_WITHOUT_STEPS_MS);
+        steps
+            .max(AFTER_FAILURE_MS.into_iter().max().unwrap_or_default())
+            .max(self.horizon_ms)
+    }
+}
+
+/// What is known about an invoice's silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When it was opened here.
+    pub created_ms: i64,
+    /// `expireAt`, when the service gave one.
+    pub expire_ms: Option<i64>,
+    /// The last authentic observation, whatever its source.
+    pub heard_ms: Option<i64>,
+    /// The last time we asked, answered or not.
+    pub asked_ms: Option<i64>,
+    /// Polls in a row that brought no answer about it.
+    pub failures: u32,
+    /// Only a poll can tell what is right.
+    pub doubt: bool,
+    /// A first poll waits for a second to agree, since then.
+    pub pending_since_ms: Option<i64>,
+    /// What it amounts to so far.
+    pub outcome: Outcome,
+    /// Since when it amounts to that.
+    pub outcome_ms: i64,
+    /// The event `unresolved` was written.
+    pub unresolved: bool,
+}
+
+/// The verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// To be asked at this time, or at once when it has passed.
+    At(i64),
+    /// The horizon has passed without a final answer.
+    Unresolved,
+    /// Nothing more is expected.
+    Never,
+}
+
+/// Money may come late: a failed invoice is asked about again this long after it failed (5 min, 30 min, 2 h, 12 h, 24 h, 72 h).
+const AFTER_FAILURE_MS: [i64; 6] = [
+    300_000,
+    1_800_000,
+    7_200_000,
+    43_200_000,
+    86_400_000,
+    259_200_000,
+];
+/// First step back after a poll that brought nothing.
+const BACK_OFF_MS: i64 = 5_000;
+/// Largest step back after polls that brought nothing: 10 minutes, so that an outage's end is noticed soon.
+const BACK_OFF_MOST_MS: i64 = 600_000;
+/// The gap when a schedule has no steps.
+const GAP_WITHOUT_STEPS_MS: i64 = 60_000;
+
+/// The next time to ask.
+pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
+    let urgent = heard.doubt || heard.pending_since_ms.is_some();
+    let planned = match heard.outcome {
+        _ if urgent => Due::At(urgent_at(heard, now_ms)),
+        Outcome::Open => open(schedule, heard, now_ms),
+        Outcome::Failed => after_failure(heard),
+        Outcome::Paid | Outcome::Reversed | Outcome::Mismatch => Due::Never,
+    };
+    match (planned, heard.asked_ms) {
+        (Due::At(at), Some(asked)) if heard.failures > 0 => {
+            Due::At(at.max(asked.saturating_add(back_off(heard.failures))))
+        }
+        (planned, _) => planned,
+    }
+}
+
+fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {
+    match heard.pending_since_ms {
+        Some(since) => since.saturating_add(super::transition::SECOND_POLL_AFTER_MS),
+        None => now_ms.min(heard.heard_ms.unwrap_or(now_ms)),
+    }
+}
+
+fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
+    let end = heard
+        .expire_ms
+        .unwrap_or(heard.created_ms)
+        .saturating_add(schedule.horizon_ms);
+    if now_ms >= end {
+        // Asked once more at the horizon itself before it is given up.
+        let asked_at_end = heard.asked_ms.is_some_and(|asked| asked >= end);
+        return match (heard.unresolved, asked_at_end) {
+            (true, _) => Due::Never,
+            (false, true) => Due::Unresolved,
+            (false, false) => Due::At(end),
+        };
+    }
+    let age = now_ms.saturating_sub(heard.created_ms);
+    let step = schedule
+        .steps
+        .iter()
+        .find(|step| age < step.until_ms)
+        .or(schedule.steps.last());
+    let gap = step.map_or(GAP_WITHOUT_STEPS_MS, |step| step.every_ms);
+    let last = [heard.heard_ms, heard.asked_ms]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(heard.created_ms);
+    let regular = last.saturating_add(gap).min(end);
+    let window_closed = heard
+        .expire_ms
+        .map(|expire| expire.saturating_add(schedule.after_expiry_ms));
+    match window_closed {
+        Some(closed) if last < closed && closed < regular => Due::At(closed),
+        _ => Due::At(regular),
+    }
+}
+
+fn after_failure(heard: &Heard) -> Due {
+    let last = [heard.heard_ms, heard.asked_ms]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(heard.outcome_ms);
+    AFTER_FAILURE_MS
+        .into_iter()
+        .map(|after| heard.outcome_ms.saturating_add(after))
+        .find(|at| *at > last)
+        .map_or(Due::Never, Due::At)
+}
+
+fn back_off(failures: u32) -> i64 {
+    let doublings = failures.saturating_sub(1).min(10);
+    BACK_OFF_MS
+        .saturating_mul(1 << doublings)
+        .min(BACK_OFF_MOST_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: i64 = 60_000;
+
+    fn schedule() -> Schedule {
+        let steps = vec![
+            Step {
+                until_ms: 30 * MINUTE,
+                every_ms: MINUTE,
+            },
+            Step {
+                until_ms: 120 * MINUTE,
+                every_ms: 5 * MINUTE,
+            },
+        ];
+        Schedule {
+            steps,
+            after_expiry_ms: 5_000,
+            horizon_ms: 72 * 60 * MINUTE,
+        }
+    }
+
+    fn silent() -> Heard {
+        Heard {
+            created_ms: 0,
+            expire_ms: None,
+            heard_ms: None,
+            asked_ms: None,
+            failures: 0,
+            doubt: false,
+            pending_since_ms: None,
+            outcome: Outcome::Open,
+            outcome_ms: 0,
+            unresolved: false,
+        }
+    }
+
+    fn check(heard: Heard, now_ms: i64, wanted: Due) {
+        assert_eq!(
+            next(&schedule(), &heard, now_ms),
+            wanted,
+            "{heard:?} at {now_ms}"
+        );
+    }
+
+    #[test]
+    fn the_young_are_asked_often_and_the_old_rarely() {
+        check(silent(), 0, Due::At(MINUTE));
+        check(
+            Heard {
+                asked_ms: Some(10 * MINUTE),
+                ..silent()
+            },
+            10 * MINUTE,
+            Due::At(11 * MINUTE),
+        );
+        check(
+            Heard {
+                asked_ms: Some(40 * MINUTE),
+                ..silent()
+            },
+            40 * MINUTE,
+            Due::At(45 * MINUTE),
+        );
+        check(
+            Heard {
+                asked_ms: Some(900 * MINUTE),
+                ..silent()
+            },
+            900 * MINUTE,
+            Due::At(905 * MINUTE),
+        );
+    }
+
+    #[test]
+    fn a_notification_pushes_the_due_time_back() {
+        check(
+            Heard {
+                heard_ms: Some(50_000),
+                ..silent()
+            },
+            55_000,
+            Due::At(110_000),
+        );
+    }
+
+    #[test]
+    fn the_closed_window_is_asked_about_once() {
+        let heard = Heard {
+            expire_ms: Some(60 * MINUTE),
+            asked_ms: Some(58 * MINUTE),
+            ..silent()
+        };
+        check(heard, 58 * MINUTE, Due::At(60 * MINUTE + 5_000));
+        check(
+            Heard {
+                asked_ms: Some(60 * MINUTE + 5_000),
+                ..heard
+            },
+            61 * MINUTE,
+            Due::At(65 * MINUTE + 5_000),
+        );
+    }
+
+    #[test]
+    fn doubt_is_due_at_once_and_a_second_poll_after_its_gap() {
+        check(
+            Heard {
+                doubt: true,
+                heard_ms: Some(7_000),
+                ..silent()
+            },
+            9_000,
+            Due::At(7_000),
+        );
+        check(
+            Heard {
+                pending_since_ms: Some(9_000),
+                doubt: true,
+                ..silent()
+            },
+            9_500,
+            Due::At(39_000),
+        );
+        check(
+            Heard {
+                doubt: true,
+                outcome: Outcome::Paid,
+                heard_ms: Some(1),
+                ..silent()
+            },
+            2,
+            Due::At(1),
+        );
+    }
+
+    #[test]
+    fn what_fails_moves_back_and_never_to_the_front() {
+        let heard = Heard {
+            doubt: true,
+            heard_ms: Some(0),
+            asked_ms: Some(10_000),
+            failures: 1,
+            ..silent()
+        };
+        check(heard, 10_000, Due::At(15_000));
+        check(
+            Heard {
+                failures: 4,
+                ..heard
+            },
+            10_000,
+            Due::At(50_000),
+        );
+        check(
+            Heard {
+                failures: 400,
+                ..heard
+            },
+            10_000,
+            Due::At(610_000),
+        );
+    }
+
+    #[test]
+    fn beyond_the_horizon_it_is_asked_once_more_and_then_unresolved() {
+        let end = 72 * 60 * MINUTE;
+        check(
+            Heard {
+                asked_ms: Some(end - 1),
+                ..silent()
+            },
+            end + 9,
+            Due::At(end),
+        );
+        check(
+            Heard {
+                asked_ms: Some(end + 20),
+                ..silent()
+            },
+            end + 30,
+            Due::Unresolved,
+        );
+        check(
+            Heard {
+                asked_ms: Some(end + 20),
+                unresolved: true,
+                ..silent()
+            },
+            end + 30,
+            Due::Never,
+        );
+    }
+
+    #[test]
+    fn a_failed_invoice_is_asked_again_since_money_may_come_late() {
+        let failed = Heard {
+            outcome: Outcome::Failed,
+            outcome_ms: 1_000,
+            heard_ms: Some(1_000),
+            ..silent()
+        };
+        check(failed, 2_000, Due::At(301_000));
+        check(
+            Heard {
+                asked_ms: Some(301_000),
+                ..failed
+            },
+            301_000,
+            Due::At(1_801_000),
+        );
+        check(
+            Heard {
+                asked_ms: Some(259_201_000),
+                ..failed
+            },
+            259_202_000,
+            Due::Never,
+        );
+    }
+
+    #[test]
+    fn what_is_paid_is_left_alone() {
+        check(
+            Heard {
+                outcome: Outcome::Paid,
+                ..silent()
+            },
+            9,
+            Due::Never,
+        );
+    }
+}

@@ -1,0 +1,394 @@
+//! Each rule of the moves with its case, and the property that order does not matter.
+
+use super::*;
+use crate::invoice::amount::Amount;
+
+const PAID: &str = "paid";
+const FAILED: &str = "failed";
+const NEW: &str = "new";
+/// Stands on no list.
+const ODD: &str = "processing";
+
+fn policy() -> Policy {
+    let lists = StatusLists {
+        paid: vec![PAID.into()],
+        failed: vec![FAILED.into()],
+        reversed: vec!["refunded".into()],
+        ..StatusLists::default()
+    };
+    Policy {
+        lists,
+        confirm_paid: false,
+    }
+}
+
+fn unopened() -> Invoice {
+    Invoice {
+        order_id: OrderId::new("order-1").expect("an order id"),
+        id: None,
+        agreed: Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum"),
+        revision: 0,
+        claim: None,
+        sorted: None,
+        outcome: Outcome::Open,
+        doubt: false,
+        doubted: Vec::new(),
+        pending: None,
+        paid_counted: false,
+        paid_fired: false,
+        recorded: Vec::new(),
+    }
+}
+
+fn report(status: &str, at: Option<i64>) -> Report {
+    Report {
+        id: InvoiceId::new("inv-1").expect("an id"),
+        status: Status::new(status).expect("a status"),
+        order_id: Some("order-1".into()),
+        amount: Reported::Amount(Amount::parse("1500").expect("plain")),
+        currency: Some("RUB".into()),
+        updated_at: at.map(Moment::from_ms),
+        expire_at: None,
+        method: None,
+        payment_url: None,
+        requisites: None,
+        raw: String::new(),
+    }
+}
+
+fn told(status: &str, at: i64) -> Observation {
+    let report = report(status, Some(at));
+    Observation {
+        source: Source::Notification,
+        report,
+        asked_at_revision: None,
+        received_ms: 0,
+    }
+}
+
+fn answered(invoice: &Invoice, status: &str, at: i64, received_ms: i64) -> Observation {
+    let asked_at_revision = Some(invoice.revision);
+    Observation {
+        source: Source::Poll,
+        report: report(status, Some(at)),
+        asked_at_revision,
+        received_ms,
+    }
+}
+
+fn cheap(mut observation: Observation) -> Observation {
+    observation.report.amount = Reported::Amount(Amount::parse("0.05").expect("plain"));
+    observation
+}
+
+/// The invoice after the given notifications.
+fn after(claims: &[(&str, i64)]) -> Invoice {
+    claims.iter().fold(unopened(), |invoice, (status, at)| {
+        decide(&invoice, &told(status, *at), &policy()).after
+    })
+}
+
+#[track_caller]
+fn check(
+    invoice: &Invoice,
+    observation: &Observation,
+    decision: Decision,
+    kind: Option<EventKind>,
+) -> Invoice {
+    let made = decide(invoice, observation, &policy());
+    assert_eq!(
+        (
+            made.decision,
+            made.change.as_ref().map(|change| change.kind)
+        ),
+        (decision, kind),
+        "{observation:?}"
+    );
+    assert_eq!(
+        made.after.revision > invoice.revision,
+        made.after != *invoice,
+        "the revision counts changes"
+    );
+    made.after
+}
+
+#[test]
+fn the_first_claim_advances_unless_it_cannot_be_trusted() {
+    check(
+        &unopened(),
+        &told(NEW, 1),
+        Decision::Advance,
+        Some(EventKind::Opened),
+    );
+    check(
+        &unopened(),
+        &told(PAID, 1),
+        Decision::Advance,
+        Some(EventKind::Paid),
+    );
+    check(&unopened(), &cheap(told(PAID, 1)), Decision::Doubt, None);
+    let careful = Policy {
+        confirm_paid: true,
+        ..policy()
+    };
+    assert_eq!(
+        decide(&unopened(), &told(PAID, 1), &careful).decision,
+        Decision::Doubt
+    );
+}
+
+#[test]
+fn repeats_change_nothing_but_a_newer_instant_is_kept() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let same = check(&paid, &told(PAID, 5), Decision::Repeat, None);
+    assert_eq!(same, paid);
+    let newer = check(&paid, &told(PAID, 9), Decision::Repeat, None);
+    assert_eq!(newer.claim.and_then(|c| c.at), Some(Moment::from_ms(9)));
+    check(&paid, &told(NEW, 1), Decision::Repeat, None);
+}
+
+#[test]
+fn a_tie_is_never_settled_by_arrival() {
+    for (first, second) in [(PAID, ODD), (ODD, PAID)] {
+        let tied = check(
+            &after(&[(NEW, 1), (first, 5)]),
+            &told(second, 5),
+            Decision::Doubt,
+            None,
+        );
+        assert_eq!(tied.claim.map(|c| c.status), Status::new(first));
+        assert!(tied.doubt);
+    }
+}
+
+#[test]
+fn an_older_claim_is_stale_and_does_not_undo_a_payment() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let still = check(&paid, &told(ODD, 3), Decision::Stale, None);
+    assert_eq!(still.outcome, Outcome::Paid);
+    check(
+        &after(&[(NEW, 1), (ODD, 9)]),
+        &told(FAILED, 5),
+        Decision::Stale,
+        Some(EventKind::Failed),
+    );
+}
+
+#[test]
+fn paid_is_never_undone_by_a_notification() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let doubted = check(&paid, &told(FAILED, 9), Decision::Doubt, None);
+    assert_eq!(doubted.outcome, Outcome::Paid);
+    // The service takes it back twice: only then it is believed, and as money that went back, not as a failure.
+    let first = check(
+        &doubted,
+        &answered(&doubted, FAILED, 9, 0),
+        Decision::Pending,
+        None,
+    );
+    check(
+        &first,
+        &answered(&first, FAILED, 9, 1_000),
+        Decision::Pending,
+        None,
+    );
+    let second = check(
+        &first,
+        &answered(&first, FAILED, 9, 30_000),
+        Decision::AdvanceAgreed,
+        Some(EventKind::Reversed),
+    );
+    assert!(!second.doubt && second.outcome == Outcome::Reversed);
+    // Or it denies it, and only the doubt is gone.
+    let denied = check(
+        &doubted,
+        &answered(&doubted, PAID, 5, 0),
+        Decision::Confirmed,
+        None,
+    );
+    assert!(!denied.doubt && denied.outcome == Outcome::Paid);
+}
+
+#[test]
+fn paid_with_another_sum_is_mismatch_once_per_sum_and_never_paid() {
+    let open = after(&[(NEW, 1)]);
+    let doubted = check(&open, &cheap(told(PAID, 5)), Decision::Doubt, None);
+    let polled = check(
+        &doubted,
+        &cheap(answered(&doubted, PAID, 5, 0)),
+        Decision::Advance,
+        Some(EventKind::Mismatch),
+    );
+    assert_eq!(polled.outcome, Outcome::Mismatch);
+    let again = check(
+        &polled,
+        &cheap(answered(&polled, PAID, 5, 0)),
+        Decision::Confirmed,
+        None,
+    );
+    let mut other = answered(&again, PAID, 6, 0);
+    other.report.currency = Some("VND".into());
+    let other = check(&again, &other, Decision::Advance, Some(EventKind::Mismatch));
+    check(
+        &other,
+        &answered(&other, PAID, 7, 0),
+        Decision::Advance,
+        Some(EventKind::Paid),
+    );
+}
+
+#[test]
+fn a_slow_answer_does_not_overwrite_what_came_meanwhile() {
+    let open = after(&[(NEW, 1)]);
+    let question = answered(&open, NEW, 1, 0);
+    let paid = check(
+        &open,
+        &told(PAID, 5),
+        Decision::Advance,
+        Some(EventKind::Paid),
+    );
+    let made = decide(&paid, &question, &policy());
+    assert_eq!((made.decision, made.ask), (Decision::Overtaken, Ask::Now));
+    assert_eq!(made.after.outcome, Outcome::Paid);
+}
+
+#[test]
+fn a_poll_that_goes_back_is_believed_the_second_time_and_marked() {
+    let ahead = after(&[(NEW, 1), (ODD, 9)]);
+    let first = check(
+        &ahead,
+        &answered(&ahead, NEW, 2, 0),
+        Decision::Pending,
+        None,
+    );
+    let made = decide(&first, &answered(&first, NEW, 2, 30_000), &policy());
+    assert_eq!(made.decision, Decision::AdvanceAgreed);
+    assert!(made.change.is_some_and(|change| change.rewound));
+}
+
+#[test]
+fn late_money_and_money_that_comes_again() {
+    let failed = after(&[(NEW, 1), (FAILED, 5)]);
+    let late = check(
+        &failed,
+        &told(PAID, 9),
+        Decision::Advance,
+        Some(EventKind::Late),
+    );
+    let back = decide(&late, &answered(&late, "refunded", 10, 0), &policy()).after;
+    let back = check(
+        &back,
+        &answered(&back, "refunded", 10, 30_000),
+        Decision::AdvanceAgreed,
+        Some(EventKind::Reversed),
+    );
+    check(
+        &back,
+        &told(PAID, 11),
+        Decision::Advance,
+        Some(EventKind::PaidAgain),
+    );
+}
+
+#[test]
+fn a_name_learned_later_counts_when_it_is_heard_again() {
+    let odd = after(&[(NEW, 1), (ODD, 5)]);
+    let mut learned = policy();
+    learned.lists.paid.push(ODD.into());
+    let made = decide(&odd, &answered(&odd, ODD, 5, 0), &learned);
+    assert_eq!(made.change.map(|change| change.kind), Some(EventKind::Paid));
+}
+
+#[test]
+fn another_invoice_or_order_is_not_this_one() {
+    let open = after(&[(NEW, 1)]);
+    let mut other = told(PAID, 5);
+    other.report.id = InvoiceId::new("inv-2").expect("an id");
+    check(&open, &other, Decision::NotThisInvoice, None);
+    other.source = Source::Create;
+    check(&open, &other, Decision::OtherId, None);
+    let mut foreign = told(PAID, 5);
+    foreign.report.order_id = Some("order-2".into());
+    check(&open, &foreign, Decision::NotThisInvoice, None);
+}
+
+#[test]
+fn a_time_that_cannot_be_read_is_doubt_and_one_answer_more() {
+    let open = after(&[(NEW, 1)]);
+    let mut timeless = told(PAID, 0);
+    timeless.report.updated_at = None;
+    let doubted = check(&open, &timeless, Decision::Doubt, None);
+    let mut answer = answered(&doubted, PAID, 0, 0);
+    answer.report.updated_at = None;
+    let pending = check(&doubted, &answer, Decision::Pending, None);
+    answer.received_ms = 30_000;
+    answer.asked_at_revision = Some(pending.revision);
+    check(
+        &pending,
+        &answer,
+        Decision::AdvanceAgreed,
+        Some(EventKind::Paid),
+    );
+}
+
+/// All orders of all sets of two and three claims, then polls until they agree: one status, one outcome, however they came.
+#[test]
+fn every_order_ends_the_same() {
+    let claims: Vec<(&str, i64)> = [NEW, ODD, PAID, FAILED, "refunded"]
+        .into_iter()
+        .flat_map(|status| [1, 2, 3].map(|at| (status, at)))
+        .collect();
+    let mut sets = Vec::new();
+    for (i, a) in claims.iter().enumerate() {
+        for (j, b) in claims.iter().enumerate().skip(i + 1) {
+            sets.push(vec![*a, *b]);
+            sets.extend(claims.iter().skip(j + 1).map(|c| vec![*a, *b, *c]));
+        }
+    }
+    for set in sets {
+        let truth = *set.iter().max_by_key(|(_, at)| *at).expect("not empty");
+        let mut ends = Vec::new();
+        for order in orders(&set) {
+            let heard = order
+                .iter()
+                .fold(after(&[(NEW, 0)]), |invoice, (status, at)| {
+                    decide(&invoice, &told(status, *at), &policy()).after
+                });
+            let end = [0, 30_000, 60_000]
+                .into_iter()
+                .fold(heard.clone(), |invoice, now| {
+                    decide(
+                        &invoice,
+                        &answered(&invoice, truth.0, truth.1, now),
+                        &policy(),
+                    )
+                    .after
+                });
+            assert!(!end.doubt && end.pending.is_none(), "{order:?}");
+            if !heard.doubt {
+                assert_eq!(
+                    heard.outcome, end.outcome,
+                    "shown without doubt, yet another end: {order:?}"
+                );
+            }
+            ends.push((end.claim.map(|c| c.status), end.outcome));
+        }
+        ends.dedup();
+        assert_eq!(ends.len(), 1, "{set:?} ends as {ends:?}");
+    }
+}
+
+fn orders<T: Copy>(set: &[T]) -> Vec<Vec<T>> {
+    let Some((first, rest)) = set.split_first() else {
+        return vec![Vec::new()];
+    };
+    let mut all = Vec::new();
+    for order in orders(rest) {
+        for place in 0..=order.len() {
+            let mut longer = order.clone();
+            longer.insert(place, *first);
+            all.push(longer);
+        }
+    }
+    all
+}

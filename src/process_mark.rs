@@ -1,0 +1,80 @@
+//! Which process it was: boot id, pid and start time together name one process for good, since pids are used again.
+//! Relies on Linux's `/proc`.
+
+use std::fs;
+
+/// One process of one boot of one machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessMark {
+    /// `/proc/sys/kernel/random/boot_id` when the mark was taken.
+    pub boot_id: String,
+    /// The process id, in the pid namespace the mark was taken in.
+    pub pid: i32,
+    /// Field 22 of `/proc/PID/stat`: clock ticks between boot and the start of the process.
+    pub start_ticks: i64,
+}
+
+impl ProcessMark {
+    /// The mark of a running process, `None` when there is none with this pid or it has ended and waits to be reaped.
+    pub fn of(pid: i32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The command name stands in parentheses and may hold blanks and parentheses itself: count from its end.
+        let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
+        let state = fields.next()?;
+        let start_ticks = fields.nth(18)?.parse().ok()?;
+        (state != "Z" && state != "X").then(|| Self {
+            boot_id: boot_id(),
+            pid,
+            start_ticks,
+        })
+    }
+
+    /// The mark of this process.
+    ///
+    /// # Panics
+    /// When `/proc` is not mounted: tilld could not tell its own children apart without it.
+    pub fn own() -> Self {
+        let pid = i32::try_from(std::process::id()).expect("a Linux pid fits 31 bits");
+        Self::of(pid).expect("/proc is mounted and knows this process")
+    }
+
+    /// True while exactly this process runs.
+    pub fn is_running(&self) -> bool {
+        Self::of(self.pid).as_ref() == Some(self)
+    }
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_while_it_runs_and_not_after() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .expect("sleep starts");
+        let mark = ProcessMark::of(i32::try_from(child.id()).expect("a pid")).expect("it runs");
+        assert!(mark.is_running());
+        let other = ProcessMark {
+            start_ticks: mark.start_ticks + 1,
+            ..mark.clone()
+        };
+        assert!(!other.is_running(), "another process with the same pid");
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert!(!mark.is_running());
+    }
+
+    #[test]
+    fn own_mark_is_stable() {
+        assert_eq!(ProcessMark::own(), ProcessMark::own());
+    }
+}
