@@ -124,7 +124,7 @@ pub fn empty(status: StatusCode) -> Response {
 /// did what it was asked.
 pub fn hang_up() -> Response {
     let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
-    drop(response.extensions_mut().insert(HangUp));
+    response.extensions_mut().insert(HangUp);
     response
 }
 

@@ -21,11 +21,14 @@ impl Form {
     /// The first field of this name, when it is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(n, _)| n == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
     }
 }
 
-fn decode(text: &str) -> String {
+/// One field decoded: `+` is a blank, `%XX` a byte.
+pub(crate) fn decode(text: &str) -> String {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {

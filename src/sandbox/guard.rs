@@ -19,25 +19,46 @@ pub(crate) fn is_loopback(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || address.is_some_and(|ip| ip.is_loopback())
 }
 
+/// Who was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Foreign {
+    /// `Host` does not name this machine.
+    Name,
+    /// A page of another origin sent it.
+    Page,
+}
+
+impl Foreign {
+    /// The answer: 421 or 403.
+    pub(crate) fn response(self) -> Response {
+        match self {
+            Self::Name => plain(
+                StatusCode::MISDIRECTED_REQUEST,
+                "the sandbox answers to loopback names only\n",
+            ),
+            Self::Page => plain(
+                StatusCode::FORBIDDEN,
+                "the request comes from a foreign page\n",
+            ),
+        }
+    }
+}
+
 /// Turns away what does not name this machine in `Host`, and what a foreign page sent.
-pub(crate) fn check(parts: &Parts) -> Result<(), Response> {
+pub(crate) fn check(parts: &Parts) -> Result<(), Foreign> {
     let text = |name| {
         let header = parts.headers.get(name);
         header.map(|value| value.to_str().unwrap_or("?"))
     };
     let host = text(HOST).unwrap_or("");
     if !is_loopback(host) {
-        return Err(plain(
-            StatusCode::MISDIRECTED_REQUEST,
-            "the sandbox answers to loopback names only\n",
-        ));
+        return Err(Foreign::Name);
     }
     let own = format!("http://{host}");
     match text(ORIGIN) {
-        Some(origin) if !parts.method.is_safe() && !origin.eq_ignore_ascii_case(&own) => Err(plain(
-            StatusCode::FORBIDDEN,
-            "the request comes from a foreign page\n",
-        )),
+        Some(origin) if !parts.method.is_safe() && !origin.eq_ignore_ascii_case(&own) => {
+            Err(Foreign::Page)
+        }
         _ => Ok(()),
     }
 }
@@ -48,10 +69,25 @@ mod tests {
 
     #[test]
     fn loopback_names_and_no_others() {
-        for good in ["localhost", "LOCALHOST:8490", "127.0.0.1", "127.9.9.9:1", "[::1]", "[::1]:80"] {
+        for good in [
+            "localhost",
+            "LOCALHOST:8490",
+            "127.0.0.1",
+            "127.9.9.9:1",
+            "[::1]",
+            "[::1]:80",
+        ] {
             assert!(is_loopback(good), "{good}");
         }
-        for bad in ["", "shop.example", "localhost.evil.example", "127.0.0.1.evil.example:80", "10.0.0.1", "[::2]", "0.0.0.0"] {
+        for bad in [
+            "",
+            "shop.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:80",
+            "10.0.0.1",
+            "[::2]",
+            "0.0.0.0",
+        ] {
             assert!(!is_loopback(bad), "{bad}");
         }
     }
@@ -64,7 +100,9 @@ mod tests {
                 request = request.header(ORIGIN, origin);
             }
             let (parts, ()) = request.body(()).expect("a request").into_parts();
-            check(&parts).err().map_or(200, |refusal| refusal.status().as_u16())
+            check(&parts)
+                .err()
+                .map_or(200, |foreign| foreign.response().status().as_u16())
         };
         for (method, host, origin, wanted) in [
             ("POST", "127.0.0.1:1", None, 200),
@@ -75,7 +113,11 @@ mod tests {
             ("GET", "127.0.0.1:1", Some("http://evil.example"), 200),
             ("GET", "evil.example", None, 421),
         ] {
-            assert_eq!(judged(method, host, origin), wanted, "{method} {host} {origin:?}");
+            assert_eq!(
+                judged(method, host, origin),
+                wanted,
+                "{method} {host} {origin:?}"
+            );
         }
     }
 }

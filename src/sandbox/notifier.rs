@@ -197,7 +197,7 @@ impl Notifier {
 /// The notifications that wait, one lane per invoice.
 #[derive(Default)]
 struct Lanes {
-    lanes: HashMap<u64, Lane>,
+    by_invoice: HashMap<u64, Lane>,
     /// Lanes that have something to start.
     ready: VecDeque<u64>,
     /// Notifications held for reordering and when they go out by themselves, the soonest first.
@@ -240,7 +240,7 @@ impl Lanes {
 
     fn queue(&mut self, notice: Notice) {
         let invoice = notice.invoice;
-        let lane = self.lanes.entry(invoice).or_default();
+        let lane = self.by_invoice.entry(invoice).or_default();
         lane.waiting.push_back(notice);
         self.waiting += 1;
         if !lane.busy {
@@ -258,12 +258,12 @@ impl Lanes {
     /// A delivery is over; `None` when its task died.
     fn finished(&mut self, invoice: Option<u64>) {
         let Some(invoice) = invoice else { return };
-        let Some(lane) = self.lanes.get_mut(&invoice) else {
+        let Some(lane) = self.by_invoice.get_mut(&invoice) else {
             return;
         };
         lane.busy = false;
         if lane.waiting.is_empty() {
-            self.lanes.remove(&invoice);
+            self.by_invoice.remove(&invoice);
         } else {
             self.ready.push_back(invoice);
         }
@@ -271,7 +271,7 @@ impl Lanes {
 
     fn start(&mut self, notifier: &Notifier) {
         while let Some(invoice) = self.ready.pop_front() {
-            let Some(lane) = self.lanes.get_mut(&invoice).filter(|lane| !lane.busy) else {
+            let Some(lane) = self.by_invoice.get_mut(&invoice).filter(|lane| !lane.busy) else {
                 continue;
             };
             let Some(notice) = lane.waiting.pop_front() else {
@@ -298,7 +298,9 @@ async fn sleep_until(deadline: Option<Instant>) {
 /// The address, when it is one of this machine.
 fn loopback(url: &str) -> Option<Url> {
     let url = Url::parse(url).ok()?;
-    url.host_str().is_some_and(guard::is_loopback).then_some(url)
+    url.host_str()
+        .is_some_and(guard::is_loopback)
+        .then_some(url)
 }
 
 /// A token of the same length that is not this one.
@@ -351,7 +353,7 @@ mod tests {
             assert!(lanes.put(notice(1, number), *reorder).is_ok());
         }
         lanes.let_go();
-        let lane = lanes.lanes.remove(&1).expect("a lane");
+        let lane = lanes.by_invoice.remove(&1).expect("a lane");
         lane.waiting.into_iter().map(|n| n.number).collect()
     }
 
@@ -376,7 +378,12 @@ mod tests {
     fn only_loopback_is_spoken_to() {
         assert!(loopback("http://127.0.0.1:8480/n/ref").is_some());
         assert!(loopback("http://[::1]:8480/n").is_some());
-        for elsewhere in ["https://shop.example/n", "http://10.0.0.1/", "http://127.0.0.1@shop.example/", "n"] {
+        for elsewhere in [
+            "https://shop.example/n",
+            "http://10.0.0.1/",
+            "http://127.0.0.1@shop.example/",
+            "n",
+        ] {
             assert!(loopback(elsewhere).is_none(), "{elsewhere}");
         }
     }

@@ -1,6 +1,7 @@
 //! The service's API, as the contract shows it (section 4). Where it shows nothing (error texts, bounds) the answers are
 //! the sandbox's own; a client must not rely on them.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,20 +28,23 @@ pub(crate) enum Reply {
 }
 
 /// The endpoint a request is for; with its invoice id for a fetch. `Err` is the answer when there is none.
-fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), Response> {
+fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), Refusal> {
     let (endpoint, id, needed) = match path {
         "/api/v1/agent/login" => (Endpoint::Login, "", Method::POST),
         "/api/v1/agent/token" => (Endpoint::Token, "", Method::POST),
         "/api/v1/invoices" => (Endpoint::Create, "", Method::POST),
         _ => match path.strip_prefix("/api/v1/invoices/") {
             Some(id) if !id.is_empty() && !id.contains('/') => (Endpoint::Fetch, id, Method::GET),
-            _ => return Err(refuse(StatusCode::NOT_FOUND, "not_found")),
+            _ => return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found")),
         },
     };
     if *method == needed {
         Ok((endpoint, id))
     } else {
-        Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed"))
+        Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+        ))
     }
 }
 
@@ -48,7 +52,7 @@ fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), R
 pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
     let (endpoint, id) = match endpoint(&parts.method, parts.uri.path()) {
         Ok(found) => found,
-        Err(refusal) => return Reply::Now(refusal),
+        Err(refusal) => return Reply::Now(refusal.response()),
     };
     world.with(|state, now| {
         state.count(endpoint);
@@ -149,8 +153,29 @@ fn fetch(state: &State, shop: usize, id: &str) -> Response {
     }
 }
 
-/// An answer with the contract's `error` object.
-pub(crate) fn refuse(status: StatusCode, error: &str) -> Response {
+/// A request that is not done: an HTTP status and the text of the contract's `error` object.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    error: Cow<'static, str>,
+}
+
+impl Refusal {
+    /// Refuses with this status and this text.
+    pub(crate) fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn response(self) -> Response {
+        refuse(self.status, &self.error)
+    }
+}
+
+fn refuse(status: StatusCode, error: &str) -> Response {
     http::json(status, problem::to_json(error))
 }
 

@@ -46,7 +46,9 @@ pub(super) fn activate(state: &State, code: Option<&str>, token: &str, now: i64)
     let content = match code {
         None => type_code(None),
         Some(code) => match state.find_login(code, now) {
-            None => type_code(Some("This code is unknown or has expired. Start the login again.")),
+            None => type_code(Some(
+                "This code is unknown or has expired. Start the login again.",
+            )),
             Some(login) => match login.decision {
                 Decision::Pending => decide_form(login, token, now),
                 Decision::Confirmed(shop) => html! {

@@ -4,7 +4,9 @@
 mod cabinet;
 mod pay;
 
-use hyper::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
+};
 use hyper::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
@@ -89,7 +91,13 @@ fn see(next: &str) -> Response {
 }
 
 fn message(status: StatusCode, text: &str) -> Response {
-    respond(status, layout("Sandbox", &html! { h1 { (text) } p { a href="/" { "Overview" } } }))
+    respond(
+        status,
+        layout(
+            "Sandbox",
+            &html! { h1 { (text) } p { a href="/" { "Overview" } } },
+        ),
+    )
 }
 
 fn respond(status: StatusCode, page: Markup) -> Response {
@@ -105,7 +113,9 @@ fn respond(status: StatusCode, page: Markup) -> Response {
     ];
     let mut response = http::html(status, page.into_string());
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
     }
     response
 }

@@ -34,7 +34,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, token: &str) -> Markup {
             @if !ended { p.quiet { "To be paid until " (instant(invoice.expires_ms)) "." } }
             @if let (true, Mode::Redirect(urls)) = (ended, &invoice.mode) { (way_back(state, invoice, urls)) }
             (outcomes(state, invoice, token))
-            (told(invoice))
+            (told(state, invoice))
         },
     )
 }
@@ -111,7 +111,7 @@ fn way_back(state: &State, invoice: &Invoice, urls: &ReturnUrls) -> Markup {
     html! { p { a href=(url) { "Back to the shop" } } }
 }
 
-fn told(invoice: &Invoice) -> Markup {
+fn told(state: &State, invoice: &Invoice) -> Markup {
     html! {
         h2 { "Notifications (" (mode(invoice)) ")" }
         @if invoice.attempts.is_empty() {
@@ -122,7 +122,7 @@ fn told(invoice: &Invoice) -> Markup {
                 @for attempt in &invoice.attempts {
                     tr {
                         td { (attempt.notice) }
-                        td { (attempt.attempt) }
+                        td { (attempt.number) }
                         td { (attempt.status) }
                         td { (instant(attempt.at_ms)) }
                         td { (attempt.answer.word()) }
@@ -133,17 +133,20 @@ fn told(invoice: &Invoice) -> Markup {
         p.quiet { "Invoice " code { (invoice.id) } }
         details {
             summary { "The invoice object" }
-            dl { @for (name, value) in object(invoice) { dt { (name) } dd { (value) } } }
+            dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }
         }
     }
 }
 
-fn object(invoice: &Invoice) -> Vec<(String, String)> {
-    let Value::Object(fields) = invoice.body("…") else {
+fn object(state: &State, invoice: &Invoice) -> Vec<(String, String)> {
+    let Value::Object(fields) = invoice.body(&state.rules.payment_url) else {
         return Vec::new();
     };
     let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
-    fields.into_iter().map(|(name, value)| (name, text(value))).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name, text(value)))
+        .collect()
 }
 
 /// `POST /pay/{opaque}`

@@ -69,7 +69,8 @@ pub(crate) struct Invoice {
     /// The requisite it was given. Occupied while `occupies`.
     pub(crate) requisite: Requisite,
     occupies: bool,
-    notification_url: String,
+    /// `notificationUrl`
+    pub(crate) notification_url: String,
     /// Its notify token.
     pub(crate) token: Secret,
     notices: u64,
@@ -379,7 +380,7 @@ impl State {
         }
         invoice.attempts.push_back(Attempt {
             notice: notice.number,
-            attempt,
+            number: attempt,
             at_ms: now,
             status: notice.status.clone(),
             answer,

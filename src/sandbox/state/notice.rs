@@ -56,7 +56,7 @@ pub(crate) struct Attempt {
     /// Which notification of its invoice.
     pub(crate) notice: u64,
     /// Which try, from 1.
-    pub(crate) attempt: u32,
+    pub(crate) number: u32,
     /// When, ms.
     pub(crate) at_ms: i64,
     /// The status it carried.
