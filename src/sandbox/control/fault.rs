@@ -11,7 +11,7 @@
 //! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER` or `none` |
 //! | `hold_create_ms` | create answers wait while a notification of the new invoice goes first |
 //! | `drop_create_answer` | count: the invoice is made, the connection closed without an answer |
-//! | `api_status` | `{"endpoint": "login|token|create|fetch", "status", "body"?, "retry_after_s"?, "times"?}` |
+//! | `api_status` | `{"endpoint", "status", "body"?, "retry_after_s"?, "times"?}`: what `login`, `token`, `create` or `fetch` answers instead of its own, once unless told otherwise |
 //! | `reset` | `true`: all faults off, then the other keys |
 
 use hyper::StatusCode;

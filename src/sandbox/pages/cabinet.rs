@@ -85,7 +85,7 @@ fn decide_form(login: &Login, token: &str, now: i64) -> Markup {
         h1 { strong { (login.client_name) } " asks for access to a shop" }
         p { "Is this the code you see there?" }
         p.code { (login.user_code) }
-        p.quiet { "Refuse if you did not start this yourself. The code is good for another " ((login.expires_ms - now) / 1_000) " s." }
+        p.quiet { "The real cabinet asks you to sign in first. Refuse if you did not start this yourself. The code is good for another " ((login.expires_ms - now) / 1_000) " s." }
         form method="post" action="/activate" {
             (form_token(token))
             input type="hidden" name="code" value=(login.user_code);

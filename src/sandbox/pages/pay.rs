@@ -113,7 +113,7 @@ fn way_back(state: &State, invoice: &Invoice, urls: &ReturnUrls) -> Markup {
 
 fn told(state: &State, invoice: &Invoice) -> Markup {
     html! {
-        h2 { "Notifications (" (mode(invoice)) ")" }
+        h2 { "Notifications" }
         @if invoice.attempts.is_empty() {
             p.quiet { "None sent yet." }
         } @else {
@@ -130,7 +130,8 @@ fn told(state: &State, invoice: &Invoice) -> Markup {
                 }
             } }
         }
-        p.quiet { "Invoice " code { (invoice.id) } }
+        p { a href={ "/pay/" (invoice.opaque) } { "Look again" } }
+        p.quiet { (mode(invoice)) " invoice " code { (invoice.id) } }
         details {
             summary { "The invoice object" }
             dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }
