@@ -7,6 +7,7 @@ pub mod entropy;
 pub mod hook;
 pub mod http;
 pub mod invoice;
+pub mod listener;
 pub mod process_mark;
 pub mod sandbox;
 pub mod secret;

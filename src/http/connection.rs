@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
 use super::framing::is_sound;
-use super::progress::{Late, Progress};
+use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
 use super::{HangUp, Limits, Response, Service, plain};
 use crate::shutdown::Shutdown;
@@ -86,7 +86,9 @@ where
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     let mut evicted = pin!(progress.evicted());
     let mut stop = pin!(shared.shutdown.requested());
-    let mut stopping = false;
+    // Whether the stop has woken this task, and whether hyper has been told: two things, since a half-received head is
+    // waited for in between. hyper would close on it, if it is not the connection's first.
+    let (mut woken, mut told) = (false, false);
     poll_fn(|cx| {
         // The connection goes first: bytes that are there already count before a deadline or a stop does.
         loop {
@@ -96,14 +98,17 @@ where
             if evicted.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(End::Evicted);
             }
-            if stopping || stop.as_mut().poll(cx).is_pending() {
+            woken = woken || stop.as_mut().poll(cx).is_ready();
+            if !woken || told {
                 break;
             }
-            stopping = true;
-            if progress.is_between_requests() {
-                return Poll::Ready(End::Stopped);
+            match progress.stand() {
+                Stand::Between => return Poll::Ready(End::Stopped),
+                Stand::Head => break,
+                Stand::Request => {}
             }
             // Answers what is in progress with `Connection: close`; the next round lets hyper see it.
+            told = true;
             connection.as_mut().graceful_shutdown();
         }
         let Some((deadline, late)) = progress.deadline(&shared.limits) else {

@@ -45,6 +45,17 @@ pub(super) enum Late {
     Linger,
 }
 
+/// What a stop finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    /// Not a byte of a request would be lost by closing now.
+    Between,
+    /// Part of a head has come.
+    Head,
+    /// A request is with the service or its answer under way.
+    Request,
+}
+
 #[derive(Debug)]
 struct State {
     phase: Phase,
@@ -164,12 +175,13 @@ impl Progress {
         state.is_waiting().then_some(state.since)
     }
 
-    /// True when not a byte of a request would be lost by closing now.
-    pub(super) fn is_between_requests(&self) -> bool {
-        matches!(
-            self.lock().phase,
-            Phase::Fresh | Phase::Idle | Phase::Lingering
-        )
+    /// What a stop would interrupt.
+    pub(super) fn stand(&self) -> Stand {
+        match self.lock().phase {
+            Phase::Fresh | Phase::Idle | Phase::Lingering | Phase::Evicted => Stand::Between,
+            Phase::Head => Stand::Head,
+            Phase::Busy | Phase::Answering => Stand::Request,
+        }
     }
 
     /// Takes the connection unless a request is in progress; its task then ends. True when it was taken.
