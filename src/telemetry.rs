@@ -7,9 +7,10 @@ use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 /// How much is logged.
@@ -57,21 +58,21 @@ impl Level {
 /// # Errors
 /// When logging was started before.
 pub fn init(level: Level, format: Format) -> Result<(), TryInitError> {
-    let filter = targets(level);
-    let registry = tracing_subscriber::registry();
+    let layer = layer(format, || Escaping(io::stderr().lock()));
+    tracing_subscriber::registry()
+        .with(layer.with_filter(targets(level)))
+        .try_init()
+}
+
+/// Writes events in this format to what `writer` makes.
+fn layer<W>(format: Format, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     match format {
-        Format::Text => {
-            let layer = tracing_subscriber::fmt::layer()
-                .with_ansi(false)
-                .with_writer(EscapingStderr);
-            registry.with(layer.with_filter(filter)).try_init()
-        }
-        Format::Json => {
-            let layer = tracing_subscriber::fmt::layer()
-                .json()
-                .with_writer(EscapingStderr);
-            registry.with(layer.with_filter(filter)).try_init()
-        }
+        Format::Text => layer.with_ansi(false).boxed(),
+        Format::Json => layer.json().boxed(),
     }
 }
 
@@ -82,17 +83,6 @@ fn targets(level: Level) -> Targets {
         .with_default(level.min(LevelFilter::INFO))
         .with_target("tilld", level)
         .with_target("tokio_cron_scheduler", level.min(LevelFilter::WARN))
-}
-
-/// Makes a writer per log line.
-struct EscapingStderr;
-
-impl<'a> MakeWriter<'a> for EscapingStderr {
-    type Writer = Escaping<io::StderrLock<'static>>;
-
-    fn make_writer(&'a self) -> Self::Writer {
-        Escaping(io::stderr().lock())
-    }
 }
 
 /// Escapes whole lines. Relies on the fmt layer writing each line, its newline included, in one call.
@@ -150,8 +140,11 @@ fn is_harmful(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::{Arc, Mutex};
+
     use tracing::Level as Of;
+
+    use super::*;
 
     #[test]
     fn libraries_are_never_heard_below_info() {
@@ -164,18 +157,52 @@ mod tests {
         assert!(!targets.would_enable("tokio_cron_scheduler::job", &Of::INFO));
     }
 
+    /// What one event with this order id looks like.
+    fn logged(format: Format, order: &str) -> String {
+        let sink = Arc::new(Mutex::new(Vec::new()));
+        let writer = {
+            let sink = Arc::clone(&sink);
+            move || Escaping(Sink(Arc::clone(&sink)))
+        };
+        let subscriber = tracing_subscriber::registry().with(layer(format, writer));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(order.id = %order, order.debug = ?order, "order {order} is paid");
+        });
+        let bytes = sink.lock().expect("no panic inside").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    /// A writer that can be looked at afterwards. The test owns the lock's content.
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic inside").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    // Case A39: what a stranger wrote must not forge a line or reach the terminal's controls.
     #[test]
     fn a_forged_line_stays_one_line() {
-        let subject = "a\n2025-01-01 ERROR forged \u{1b}[31m\u{7f}\u{9b}\u{202e}";
-        let mut line = Vec::new();
-        Escaping(&mut line)
-            .write_all(format!("{subject}\n").as_bytes())
-            .expect("a Vec takes all");
-        let line = String::from_utf8(line).expect("text");
-        assert_eq!(
-            line,
-            "a\\n2025-01-01 ERROR forged \\u001b[31m\\u007f\\u009b\\u202e\n"
-        );
+        let order = "a\n2025-01-01 ERROR forged\r\t\u{1b}[31m\u{7f}\u{9b}\u{202e}\u{2028}";
+        for format in [Format::Text, Format::Json] {
+            let line = logged(format, order);
+            let line = line.strip_suffix('\n').expect("one line");
+            assert!(!line.chars().any(is_harmful), "{format:?}: {line}");
+            assert!(line.contains("forged"), "{format:?}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_json_line_is_json() {
+        let line = logged(Format::Json, "a\n\u{9b}b");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let fields = line.get("fields").expect("fields");
+        assert_eq!(fields.get("order.id"), Some(&"a\n\u{9b}b".into()));
     }
 
     #[test]

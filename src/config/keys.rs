@@ -124,6 +124,8 @@ pub struct Key {
     pub name: String,
     /// The default as TOML; `None` where there is none.
     pub default: Option<String>,
+    /// The smallest and the largest whole number allowed; `None` for other values.
+    pub range: Option<(u64, u64)>,
 }
 
 /// Every setting in the order of the alphabet, for documentation that must not lag behind.
@@ -136,8 +138,11 @@ pub fn keys() -> Vec<Key> {
                 "hook.timeout_s" => Some(Hook::default_timeout_s().to_string()),
                 _ => defaults.find_ref(key).and_then(as_toml),
             };
-            let name = key.to_owned();
-            keys.push(Key { name, default });
+            keys.push(Key {
+                name: key.to_owned(),
+                default,
+                range: ranges().get(key).copied(),
+            });
         }
     });
     keys

@@ -77,13 +77,13 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     let tree = read_file(path, must_exist)?;
     let file = tree.is_some().then(|| path.clone());
     if let Some(tree) = tree {
-        figment = add(figment, &Origin::File(path.clone()), tree)?;
+        figment = add(figment, &Origin::File(path.clone()), tree, None)?;
     }
     for given in variables::read(&sources.variables)? {
-        figment = add(figment, &given.origin, given.tree())?;
+        figment = add(figment, &given.origin, given.tree(), Some(&given.key))?;
     }
     for given in given_by_flags(&sources.flags)? {
-        figment = add(figment, &given.origin, given.tree())?;
+        figment = add(figment, &given.origin, given.tree(), Some(&given.key))?;
     }
     let settings: Settings = figment.extract().map_err(|error| take_apart(&error))?;
     settings.validate(&|key| origin_of(figment.find_metadata(key)))?;
@@ -145,10 +145,17 @@ fn read_file(path: &Path, must_exist: bool) -> Result<Option<Dict>, Error> {
     })
 }
 
-/// Adds a layer, once all its keys are known.
-fn add(figment: Figment, origin: &Origin, tree: Dict) -> Result<Figment, Error> {
+/// Adds a layer, once all its keys are known. A layer of one key names it: the nearest to the whole is a better hint than
+/// the nearest to its first unknown part.
+fn add(
+    figment: Figment,
+    origin: &Origin,
+    tree: Dict,
+    only: Option<&str>,
+) -> Result<Figment, Error> {
     if let Some((spelled, plain)) = first_unknown(&tree) {
-        let hint = hint_for(&plain, origin);
+        let whole = only.filter(|whole| nearest(whole).is_some());
+        let hint = hint_for(whole.unwrap_or(&plain), origin);
         return Err(Error::Unknown {
             key: spelled,
             origin: origin.clone(),

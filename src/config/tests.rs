@@ -117,6 +117,8 @@ fn an_unknown_key_is_named_with_its_place_and_the_nearest() {
         "{told}"
     );
     assert!(told.contains("`TILLD_SERVICE__URL`"), "{told}");
+    let told = self::told(from_variables(&[("TILLD_SERVCE__URL", VALUE)]));
+    assert!(told.contains("`TILLD_SERVICE__URL`"), "{told}");
     let hook = format!(
         "[[hook]]\nname = \"a\"\non = [\"paid\"]\nrun = [\"/bin/true\"]\ntimeout = \"{VALUE}\""
     );
@@ -289,8 +291,27 @@ fn rules_beyond_ranges_hold() {
 fn a_syntax_error_names_the_place_and_not_the_line() {
     let told = told(from_file(&format!("[service]\nurl = {VALUE}\n")));
     assert!(told.contains("at line 2, column 7"), "{told}");
-    let torn = self::told(from_file(&format!("client_name = \"{VALUE}\nx = 1")));
-    assert!(torn.contains("at line 1"), "{torn}");
+    let torn = [
+        "V",
+        "\"x\" V",
+        "'V",
+        "\"V",
+        "\"\"\"V",
+        "\"\\V\"",
+        "0xV",
+        "-V",
+        "trueV",
+        "2020-99-V",
+        "[V",
+        "[\"V\" V]",
+        "{ a = V }",
+        "\"V\"\nclient_name = \"V\"",
+    ];
+    for value in torn {
+        let file = format!("client_name = {value}").replace('V', VALUE);
+        let told = self::told(from_file(&file));
+        assert!(told.contains("is not TOML at line "), "{told}");
+    }
 }
 
 #[test]
