@@ -10,6 +10,7 @@ pub mod invoice;
 pub mod ledger;
 pub mod listener;
 pub mod process_mark;
+pub mod sandbox;
 pub mod secret;
 pub mod shutdown;
 pub mod telemetry;

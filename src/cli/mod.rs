@@ -8,6 +8,7 @@
 mod context;
 mod failure;
 mod output;
+mod sandbox;
 mod serve;
 
 use std::path::PathBuf;
@@ -53,6 +54,8 @@ struct Global {
 enum Command {
     /// Receive notifications, poll and run hooks
     Serve(serve::Args),
+    /// Run an imitation of the payment service on this machine, to try tilld out and to test against
+    Sandbox(sandbox::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -86,6 +89,7 @@ fn run_command(cli: Cli) -> ExitCode {
 async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
+        Command::Sandbox(args) => sandbox::run(args, context).await,
     }
 }
 
