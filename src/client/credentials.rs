@@ -236,7 +236,9 @@ impl Elsewhere {
     /// What this process was given: `SERVICE_TOKEN` and `$CREDENTIALS_DIRECTORY`. For one-shot commands.
     pub fn of_one_shot() -> Self {
         Self {
-            env_token: std::env::var(ENV_TOKEN).ok().map(Secret::new),
+            // A value that is no text becomes one that no header can carry: said so, rather than passed over.
+            env_token: std::env::var_os(ENV_TOKEN)
+                .map(|token| Secret::new(token.to_string_lossy().into_owned())),
             ..Self::of_daemon()
         }
     }

@@ -286,6 +286,26 @@ async fn a_create_is_posted_once_and_its_outcome_is_unknown_when_the_service_may
 }
 
 #[tokio::test]
+async fn a_create_never_takes_a_connection_that_was_used_before() {
+    let open = response("201 Created", "", INVOICE).replace("Connection: close\r\n", "");
+    let kinds = |stub: &Stub| -> Vec<String> {
+        let first_word = |line: &String| line.split(' ').next().unwrap_or_default().to_owned();
+        stub.requests().iter().map(first_word).collect()
+    };
+    let stub = Stub::new(Reply::KeepAlive(open.clone())).await;
+    for _ in 0..2 {
+        stub.create().await.expect("created");
+    }
+    assert_eq!(kinds(&stub), ["connection", "POST", "connection", "POST"]);
+    // The server can keep one open: fetches do use it again.
+    let stub = Stub::new(Reply::KeepAlive(open)).await;
+    for _ in 0..2 {
+        stub.fetch().await.expect("fetched");
+    }
+    assert_eq!(kinds(&stub), ["connection", "GET", "GET"]);
+}
+
+#[tokio::test]
 async fn the_token_polls_answers_are_the_rfcs() {
     for (status, body, wanted) in [
         (

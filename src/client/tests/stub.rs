@@ -27,6 +27,8 @@ pub(super) const PATIENT: Duration = Duration::from_secs(30);
 pub(super) enum Reply {
     /// Reads the request, writes this, closes.
     Text(String),
+    /// Answers every request of a connection that stays open, and notes where a connection begins.
+    KeepAlive(String),
     /// Closes with the request unread, which resets the connection.
     Reset,
     /// Reads the request, writes this, and then nothing more.
@@ -57,7 +59,7 @@ impl Stub {
         let seen = Arc::clone(&requests);
         let request_timeout = match reply {
             Reply::Stall(_) => Duration::from_millis(500),
-            Reply::Text(_) | Reply::Reset | Reply::Endless => PATIENT,
+            Reply::Text(_) | Reply::KeepAlive(_) | Reply::Reset | Reply::Endless => PATIENT,
         };
         let server = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -128,6 +130,15 @@ async fn serve(mut stream: TcpStream, reply: &Reply, seen: &Mutex<Vec<String>>) 
         seen.lock().expect("no panic").push("reset".into());
         return;
     }
+    if let Reply::KeepAlive(text) = reply {
+        seen.lock().expect("no panic").push("connection".into());
+        while stream.peek(&mut [0]).await.is_ok_and(|count| count > 0) {
+            let request = read_request(&mut stream).await;
+            seen.lock().expect("no panic").push(request);
+            drop(stream.write_all(text.as_bytes()).await);
+        }
+        return;
+    }
     let request = read_request(&mut stream).await;
     seen.lock().expect("no panic").push(request);
     match reply {
@@ -146,7 +157,7 @@ async fn serve(mut stream: TcpStream, reply: &Reply, seen: &Mutex<Vec<String>>) 
                 .expect("the client listens");
             while stream.write_all(&[b' '; 8_192]).await.is_ok() {}
         }
-        Reply::Reset => {}
+        Reply::Reset | Reply::KeepAlive(_) => {}
     }
 }
 
