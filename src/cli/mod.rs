@@ -7,8 +7,13 @@
 
 mod context;
 mod failure;
+mod login;
+mod logout;
 mod output;
+mod owner;
 mod serve;
+mod service;
+mod whoami;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,6 +58,12 @@ struct Global {
 enum Command {
     /// Receive notifications, poll and run hooks
     Serve(serve::Args),
+    /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    Login(login::Args),
+    /// Remove the local access token
+    Logout(logout::Args),
+    /// Show the shop, the service and where the access token lies
+    Whoami(whoami::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -86,6 +97,9 @@ fn run_command(cli: Cli) -> ExitCode {
 async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
+        Command::Login(args) => login::run(args, context).await,
+        Command::Logout(args) => logout::run(args, context).await,
+        Command::Whoami(args) => whoami::run(args, context).await,
     }
 }
 
