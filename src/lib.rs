@@ -1,6 +1,7 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
 mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod entropy;

@@ -7,9 +7,14 @@
 
 mod context;
 mod failure;
+mod login;
+mod logout;
 mod output;
+mod owner;
 mod sandbox;
 mod serve;
+mod service;
+mod whoami;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,6 +61,12 @@ enum Command {
     Serve(serve::Args),
     /// Run an imitation of the payment service on this machine, to try tilld out and to test against
     Sandbox(sandbox::Args),
+    /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    Login(login::Args),
+    /// Remove the local access token
+    Logout(logout::Args),
+    /// Show the shop, the service and where the access token lies
+    Whoami(whoami::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -90,6 +101,9 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Login(args) => login::run(args, context).await,
+        Command::Logout(args) => logout::run(args, context).await,
+        Command::Whoami(args) => whoami::run(args, context).await,
     }
 }
 
