@@ -4,6 +4,7 @@ mod cli;
 pub mod client;
 pub mod clock;
 pub mod config;
+pub mod daemon;
 pub mod entropy;
 pub mod hook;
 pub mod http;

@@ -7,6 +7,7 @@
 
 mod context;
 mod failure;
+mod ledger;
 mod login;
 mod logout;
 mod output;

@@ -1,25 +1,17 @@
 //! What commands that ask the payment service share: the client made of the settings, the access token, and which exit
 //! code an error of theirs means.
 
-use std::time::Duration;
-
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::owner;
 use crate::client::credentials::{CredentialsError, Elsewhere, Found, Store, TokenSource};
 use crate::client::error::{CreateError, Error};
-use crate::client::{Client, Settings, SettingsError};
+use crate::client::{Client, SettingsError};
 
 /// The client for the configured service.
 pub(super) fn client(context: &Context) -> Result<Client, Failure> {
     let base_url = context.settings()?.require_service()?.to_string();
-    let service = &context.settings()?.service;
-    let settings = Settings {
-        base_url,
-        connect_timeout: Duration::from_secs(service.connect_timeout_s),
-        request_timeout: Duration::from_secs(service.request_timeout_s),
-        allow_plain_http: service.allow_plain_http,
-    };
+    let settings = crate::daemon::plain::client_settings(context.settings()?, base_url);
     Ok(Client::new(&settings)?)
 }
 

@@ -1,0 +1,78 @@
+//! How commands come to the ledger: to write it as its owner, or only to read it.
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::owner;
+use crate::daemon::plain;
+use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
+
+/// Opens the ledger for writing, once it is sure that this user may. `command` is for the hint.
+pub(super) fn open(context: &Context, command: &str) -> Result<Ledger, Failure> {
+    let state_dir = context.state_dir()?;
+    owner::check(&state_dir).map_err(|error| {
+        let hint = error.hint(command);
+        Failure::new(Exit::Ownership, error).hint(hint)
+    })?;
+    let options = plain::command_ledger_options(context.settings()?, state_dir)
+        .map_err(|error| Failure::new(Exit::Config, error))?;
+    Ok(Ledger::open(options)?)
+}
+
+/// Opens the ledger for reading only: as the owner, or as a member of the reader group.
+pub(super) fn open_reader(context: &Context) -> Result<Reader, Failure> {
+    Ok(Ledger::open_reader(&context.state_dir()?)?)
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        let (exit, hint) = match &error {
+            OpenError::Directory { .. } => (
+                Exit::Ownership,
+                "make the state directory and give it to the user tilld runs as, or name another one with `state_dir`",
+            ),
+            OpenError::Key(_) => (
+                Exit::Ownership,
+                "the key file belongs to tilld's user alone (0600); without it the notify tokens in the ledger cannot be read",
+            ),
+            OpenError::File { .. } => (
+                Exit::Ledger,
+                "look at the file, its owner and the disk; nothing was changed",
+            ),
+            OpenError::Foreign { .. } => (
+                Exit::Ledger,
+                "move the file away, or name another directory with `state_dir`; it was left untouched",
+            ),
+            OpenError::Newer { .. } => (
+                Exit::Ledger,
+                "run the newer tilld, or restore a backup this one made; the file was left untouched",
+            ),
+            OpenError::Absent { .. } => (
+                Exit::NotFound,
+                "it is made by the first `tilld invoice create` or `tilld serve`; check `state_dir`",
+            ),
+            OpenError::OldSqlite { .. } => {
+                (Exit::Ledger, "build tilld with the SQLite it brings along")
+            }
+            OpenError::Thread(_) => (Exit::Error, "the machine has no room for another thread"),
+        };
+        Self::new(exit, error).hint(hint)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::new(Exit::Ledger, error)
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        let transient = error.is_transient();
+        let failure = Self::new(Exit::Ledger, error);
+        if transient {
+            failure.hint("another program holds the ledger, or the disk is full: mend that and run the command again")
+        } else {
+            failure
+        }
+    }
+}
