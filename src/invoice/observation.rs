@@ -5,6 +5,7 @@ use super::amount::Amount;
 use super::ids::{InvoiceId, OrderId};
 use super::moment::Moment;
 use super::status::Status;
+use crate::secret::{self, Secret};
 
 /// Who says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +90,26 @@ pub struct Report {
 }
 
 impl Report {
+    /// The same report with every occurrence of a secret cut out of what is stored. Id, status and order are compared
+    /// and not cut: a service that put a secret there would have made it public already.
+    #[must_use]
+    pub fn without(mut self, hidden: &Secret) -> Self {
+        let texts = [
+            &mut self.currency,
+            &mut self.method,
+            &mut self.payment_url,
+            &mut self.requisites,
+        ];
+        for text in texts.into_iter().flatten() {
+            *text = secret::cut(text, hidden);
+        }
+        self.raw = secret::cut(&self.raw, hidden);
+        if let Reported::Unreadable(text) = &mut self.amount {
+            *text = secret::cut(text, hidden);
+        }
+        self
+    }
+
     /// True when the report names another order than `order_id`. A missing one does not differ.
     pub fn names_other_order(&self, order_id: &OrderId) -> bool {
         self.order_id

@@ -155,6 +155,7 @@ fn record_on<S: Store>(
     }
     let made = decide(&stored.invoice, observation, &rules.policy);
     let mut recorded = Recorded {
+        order_id: stored.row.order_id.clone(),
         decision: made.decision,
         event: None,
         outcome: made.after.outcome,

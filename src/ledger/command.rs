@@ -63,6 +63,8 @@ pub enum Settled {
 /// What became of an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
+    /// The merchant's order, for logs.
+    pub order_id: String,
     /// What was decided.
     pub decision: Decision,
     /// The event it made, if any.

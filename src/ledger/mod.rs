@@ -30,6 +30,7 @@ use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::process_mark::ProcessMark;
+use crate::wake::Wake;
 
 pub use apply::Rules;
 pub use command::{
@@ -80,11 +81,21 @@ pub struct Options {
     pub rules: Rules,
 }
 
+/// Rung by the writer after a commit that left work. Only a hint: what there is to do stands in the ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Bells {
+    /// An event is owed to hooks.
+    pub owed: Wake,
+    /// An invoice is to be asked about soon.
+    pub ask: Wake,
+}
+
 /// An open ledger. Close it to wait for the writer's end.
 pub struct Ledger {
     writer: Writer,
     reader: Reader,
     thread: WriterThread,
+    bells: Bells,
 }
 
 impl Ledger {
@@ -99,12 +110,14 @@ impl Ledger {
             Arc::new(Sealer::load_or_make(&secrets.join(KEY_FILE)).map_err(OpenError::Key)?);
         let store = sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
-        let (queue, thread) =
-            writer::start(store, options.rules, options.queue).map_err(OpenError::Thread)?;
+        let bells = Bells::default();
+        let (queue, thread) = writer::start(store, options.rules, options.queue, bells.clone())
+            .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },
             reader,
             thread,
+            bells,
         })
     }
 
@@ -121,6 +134,11 @@ impl Ledger {
     /// The reading side. Cheap to clone.
     pub fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// The bells the writer rings.
+    pub fn bells(&self) -> Bells {
+        self.bells.clone()
     }
 
     /// Resolves when the writing thread has ended, which it does only when all writers are gone or by a panic.
@@ -144,6 +162,27 @@ fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {
         path: directory.to_owned(),
         source,
     })
+}
+
+/// One line per event, and one per status name that stands on no list: here, since every way in comes through here.
+fn tell(recorded: &Recorded) {
+    if let Some(event) = &recorded.event {
+        tracing::info!(
+            order.id = %recorded.order_id,
+            event.seq = event.seq,
+            event.kind = %event.kind,
+            outcome = %recorded.outcome,
+            "order {}: {}",
+            recorded.order_id,
+            event.kind
+        );
+    }
+    if let Some(status) = &recorded.new_unsorted {
+        tracing::warn!(
+            status = %status,
+            "the service uses the status `{status}`, which stands on no list: sort it under `[statuses]` in the config"
+        );
+    }
 }
 
 /// Hands changes to the writing thread. Every method resolves after the change is durable, or says that nothing of it was
@@ -171,7 +210,10 @@ impl Writer {
             .ask(Command::Record(key, Box::new(observation)))
             .await?
         {
-            Reply::Recorded(recorded) => Ok(recorded),
+            Reply::Recorded(recorded) => {
+                tell(&recorded);
+                Ok(recorded)
+            }
             other => unreachable!("the writer answered a record with {other:?}"),
         }
     }
@@ -191,7 +233,10 @@ impl Writer {
         settled: Settled,
     ) -> Result<(InvoiceRow, Option<Recorded>), WriteError> {
         match self.queue.ask(Command::Settle(key, settled)).await? {
-            Reply::Settled(row, recorded) => Ok((*row, recorded)),
+            Reply::Settled(row, recorded) => {
+                recorded.iter().for_each(tell);
+                Ok((*row, recorded))
+            }
             other => unreachable!("the writer answered a settle with {other:?}"),
         }
     }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+use super::Bells;
 use super::apply::{ApplyError, Rules};
 use super::batch;
 use super::command::{Command, Refusal, Reply};
@@ -63,6 +64,7 @@ pub(super) fn start<S: Store + Send + 'static>(
     store: S,
     rules: Rules,
     queue: usize,
+    bells: Bells,
 ) -> std::io::Result<(Queue, WriterThread)> {
     let (messages, inbox) = sync_channel(queue.max(1));
     let gathered = Arc::new(Mutex::new(Gathered::default()));
@@ -70,6 +72,7 @@ pub(super) fn start<S: Store + Send + 'static>(
     let mut worker = Worker {
         store,
         rules,
+        bells,
         inbox,
         gathered: Arc::clone(&gathered),
         flush_at: None,
@@ -129,6 +132,7 @@ impl Queue {
 struct Worker<S> {
     store: S,
     rules: Rules,
+    bells: Bells,
     inbox: Receiver<Message>,
     gathered: Arc<Mutex<Gathered>>,
     /// When the gathered refusals are written, while there are some.
@@ -188,11 +192,31 @@ impl<S: Store> Worker<S> {
         match batch::run(&mut self.store, &self.rules, &commands) {
             Ok(replies) => {
                 for (job, reply) in jobs.into_iter().zip(replies) {
+                    self.ring_for(&reply);
                     answer(job, reply.map_err(WriteError::from));
                 }
                 self.tell_recovered();
             }
             Err(failed) => self.fail(jobs, failed),
+        }
+    }
+
+    /// Wakes whoever has work now. A lost ring costs a little time: both loops also look by themselves.
+    fn ring_for(&self, reply: &Result<Reply, ApplyError>) {
+        let recorded = match reply {
+            Ok(Reply::Recorded(recorded) | Reply::Settled(_, Some(recorded))) => recorded,
+            Ok(Reply::Retried(_)) => return self.bells.owed.ring(),
+            Ok(_) | Err(_) => return,
+        };
+        if recorded
+            .event
+            .as_ref()
+            .is_some_and(|event| event.deliveries > 0)
+        {
+            self.bells.owed.ring();
+        }
+        if recorded.ask_soon {
+            self.bells.ask.ring();
         }
     }
 
@@ -234,6 +258,7 @@ impl<S: Store> Worker<S> {
             // Refusals are worth little: dropped rather than kept waiting without bound.
             self.fail(Vec::new(), failed);
         }
+        self.bells.ask.ring();
     }
 
     fn tell(&mut self, failed: &Arc<StoreError>) {
