@@ -1,14 +1,18 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
+mod cli;
 pub mod clock;
+pub mod config;
 pub mod entropy;
 pub mod hook;
 pub mod http;
 pub mod invoice;
+pub mod ledger;
 pub mod listener;
 pub mod process_mark;
 pub mod secret;
 pub mod shutdown;
+pub mod telemetry;
 pub mod wake;
 pub mod wire;
 
@@ -16,5 +20,5 @@ use std::process::ExitCode;
 
 /// The command line.
 pub fn run() -> ExitCode {
-    ExitCode::SUCCESS
+    cli::run()
 }

@@ -1,1 +1,4 @@
-fn main() {}
+//! The one integration test binary: the real `tilld` from outside, and the source tree read as data.
+
+mod config;
+mod layout;
