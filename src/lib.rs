@@ -1,6 +1,7 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
 mod cli;
+pub mod client;
 pub mod clock;
 pub mod config;
 pub mod entropy;
@@ -10,6 +11,7 @@ pub mod invoice;
 pub mod ledger;
 pub mod listener;
 pub mod process_mark;
+pub mod sandbox;
 pub mod secret;
 pub mod shutdown;
 pub mod telemetry;

@@ -148,6 +148,12 @@ impl Failure {
         self
     }
 
+    /// The exit code's number.
+    #[cfg(test)]
+    pub(super) const fn code(&self) -> u8 {
+        self.code.code()
+    }
+
     /// What it means that stdout could not be written: nothing when its reader went away.
     pub(super) fn from_write(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

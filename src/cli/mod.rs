@@ -7,8 +7,14 @@
 
 mod context;
 mod failure;
+mod login;
+mod logout;
 mod output;
+mod owner;
+mod sandbox;
 mod serve;
+mod service;
+mod whoami;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,6 +59,14 @@ struct Global {
 enum Command {
     /// Receive notifications, poll and run hooks
     Serve(serve::Args),
+    /// Run an imitation of the payment service on this machine, to try tilld out and to test against
+    Sandbox(sandbox::Args),
+    /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    Login(login::Args),
+    /// Remove the local access token
+    Logout(logout::Args),
+    /// Show the shop, the service and where the access token lies
+    Whoami(whoami::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -86,6 +100,10 @@ fn run_command(cli: Cli) -> ExitCode {
 async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
+        Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Login(args) => login::run(args, context).await,
+        Command::Logout(args) => logout::run(args, context).await,
+        Command::Whoami(args) => whoami::run(args, context).await,
     }
 }
 

@@ -1,6 +1,5 @@
 //! One connection, from accept to close: hyper's future beside the connection's deadlines, its eviction and the stop.
 
-use std::convert::Infallible;
 use std::future::{Future as _, poll_fn};
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +21,7 @@ use tokio::time::{Duration, Instant};
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
-use super::{Limits, Response, Service, plain};
+use super::{HangUp, Limits, Response, Service, plain};
 use crate::shutdown::Shutdown;
 
 /// hyper's smallest read buffer, in bytes; it panics below.
@@ -42,6 +41,11 @@ pub(super) enum End {
     /// By the stop, between two requests.
     Stopped,
 }
+
+/// The service wanted the connection closed without an answer.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the service hung up")]
+struct HungUp;
 
 /// What all connections of one listener share.
 pub(super) struct Shared<S> {
@@ -68,7 +72,14 @@ where
     let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
     let service = service_fn(|request| {
         let (progress, shared) = (&progress, &shared);
-        async move { Ok::<_, Infallible>(answer(request, peer, progress, shared).await) }
+        async move {
+            let response = answer(request, peer, progress, shared).await;
+            match response.extensions().get::<HangUp>() {
+                // An error is how a service of hyper closes without an answer.
+                Some(HangUp) => Err(HungUp),
+                None => Ok(response),
+            }
+        }
     });
     let mut connection =
         pin!(builder(&shared.limits).serve_connection(TokioIo::new(socket), service));

@@ -120,6 +120,18 @@ pub fn empty(status: StatusCode) -> Response {
     response
 }
 
+/// No answer at all: the connection is closed instead. For the sandbox, which plays a service that goes away after it
+/// did what it was asked.
+pub fn hang_up() -> Response {
+    let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
+    response.extensions_mut().insert(HangUp);
+    response
+}
+
+/// Marks an answer that is not to be given.
+#[derive(Clone, Copy, Debug)]
+struct HangUp;
+
 fn with_type(status: StatusCode, body: Bytes, kind: &'static str) -> Response {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
