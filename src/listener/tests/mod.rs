@@ -1,5 +1,7 @@
 //! The table of answers over real sockets, with a ledger that only remembers what it was told.
 
+mod ledger;
+
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -101,19 +103,21 @@ impl Book for Memory {
     }
 }
 
-struct Running {
+struct Running<B = Memory> {
     at: SocketAddr,
-    memory: Memory,
+    book: B,
     shutdown: Shutdown,
     task: JoinHandle<Served>,
 }
 
 impl Running {
     async fn start() -> Self {
-        Self::start_draining(BOUND).await
+        Self::start_on(Memory::default(), BOUND).await
     }
+}
 
-    async fn start_draining(drain: Duration) -> Self {
+impl<B: Book> Running<B> {
+    async fn start_on(book: B, drain: Duration) -> Self {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = socket.local_addr().expect("an address");
         let settings = Settings {
@@ -126,11 +130,11 @@ impl Running {
             },
             drain,
         };
-        let (memory, shutdown) = (Memory::default(), Shutdown::new());
-        let task = tokio::spawn(run(socket, settings, memory.clone(), shutdown.clone()));
+        let shutdown = Shutdown::new();
+        let task = tokio::spawn(run(socket, settings, book.clone(), shutdown.clone()));
         Self {
             at,
-            memory,
+            book,
             shutdown,
             task,
         }
@@ -197,14 +201,14 @@ async fn an_authentic_notification_is_stored_and_answered_exactly_200() {
         assert_eq!(status(&answer), "200", "{target} {headers} {body}");
         assert!(answer.ends_with("\n\nok"), "{answer}");
     }
-    let recorded = running.memory.recorded();
+    let recorded = running.book.recorded();
     assert_eq!(recorded.len(), 5);
     for (invoice, observation) in recorded {
         assert_eq!(invoice, InvoiceKey(7));
         assert_eq!(observation.source, Source::Notification);
         assert!(!observation.report.raw.contains(TOKEN));
     }
-    assert_eq!(running.memory.refusals(), []);
+    assert_eq!(running.book.refusals(), []);
 }
 
 /// R29: whatever is wrong with the token or the ref, the sender reads the same bytes; only the ledger is told more.
@@ -254,11 +258,11 @@ async fn any_doubt_is_the_same_401() {
     ] {
         let answer = running.post(reference, headers, body).await;
         assert_eq!(status(&answer), "401", "{reference} {headers}");
-        assert_eq!(running.memory.refusals(), [refusal]);
+        assert_eq!(running.book.refusals(), [refusal]);
         answers.insert(answer);
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
-    assert_eq!(running.memory.recorded(), []);
+    assert_eq!(running.book.recorded(), []);
 }
 
 /// The answer to a misshapen POST never depends on the ref, and a known one is nudged by it all the same.
@@ -290,13 +294,13 @@ async fn a_misshapen_body_is_refused_alike_for_every_ref() {
         (form, "payload=%7B%7D", "415", "body_compressed_or_form"),
     ] {
         let known = running.post(REF, headers, body).await;
-        assert_eq!(running.memory.refusals(), [(Some(7), reason)]);
+        assert_eq!(running.book.refusals(), [(Some(7), reason)]);
         let unknown = running.post(UNKNOWN, headers, body).await;
-        assert_eq!(running.memory.refusals(), [(None, reason)]);
+        assert_eq!(running.book.refusals(), [(None, reason)]);
         assert_eq!(status(&known), code, "{reason}");
         assert_eq!(known, unknown);
     }
-    assert_eq!(running.memory.recorded(), []);
+    assert_eq!(running.book.recorded(), []);
 }
 
 #[tokio::test]
@@ -325,21 +329,21 @@ async fn other_methods_and_other_paths_have_no_effect() {
             assert!(answer.ends_with('\n'), "{answer}");
         }
     }
-    assert_eq!(running.memory.recorded(), []);
-    assert_eq!(running.memory.refusals(), []);
+    assert_eq!(running.book.recorded(), []);
+    assert_eq!(running.book.refusals(), []);
 }
 
 #[tokio::test]
 async fn what_cannot_be_stored_is_503_and_nudges() {
     let running = Running::start().await;
-    running.memory.0.locked.store(true, Ordering::SeqCst);
+    running.book.0.locked.store(true, Ordering::SeqCst);
     let answer = running.post(REF, "{T}\r\n", BODY).await;
     assert_eq!(status(&answer), "503");
     assert!(answer.contains("retry-after: 10"), "{answer}");
-    assert_eq!(running.memory.refusals(), [(Some(7), "ledger_unavailable")]);
-    running.memory.0.locked.store(false, Ordering::SeqCst);
+    assert_eq!(running.book.refusals(), [(Some(7), "ledger_unavailable")]);
+    running.book.0.locked.store(false, Ordering::SeqCst);
     assert_eq!(status(&running.post(REF, "{T}\r\n", BODY).await), "200");
-    running.memory.0.unreadable.store(true, Ordering::SeqCst);
+    running.book.0.unreadable.store(true, Ordering::SeqCst);
     assert_eq!(status(&running.post(REF, "{T}\r\n", BODY).await), "503");
     // The shape is told even then.
     assert_eq!(status(&running.post(REF, "{T}\r\n", "[]").await), "400");
@@ -362,24 +366,24 @@ async fn a_panic_while_storing_ends_one_request() {
 /// A17: the connection is gone while the ledger is busy; what it brought is stored all the same, and the stop waits.
 #[tokio::test]
 async fn storing_outlives_the_connection_and_the_stop_waits_for_it() {
-    let mut running = Running::start_draining(Duration::from_millis(50)).await;
-    running.memory.0.held.store(true, Ordering::SeqCst);
+    let mut running = Running::start_on(Memory::default(), Duration::from_millis(50)).await;
+    running.book.0.held.store(true, Ordering::SeqCst);
     let mut client = TcpStream::connect(running.at).await.expect("a connection");
     let bytes = request(&format!("POST /pay/n/{REF}"), "{T}\r\n", BODY);
     client.write_all(bytes.as_bytes()).await.expect("sent");
-    running.memory.0.arrived.notified().await;
+    running.book.0.arrived.notified().await;
     drop(client);
     // The drain cuts the connection, and with it the future that was answering.
     running.shutdown.request();
     let early = timeout(Duration::from_millis(200), &mut running.task).await;
     assert!(early.is_err(), "the stop did not wait for the storing");
-    running.memory.0.release.notify_one();
+    running.book.0.release.notify_one();
     let served = timeout(BOUND, running.task)
         .await
         .expect("ends")
         .expect("served");
     assert_eq!(served.cut, 1);
-    assert_eq!(running.memory.recorded().len(), 1);
+    assert_eq!(running.book.recorded().len(), 1);
 }
 
 #[test]
