@@ -1,4 +1,313 @@
-//! placeholder
+//! The public listener: hears the payment service's notifications.
+//!
+//! Relies on [`crate::http`] for everything a client may cost, and on [`Book`] for the ledger. Promises that 200 means
+//! durable, that whatever is not beyond doubt changes nothing, and that a sender learns nothing from a refusal: the shape
+//! is judged before the token, the token before anything else, and an unknown ref costs and answers like a wrong token.
+//! Every refused POST is handed to the ledger's gatherer, which asks the service about the invoice if the ref is known.
+
+mod answer;
+mod book;
 pub mod notification;
 pub mod presentation;
 pub mod route;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::Request;
+use hyper::body::{Bytes, Incoming};
+use hyper::http::request::Parts;
+use ring::digest::{SHA256, digest};
+use tokio::net::TcpListener;
+use tokio::time::{Duration, Instant, timeout};
+use tokio_util::task::TaskTracker;
+
+use crate::http::{self, BodyError, Limits, Response, Served, read_body};
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::Observation;
+use crate::invoice::transition::Decision;
+use crate::ledger::{InvoiceKey, Refusal, Watched};
+use crate::shutdown::Shutdown;
+use crate::{clock, entropy};
+
+pub use self::book::{Book, LedgerBook, Unavailable};
+
+use self::notification::{Notification, is_unsupported};
+use self::presentation::{Carried, Presentations, Verdict};
+use self::route::{Route, route};
+
+/// How long after the last connection storing may go on. The writer's own budget for a lock held by others is 5 s.
+const STORING_TIME: Duration = Duration::from_secs(6);
+
+/// How often a refused notification of a known invoice is told as a warning. Whoever knows a ref could otherwise fill
+/// the log; the ledger keeps the refusals.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// What the merchant chose.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The path in front of the ref, see [`route::public_path`].
+    pub public_path: String,
+    /// Where the notify token may stand.
+    pub presentations: Presentations,
+    /// What a sender may cost.
+    pub limits: Limits,
+    /// How long requests in progress may go on after a stop.
+    pub drain: Duration,
+}
+
+/// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
+/// began to store. The ledger's writer must outlive it.
+pub async fn run<B: Book>(
+    socket: TcpListener,
+    settings: Settings,
+    book: B,
+    shutdown: Shutdown,
+) -> Served {
+    let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let listener = Listener(Arc::new(Inner {
+        settings,
+        book,
+        nobodys: NotifyToken::from_entropy(entropy::bytes()),
+        storing: TaskTracker::new(),
+        warned: Mutex::new(None),
+    }));
+    let served = http::serve(socket, limits, listener.clone(), shutdown, drain).await;
+    let storing = &listener.0.storing;
+    storing.close();
+    if timeout(STORING_TIME, storing.wait()).await.is_err() {
+        tracing::warn!(
+            listener.storing = storing.len(),
+            "notifications were still being stored at the end of the drain"
+        );
+    }
+    served
+}
+
+struct Listener<B>(Arc<Inner<B>>);
+
+impl<B> Clone for Listener<B> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Inner<B> {
+    settings: Settings,
+    book: B,
+    /// The token of no invoice, compared with what is presented for unknown refs, so that they cost the same.
+    nobodys: NotifyToken,
+    /// What is being stored. Outlives the connections it came by (A17).
+    storing: TaskTracker,
+    /// When a refusal was last told as a warning. Held for a moment by whoever refuses.
+    warned: Mutex<Option<Instant>>,
+}
+
+/// What is known of a POST when it is refused.
+struct Arrival {
+    reference: Option<InvoiceRef>,
+    peer: SocketAddr,
+    received_ms: i64,
+    body: Option<Bytes>,
+}
+
+impl<B: Book> http::Service for Listener<B> {
+    async fn call(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
+        let inner = &self.0;
+        let path = request.uri().path();
+        match route(&inner.settings.public_path, request.method(), path) {
+            Route::Look => answer::present(),
+            Route::OtherMethod => answer::other_method(),
+            Route::Elsewhere => answer::elsewhere(),
+            Route::Notification(reference) => {
+                let arrival = Arrival {
+                    reference,
+                    peer,
+                    received_ms: clock::wall_ms(),
+                    body: None,
+                };
+                inner.hear(arrival, request).await
+            }
+        }
+    }
+}
+
+impl<B: Book> Inner<B> {
+    /// One POST on an address: its headers, its body's shape, then its token.
+    async fn hear(&self, mut arrival: Arrival, request: Request<Incoming>) -> Response {
+        let (parts, body) = request.into_parts();
+        if is_unsupported(&parts.headers) {
+            return self
+                .refuse_unseen(arrival, "body_compressed_or_form", answer::unsupported())
+                .await;
+        }
+        let body = match read_body(body, &self.settings.limits).await {
+            Ok(body) => arrival.body.insert(body),
+            Err(error) => {
+                let reason = match error {
+                    BodyError::TooLarge => "body_too_large",
+                    BodyError::TooSlow => "body_too_slow",
+                    BodyError::Broken => "body_broken",
+                };
+                return self.refuse_unseen(arrival, reason, error.response()).await;
+            }
+        };
+        match Notification::read(body) {
+            Ok(notification) => self.judge(arrival, &parts, notification).await,
+            Err(misshapen) => {
+                self.refuse_unseen(arrival, misshapen.as_str(), answer::misshapen())
+                    .await
+            }
+        }
+    }
+
+    /// Whether it is authentic. All that is looked at is looked at whether the ref is known or not.
+    async fn judge(&self, arrival: Arrival, parts: &Parts, notification: Notification) -> Response {
+        let Ok(watched) = self.watched(arrival.reference.clone()).await else {
+            return self.refuse(&arrival, None, "ledger_unavailable", answer::unavailable());
+        };
+        let (invoice, token) = match watched {
+            Some(Watched { key, token }) => (Some(key), token),
+            None => (None, None),
+        };
+        let carried = Carried {
+            headers: &parts.headers,
+            query: parts.uri.query(),
+            body: notification.object(),
+        };
+        let verdict = self
+            .settings
+            .presentations
+            .judge(token.as_ref().unwrap_or(&self.nobodys), carried);
+        match (invoice, token, verdict) {
+            (Some(invoice), Some(token), Verdict::Right(place)) => {
+                tracing::debug!(
+                    invoice.key = invoice.0,
+                    listener.place = %place,
+                    notification.odd = ?notification.odd(),
+                    "a notification carried its token in `{place}`"
+                );
+                let observation = notification.into_observation(&token, arrival.received_ms);
+                self.store(&arrival, invoice, observation).await
+            }
+            (invoice, token, verdict) => {
+                let reason = match (invoice, token) {
+                    (None, _) => "ref_unknown",
+                    (Some(_), None) => "token_unreadable",
+                    (Some(_), Some(_)) => verdict.as_str(),
+                };
+                self.refuse(&arrival, invoice, reason, answer::unauthorized())
+            }
+        }
+    }
+
+    /// Stores in a task of its own: hyper drops the request when its connection dies, and a notification that was read
+    /// must not depend on the sender's patience (A17).
+    async fn store(
+        &self,
+        arrival: &Arrival,
+        invoice: InvoiceKey,
+        observation: Observation,
+    ) -> Response {
+        let book = self.book.clone();
+        let task = self
+            .storing
+            .spawn(async move { book.record(invoice, observation).await });
+        let recorded = match task.await {
+            Ok(recorded) => recorded,
+            Err(error) => match error.try_into_panic() {
+                Ok(payload) => resume_unwind(payload),
+                // Nothing cancels it but the end of the runtime.
+                Err(_cancelled) => Err(Unavailable),
+            },
+        };
+        match recorded {
+            Ok(Decision::NotThisInvoice) => self.refuse(
+                arrival,
+                Some(invoice),
+                "not_this_invoice",
+                answer::unauthorized(),
+            ),
+            Ok(_stored) => answer::stored(),
+            Err(Unavailable) => self.refuse(
+                arrival,
+                Some(invoice),
+                "ledger_unavailable",
+                answer::unavailable(),
+            ),
+        }
+    }
+
+    async fn watched(&self, reference: Option<InvoiceRef>) -> Result<Option<Watched>, Unavailable> {
+        match reference {
+            Some(reference) => self.book.watched(reference).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Refuses before the ref was looked up. The look-up is only for the nudge, and its trouble changes no answer.
+    async fn refuse_unseen(
+        &self,
+        arrival: Arrival,
+        reason: &'static str,
+        response: Response,
+    ) -> Response {
+        let watched = self.watched(arrival.reference.clone()).await;
+        let invoice = watched.ok().flatten().map(|watched| watched.key);
+        self.refuse(&arrival, invoice, reason, response)
+    }
+
+    fn refuse(
+        &self,
+        arrival: &Arrival,
+        invoice: Option<InvoiceKey>,
+        reason: &'static str,
+        response: Response,
+    ) -> Response {
+        let peer = arrival.peer.ip();
+        if let Some(invoice) = invoice
+            && self.may_warn()
+        {
+            tracing::warn!(
+                invoice.key = invoice.0, refusal.reason = reason, http.peer = %peer,
+                "a notification for a known invoice was refused: {reason}"
+            );
+        } else {
+            tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");
+        }
+        let body = arrival.body.as_deref();
+        self.book.refuse(Refusal {
+            invoice,
+            reason,
+            at_ms: arrival.received_ms,
+            peer: peer.to_string(),
+            body_bytes: body.map_or(0, <[u8]>::len),
+            body_sha256: body.map(sha256_hex).unwrap_or_default(),
+        });
+        response
+    }
+
+    fn may_warn(&self) -> bool {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = warned.is_none_or(|last| last.elapsed() >= WARN_EVERY);
+        if due {
+            *warned = Some(Instant::now());
+        }
+        due
+    }
+}
+
+fn sha256_hex(body: &[u8]) -> String {
+    use std::fmt::Write as _;
+    let digest = digest(&SHA256, body);
+    let mut hex = String::with_capacity(2 * digest.as_ref().len());
+    for byte in digest.as_ref() {
+        // Writing to a `String` cannot fail.
+        write!(hex, "{byte:02x}").unwrap_or_default();
+    }
+    hex
+}

@@ -1,0 +1,72 @@
+//! What the listener needs from the ledger, and no more. A narrow seam, so that the table of answers can be tested without
+//! a file and a thread behind it.
+
+use std::future::Future;
+
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::observation::Observation;
+use crate::invoice::transition::Decision;
+use crate::ledger::{InvoiceKey, Reader, Refusal, Watched, Writer};
+
+/// The ledger could not do it now. Why is the ledger's to tell; a sender only learns to come again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the ledger cannot serve this now")]
+pub struct Unavailable;
+
+/// What the listener needs from the ledger.
+pub trait Book: Clone + Send + Sync + 'static {
+    /// The invoice behind a ref. Never waits for the writer.
+    fn watched(
+        &self,
+        reference: InvoiceRef,
+    ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
+
+    /// Records an authentic observation. Resolves only when its commit is durable.
+    fn record(
+        &self,
+        invoice: InvoiceKey,
+        observation: Observation,
+    ) -> impl Future<Output = Result<Decision, Unavailable>> + Send;
+
+    /// Hands a refusal to the gatherer, which nudges its invoice. Never waits.
+    fn refuse(&self, refusal: Refusal);
+}
+
+/// The ledger itself.
+#[derive(Clone)]
+pub struct LedgerBook {
+    /// Reads beside the writer.
+    pub reader: Reader,
+    /// Answers when the commit is durable.
+    pub writer: Writer,
+}
+
+impl Book for LedgerBook {
+    async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, Unavailable> {
+        self.reader
+            .watched(reference)
+            .await
+            .map_err(|error| unavailable(&error))
+    }
+
+    async fn record(
+        &self,
+        invoice: InvoiceKey,
+        observation: Observation,
+    ) -> Result<Decision, Unavailable> {
+        let recorded = self.writer.record(invoice, observation).await;
+        recorded
+            .map(|recorded| recorded.decision)
+            .map_err(|error| unavailable(&error))
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        self.writer.refuse(refusal);
+    }
+}
+
+/// The writer tells its own trouble once; here it is only noted which requests it cost.
+fn unavailable(error: &(dyn std::error::Error + 'static)) -> Unavailable {
+    tracing::debug!(error, "a notification could not be served by the ledger");
+    Unavailable
+}
