@@ -14,5 +14,9 @@ use std::process::ExitCode;
 
 /// The command line.
 pub fn run() -> ExitCode {
+    // Before anything looks at arguments, environment or standard input: a hook's process starts this way.
+    if let Some(code) = hook::launch::entry(std::env::args_os()) {
+        return code;
+    }
     ExitCode::SUCCESS
 }

@@ -1,1 +1,3 @@
-fn main() {}
+//! Tests against the real binary.
+
+mod launch;
