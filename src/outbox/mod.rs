@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::process::{Program, Surroundings};
-use crate::ledger::{DeliveryKey, Reader, Writer};
+use crate::ledger::{Claimed, DeliveryKey, Reader, Writer};
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
@@ -184,33 +184,33 @@ impl Outbox {
             return;
         }
         self.rest_until = None;
-        let want = self.free();
-        if want == 0 {
-            return;
-        }
-        match self
-            .desk
-            .writer
-            .claim_deliveries(self.own.clone(), wall_ms(), want)
-            .await
-        {
-            Ok(claimed) => {
-                for claimed in claimed {
-                    let key = claimed.key;
-                    let task = self
-                        .attempts
-                        .spawn(attempt::run(Arc::clone(&self.desk), claimed));
-                    self.active.insert(task.id(), key);
+        // Until nothing is left: an answer shorter than what was wanted does not mean that there is no more.
+        while self.free() > 0 {
+            match self
+                .desk
+                .writer
+                .claim_deliveries(self.own.clone(), wall_ms(), self.free())
+                .await
+            {
+                Ok(claimed) if claimed.is_empty() => return,
+                Ok(claimed) => claimed.into_iter().for_each(|claimed| self.begin(claimed)),
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn Error,
+                        "no hook is run, since no claim could be stored"
+                    );
+                    return self.rest();
                 }
             }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn Error,
-                    "no hook is run, since no claim could be stored"
-                );
-                self.rest();
-            }
         }
+    }
+
+    fn begin(&mut self, claimed: Claimed) {
+        let key = claimed.key;
+        let task = self
+            .attempts
+            .spawn(attempt::run(Arc::clone(&self.desk), claimed));
+        self.active.insert(task.id(), key);
     }
 
     fn rest(&mut self) {

@@ -65,7 +65,7 @@ pub fn plan(
 mod tests {
     use super::*;
 
-    const SCHEDULE: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(60)];
+    const SCHEDULE: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 
     fn after(ending: &Ending, failures: u32) -> Plan {
         plan(ending, failures, &SCHEDULE, 0, 1_000)

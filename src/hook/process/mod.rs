@@ -112,6 +112,16 @@ pub enum LaunchError {
     Gone,
 }
 
+impl LaunchError {
+    /// What happened and its cause in one line, as it is stored with the attempt.
+    pub fn why(&self) -> String {
+        match self {
+            Self::WorkDir(_, cause) | Self::Spawn(cause) => format!("{self}: {cause}"),
+            Self::Gone => self.to_string(),
+        }
+    }
+}
+
 /// A process that waits for the word to become the hook's program. Dropping it ends the process; nothing has run.
 #[derive(Debug)]
 pub struct Launched {
@@ -181,6 +191,11 @@ impl Launched {
     /// The process that will run the program: the same before and after.
     pub fn mark(&self) -> &ProcessMark {
         &self.mark
+    }
+
+    /// Ends the process before anything of the program has run.
+    pub async fn withdraw(mut self) {
+        self.leader.kill_group().await;
     }
 
     /// Lets the program run, and waits for its end: at the latest timeout and grace from now, or grace after the wish
