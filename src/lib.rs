@@ -1,12 +1,21 @@
 //! tilld stands beside a merchant's shop. (The map follows as the house is built.)
 
+mod cli;
+pub mod client;
 pub mod clock;
+pub mod config;
 pub mod entropy;
 pub mod hook;
+pub mod http;
 pub mod invoice;
+pub mod ledger;
+pub mod listener;
+pub mod outbox;
 pub mod process_mark;
+pub mod sandbox;
 pub mod secret;
 pub mod shutdown;
+pub mod telemetry;
 pub mod wake;
 pub mod wire;
 
@@ -18,5 +27,5 @@ pub fn run() -> ExitCode {
     if let Some(code) = hook::launch::entry(std::env::args_os()) {
         return code;
     }
-    ExitCode::SUCCESS
+    cli::run()
 }

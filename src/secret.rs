@@ -1,5 +1,7 @@
 //! Text that must not be seen: redacted in `Debug`, wiped when dropped, and cut out of documents before they are stored.
 
+use std::fmt::Write as _;
+
 use base64::{Engine as _, engine::general_purpose};
 use secrecy::{ExposeSecret as _, SecretString};
 
@@ -45,10 +47,11 @@ pub fn cut(text: &str, secret: &Secret) -> String {
     }
     let escaped = serde_json::Value::from(plain).to_string();
     let escaped = escaped.trim_matches('"').to_owned();
-    let unicode: String = plain
-        .chars()
-        .map(|c| format!("\\u{:04x}", u32::from(c)))
-        .collect();
+    let mut unicode = String::with_capacity(plain.len() * 6);
+    for unit in plain.encode_utf16() {
+        // Writing to a String cannot fail.
+        write!(unicode, "\\u{unit:04x}").expect("a String takes any text");
+    }
     let forms = [
         plain.to_owned(),
         escaped.replace('/', "\\/"),

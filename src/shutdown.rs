@@ -28,6 +28,7 @@ impl Shutdown {
     }
 
     /// A wish that follows this one but can also be expressed alone.
+    #[must_use]
     pub fn child(&self) -> Self {
         Self(self.0.child_token())
     }

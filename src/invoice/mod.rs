@@ -7,6 +7,7 @@ pub mod ids;
 pub mod moment;
 pub mod notify_token;
 pub mod observation;
+pub mod opening;
 pub mod silence;
 pub mod status;
 pub mod sum;

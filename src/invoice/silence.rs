@@ -52,6 +52,8 @@ pub struct Heard {
     pub heard_ms: Option<i64>,
     /// The last time we asked, answered or not.
     pub asked_ms: Option<i64>,
+    /// A refused notification asks for a poll at this time; done once it was asked since.
+    pub nudged_ms: Option<i64>,
     /// Polls in a row that brought no answer about it.
     pub failures: u32,
     /// Only a poll can tell what is right.
@@ -101,6 +103,14 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         Outcome::Open => open(schedule, heard, now_ms),
         Outcome::Failed => after_failure(heard),
         Outcome::Paid | Outcome::Reversed | Outcome::Mismatch => Due::Never,
+    };
+    let nudged = heard
+        .nudged_ms
+        .filter(|nudged| heard.asked_ms.is_none_or(|asked| asked < *nudged));
+    let planned = match (planned, nudged) {
+        (Due::At(at), Some(nudged)) => Due::At(at.min(nudged)),
+        (Due::Never, Some(nudged)) => Due::At(nudged),
+        (planned, _) => planned,
     };
     match (planned, heard.asked_ms) {
         (Due::At(at), Some(asked)) if heard.failures > 0 => {
@@ -203,6 +213,7 @@ mod tests {
             expire_ms: None,
             heard_ms: None,
             asked_ms: None,
+            nudged_ms: None,
             failures: 0,
             doubt: false,
             pending_since_ms: None,

@@ -26,7 +26,7 @@ pub enum ShapeError {
 }
 
 /// Reads one JSON object. One leading byte-order mark is skipped (A12); a body that is a JSON string holding an object
-/// is decoded once more (A11); nesting is limited to serde_json's 128 levels.
+/// is decoded once more (A11); nesting is limited to `serde_json`'s 128 levels.
 pub fn object(body: &[u8]) -> Result<Object, ShapeError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     if body.iter().all(u8::is_ascii_whitespace) {
@@ -79,7 +79,7 @@ fn strict(body: &[u8]) -> Result<Object, ShapeError> {
     Ok(object)
 }
 
-/// Collects a map's entries in order, doubled names included, which serde_json's own map would silently merge.
+/// Collects a map's entries in order, doubled names included, which `serde_json`'s own map would silently merge.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {

@@ -1,6 +1,6 @@
 //! One run of a hook's program, from the start of its process to the last of its descendants in its group.
 //!
-//! In two steps, so that the process can be named in the ledger while nothing of the program has run yet: [`launch`]
+//! In two steps, so that the process can be named in the ledger while nothing of the program has run yet: [`launch()`]
 //! gives a process that waits for one byte, [`Launched::run`] sends it. Relies on [`super::launch`] being what runs
 //! behind the launcher path. Promises: own process group, fixed environment, bounded output, an end within timeout and
 //! grace, no zombie. The result is the direct child's: a descendant that holds the pipes changes nothing, and what is

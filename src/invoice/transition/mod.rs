@@ -7,11 +7,13 @@
 //! of the set of claims and not of their order.
 
 use crate::invoice::event::{Change, EventKind};
-use crate::invoice::ids::{InvoiceId, OrderId};
-use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Reported, Source};
-use crate::invoice::status::{Meaning, Outcome, Status, StatusLists};
+use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::{Sum, Verdict};
+
+mod state;
+
+pub use state::{Claim, Invoice, Pending, Sorted};
 
 /// A poll that contradicts without being newer is asked again after this long before it is believed, milliseconds.
 /// Long enough for a replica behind the service's load balancer to catch up.
@@ -19,68 +21,6 @@ pub const SECOND_POLL_AFTER_MS: i64 = 30_000;
 
 /// Claims remembered while in doubt. An honest service makes one or two.
 const DOUBTED_KEPT: usize = 16;
-
-/// The service's word at one instant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// The status, to the letter.
-    pub status: Status,
-    /// Whether amount and currency agree with what was agreed.
-    pub verdict: Verdict,
-    /// `updatedAt`, when it was there and readable.
-    pub at: Option<Moment>,
-}
-
-/// The latest claim whose status stands on a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sorted {
-    /// The claim.
-    pub claim: Claim,
-    /// What its status was sorted as.
-    pub meaning: Meaning,
-    /// A poll agreed: a claim of the same instant does not move it any more.
-    pub settled: bool,
-}
-
-/// A poll's claim that waits for a second poll to say the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pending {
-    /// What the first poll said.
-    pub claim: Claim,
-    /// When it was heard, milliseconds since 1970.
-    pub since_ms: i64,
-}
-
-/// What [`decide`] needs to know of an invoice, and what it changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invoice {
-    /// The merchant's order.
-    pub order_id: OrderId,
-    /// The service's id, once known.
-    pub id: Option<InvoiceId>,
-    /// What was agreed: what was asked, until a person accepts other figures.
-    pub agreed: Sum,
-    /// Counts changes. An answer carries the revision its question was asked at.
-    pub revision: i64,
-    /// The claim register: the status shown.
-    pub claim: Option<Claim>,
-    /// The sorted register: the outcome.
-    pub sorted: Option<Sorted>,
-    /// What the claims amount to.
-    pub outcome: Outcome,
-    /// Only a poll can tell what is right.
-    pub doubt: bool,
-    /// Claims that were doubted and count once a poll has spoken.
-    pub doubted: Vec<Claim>,
-    /// A poll's claim that waits for a second one.
-    pub pending: Option<Pending>,
-    /// Some counted claim said paid.
-    pub paid_counted: bool,
-    /// The event `paid` or `late` has happened; it happens once in an invoice's life.
-    pub paid_fired: bool,
-    /// Claims that are events of this invoice already.
-    pub recorded: Vec<Claim>,
-}
 
 /// The merchant's rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -284,7 +224,7 @@ impl Step<'_> {
             let same = pending.claim.status == self.claim.status
                 && pending.claim.verdict == self.claim.verdict;
             // A clock set back must not hold the answer for ever: then the second poll counts at once.
-            if same && (waited >= SECOND_POLL_AFTER_MS || waited < 0) {
+            if same && !(0..SECOND_POLL_AFTER_MS).contains(&waited) {
                 let (_, ask) = self.advance(true);
                 return (Decision::AdvanceAgreed, ask);
             }

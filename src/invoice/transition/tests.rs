@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::invoice::amount::Amount;
+use crate::invoice::ids::{InvoiceId, OrderId};
+use crate::invoice::moment::Moment;
+use crate::invoice::status::Status;
 
 const PAID: &str = "paid";
 const FAILED: &str = "failed";

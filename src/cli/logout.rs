@@ -1,0 +1,55 @@
+//! `tilld logout`: removes the local token. The service knows no request that revokes one: that is done in the cabinet,
+//! and is said here (contract, section 5).
+
+use serde_json::json;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::output::{print, print_json, talk};
+use super::service;
+use crate::client::credentials::Elsewhere;
+
+/// Flags of `logout`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {}
+
+/// Runs `logout`.
+#[expect(
+    clippy::unused_async,
+    reason = "commands are awaited; this one asks nobody"
+)]
+pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
+    let store = service::store(&context, "logout")?;
+    let removed = store.remove()?;
+    let remains = remaining(&Elsewhere::of_one_shot())?;
+    let cabinet = context.settings()?.service.cabinet_url.clone();
+    if context.output.json() {
+        print_json(&json!({ "removed": removed, "remains": remains, "cabinet_url": cabinet }))?;
+    } else if removed {
+        print("the local token is removed\n").map_err(Failure::from_write)?;
+    } else {
+        print("no login was stored\n").map_err(Failure::from_write)?;
+    }
+    if removed {
+        let place = cabinet.map_or_else(String::new, |cabinet| format!(" at {cabinet}"));
+        talk(&format!(
+            "the token itself stays good until it is revoked in the cabinet{place}"
+        ));
+    }
+    for place in remains {
+        talk(&format!("a token remains in {place}"));
+    }
+    Ok(Exit::Ok)
+}
+
+/// The other places that still have a token.
+fn remaining(elsewhere: &Elsewhere) -> Result<Vec<&'static str>, Failure> {
+    let environment = elsewhere
+        .env_token
+        .is_some()
+        .then_some("the variable `SERVICE_TOKEN`");
+    let credential = elsewhere
+        .systemd_token()?
+        .map(|_token| "the systemd credential `access-token`");
+    Ok(environment.into_iter().chain(credential).collect())
+}

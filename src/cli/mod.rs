@@ -1,0 +1,151 @@
+//! The command line: one file per command. Commands print and decide nothing; stdout is data, stderr is talk.
+//!
+//! To add a command: a file `cli/NAME.rs` with `pub(super) struct Args` (derives [`clap::Args`]) and
+//! `pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure>`, its `mod` line here, a variant of
+//! [`Command`] with the line `--help` shows, and an arm in [`dispatch`]. Settings and the state directory come from
+//! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
+
+mod context;
+mod failure;
+mod login;
+mod logout;
+mod output;
+mod owner;
+mod sandbox;
+mod serve;
+mod service;
+mod whoami;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand};
+
+use context::Context;
+use failure::{Exit, Failure};
+
+/// Stands beside a merchant's shop: hears payment notifications, asks when none arrives, runs fulfilment scripts.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tilld",
+    version,
+    max_term_width = 100,
+    after_long_help = failure::exit_code_help()
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+struct Global {
+    /// Read settings from FILE [default: /etc/tilld/config.toml when it exists]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Keep ledger and secrets in DIR, whatever the settings say
+    #[arg(long, global = true, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// Answer in JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Receive notifications, poll and run hooks
+    Serve(serve::Args),
+    /// Run an imitation of the payment service on this machine, to try tilld out and to test against
+    Sandbox(sandbox::Args),
+    /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    Login(login::Args),
+    /// Remove the local access token
+    Logout(logout::Args),
+    /// Show the shop, the service and where the access token lies
+    Whoami(whoami::Args),
+}
+
+/// Threads that still block when the command is done get this long; nothing durable depends on them.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// Runs the command line of this process.
+pub(crate) fn run() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => run_command(cli),
+        Err(error) => usage(&error),
+    }
+}
+
+fn run_command(cli: Cli) -> ExitCode {
+    let json = cli.global.json;
+    let ended = Context::new(cli.global).and_then(|context| {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::new(Exit::Error, error).context("could not start threads"))?;
+        let ended = runtime.block_on(dispatch(cli.command, context));
+        runtime.shutdown_timeout(LAST_WAIT);
+        ended
+    });
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.report(json).into(),
+    }
+}
+
+async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
+    match command {
+        Command::Serve(args) => serve::run(args, context).await,
+        Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Login(args) => login::run(args, context).await,
+        Command::Logout(args) => logout::run(args, context).await,
+        Command::Whoami(args) => whoami::run(args, context).await,
+    }
+}
+
+/// Help and version go to stdout and are no error; all else is exit code 2.
+fn usage(error: &clap::Error) -> ExitCode {
+    let printed = if error.kind() == ErrorKind::DisplayVersion {
+        output::print(&version())
+    } else {
+        error.print()
+    };
+    // Nobody is left to tell when the reader of a help text went away.
+    drop(printed);
+    if error.use_stderr() {
+        Exit::Usage.into()
+    } else {
+        Exit::Ok.into()
+    }
+}
+
+/// What `--version` prints, with its last newline.
+fn version() -> String {
+    format!("tilld {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_are_taken_on_either_side_of_the_command() {
+        for line in [
+            ["tilld", "--json", "serve", "--check"],
+            ["tilld", "serve", "--check", "--json"],
+        ] {
+            assert!(Cli::try_parse_from(line).expect("parses").global.json);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What commands print. Data goes to stdout: tables for people, JSON lines for programs; talk goes to stderr. Text from
+//! elsewhere never reaches a terminal unescaped. A closed pipe ends the command normally.
+
+use std::borrow::Cow;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use comfy_table::{ContentArrangement, Table, presets};
+use rustix::termios::tcgetwinsize;
+use serde::Serialize;
+
+use super::failure::Failure;
+
+/// Makes text harmless for a terminal; see [`crate::telemetry::escape`].
+pub(super) fn escape(text: &str) -> Cow<'_, str> {
+    crate::telemetry::escape(text)
+}
+
+/// Writes to stdout at once, so that a reader of a stream sees each line when it is there.
+pub(super) fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// Says something on stderr, one line. Strangers' text in it is escaped by the caller. With stderr gone there is nobody
+/// to tell, and the work goes on.
+pub(super) fn talk(line: &str) {
+    drop(writeln!(io::stderr().lock(), "{line}"));
+}
+
+/// Prints a value as one line of JSON.
+pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let line = serde_json::to_string(value).expect("answers are plain data");
+    // serde_json leaves C1 controls and bidirectional marks as they are.
+    print(&format!("{}\n", escape(&line))).map_err(Failure::from_write)
+}
+
+/// How this command answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Output {
+    json: bool,
+    /// Columns of the terminal; `None` when stdout is none, then nothing is wrapped.
+    width: Option<u16>,
+}
+
+impl Output {
+    /// Looks at stdout once.
+    pub(super) fn new(json: bool) -> Self {
+        let stdout = io::stdout();
+        let width = stdout
+            .is_terminal()
+            .then(|| tcgetwinsize(&stdout).ok())
+            .flatten()
+            .map(|size| size.ws_col)
+            .filter(|columns| *columns > 0);
+        Self { json, width }
+    }
+
+    /// True when answers are JSON.
+    pub(super) const fn json(self) -> bool {
+        self.json
+    }
+
+    /// Prints a table; without headings when there are none. Cells are escaped here.
+    pub(super) fn table<const N: usize>(
+        self,
+        headings: Option<[&str; N]>,
+        rows: &[[String; N]],
+    ) -> Result<(), Failure> {
+        print(&table(self.width, headings, rows)).map_err(Failure::from_write)
+    }
+
+    /// Prints names with their values, one a line.
+    pub(super) fn pairs(self, pairs: &[(&str, String)]) -> Result<(), Failure> {
+        let rows: Vec<[String; 2]> = pairs
+            .iter()
+            .map(|(name, value)| [(*name).to_owned(), value.clone()])
+            .collect();
+        self.table(None, &rows)
+    }
+}
+
+/// Lays a table out, for a terminal of `width` columns or without wrapping.
+fn table<const N: usize>(
+    width: Option<u16>,
+    headings: Option<[&str; N]>,
+    rows: &[[String; N]],
+) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+    }
+    if let Some(headings) = headings {
+        table.set_header(headings);
+    }
+    for row in rows {
+        table.add_row(row.iter().map(|cell| escape(cell)));
+    }
+    // No border and two spaces between columns: easy to read, and easy for `awk` and `cut`.
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    let mut text = String::new();
+    for line in table.lines() {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_cells_are_escaped() {
+        let rows = [
+            ["A-1".to_owned(), "paid".to_owned()],
+            ["A-1000\u{1b}[2J".to_owned(), "new\nforged".to_owned()],
+        ];
+        assert_eq!(
+            table(None, Some(["ORDER", "STATUS"]), &rows),
+            "ORDER            STATUS\n\
+             A-1              paid\n\
+             A-1000\\u001b[2J  new\\nforged\n"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_wraps() {
+        let rows = [["a long cell of several words".to_owned()]];
+        let text = table(Some(12), None, &rows);
+        assert!(text.lines().all(|line| line.len() <= 12), "{text}");
+        assert!(text.lines().count() > 2, "{text}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Whose the state directory is. A command that would write it, or read its secrets, as somebody else leaves files behind
+//! that the daemon cannot read: it stops before any request and names the line that works (design, section 5; A44).
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+/// Whoever runs the command is not the owner of the state directory.
+#[derive(Debug, thiserror::Error)]
+#[error("`{}` belongs to {owner}, this command runs as {runner}", path.display())]
+pub(super) struct OtherOwner {
+    path: PathBuf,
+    owner: User,
+    runner: User,
+}
+
+impl OtherOwner {
+    /// The way out, for the `hint:` line.
+    pub(super) fn hint(&self, command: &str) -> String {
+        format!("run `sudo -u {} tilld {command}`", self.owner.for_sudo())
+    }
+}
+
+/// Refuses to go on when the state directory exists and belongs to somebody else, root too.
+pub(super) fn check(state_dir: &Path) -> Result<(), OtherOwner> {
+    // One that is not there, or may not be looked at, is for the step that needs it to report.
+    let Ok(found) = fs::metadata(state_dir) else {
+        return Ok(());
+    };
+    judge(state_dir, found.uid(), rustix::process::geteuid().as_raw())
+}
+
+fn judge(path: &Path, owner: u32, runner: u32) -> Result<(), OtherOwner> {
+    if owner == runner {
+        return Ok(());
+    }
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    Err(OtherOwner {
+        path: path.to_owned(),
+        owner: User::find(owner, &accounts),
+        runner: User::find(runner, &accounts),
+    })
+}
+
+#[derive(Debug)]
+struct User {
+    id: u32,
+    name: Option<String>,
+}
+
+impl User {
+    /// Looks the name up in the text of `/etc/passwd`. Accounts from elsewhere go by their number.
+    fn find(id: u32, accounts: &str) -> Self {
+        let wanted = id.to_string();
+        let name = accounts.lines().find_map(|line| {
+            let mut fields = line.split(':');
+            let name = fields.next()?;
+            (fields.nth(1)? == wanted).then(|| name.to_owned())
+        });
+        Self { id, name }
+    }
+
+    fn for_sudo(&self) -> String {
+        // sudo takes `#1000` for a number; quoted, since a shell takes it for a comment.
+        let number = || format!("'#{}'", self.id);
+        self.name.clone().unwrap_or_else(number)
+    }
+}
+
+impl std::fmt::Display for User {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "`{name}`"),
+            None => write!(f, "user {}", self.id),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_owner_alone_may_go_on_and_others_are_told_how() {
+        let path = Path::new("/var/lib/tilld");
+        assert!(judge(path, 0, 0).is_ok());
+        assert!(judge(path, 4_000_000_001, 4_000_000_001).is_ok());
+        let refused = judge(path, 4_000_000_001, 0).expect_err("root is not the owner");
+        assert_eq!(
+            refused.to_string(),
+            "`/var/lib/tilld` belongs to user 4000000001, this command runs as `root`"
+        );
+        assert_eq!(
+            refused.hint("login"),
+            "run `sudo -u '#4000000001' tilld login`"
+        );
+    }
+
+    #[test]
+    fn a_name_is_found_by_its_number() {
+        let accounts =
+            "root:x:0:0:root:/root:/bin/sh\ntilld:x:990:990::/var/lib/tilld:/bin/false\n";
+        assert_eq!(User::find(990, accounts).for_sudo(), "tilld");
+        assert_eq!(User::find(99, accounts).for_sudo(), "'#99'");
+    }
+}

@@ -1,0 +1,207 @@
+//! `tilld sandbox`: runs the imitation payment service until it is interrupted. Says where it is and what to try next.
+
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::output::{escape, print_json};
+use crate::sandbox::{self, Error, Sandbox, Settings, WriteError};
+use crate::shutdown::Shutdown;
+
+/// Flags of `sandbox`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Serve API, cabinet and payment pages on IP:PORT, loopback only; port 0 takes a free one
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8490")]
+    listen: SocketAddr,
+    /// Take commands of tests on IP:PORT, loopback only; port 0 takes a free one
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8491")]
+    control: SocketAddr,
+    /// Write a tilld config with these addresses and the sandbox's status names
+    #[arg(long, value_name = "FILE")]
+    write_config: Option<PathBuf>,
+    /// Make ids, codes and tokens from this number; the same number makes the same ones
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Seconds between two polls of a login
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    interval: u64,
+    /// Requisites in the pool; each open invoice occupies one
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pool: usize,
+    /// Seconds in which an invoice can be paid
+    #[arg(long, value_name = "S", default_value_t = 1_800, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    window: u64,
+    /// Seconds before a notification is tried again
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    notify_retry: u64,
+}
+
+impl Args {
+    fn settings(&self) -> Settings {
+        Settings {
+            listen: self.listen,
+            control: self.control,
+            seed: self.seed,
+            interval_s: self.interval,
+            pool: self.pool,
+            invoice_lifetime_s: self.window,
+            notify_retry_ms: self.notify_retry.saturating_mul(1_000),
+            ..Settings::default()
+        }
+    }
+}
+
+/// Runs `sandbox` until SIGINT or SIGTERM.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    // Before anything is started: a signal from now on ends it in order.
+    let handler = |kind| {
+        signal(kind).map_err(|error| {
+            Failure::new(Exit::Error, error).context("could not listen for signals")
+        })
+    };
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut terminate = handler(SignalKind::terminate())?;
+    let mut sandbox = sandbox::start(args.settings(), Shutdown::new()).await?;
+    let ended = match announce(&sandbox, args.write_config.as_deref(), &context) {
+        Ok(()) => until(&mut sandbox, &mut interrupt, &mut terminate).await,
+        Err(failure) => Err(failure),
+    };
+    sandbox.stop().await;
+    ended
+}
+
+/// Waits for a signal, or for the sandbox to end by itself.
+async fn until(
+    sandbox: &mut Sandbox,
+    interrupt: &mut Signal,
+    terminate: &mut Signal,
+) -> Result<Exit, Failure> {
+    tokio::select! {
+        _signal = interrupt.recv() => {}
+        _signal = terminate.recv() => {}
+        ended = sandbox.stopping() => ended?,
+    }
+    Ok(Exit::Ok)
+}
+
+/// The addresses on stdout, what to try on stderr.
+fn announce(sandbox: &Sandbox, file: Option<&Path>, context: &Context) -> Result<(), Failure> {
+    let written = file.map(|file| sandbox::write_config(sandbox, file));
+    let written = written.transpose()?;
+    let shown = written.as_ref().map(|path| path.display().to_string());
+    if context.output.json() {
+        print_json(&serde_json::json!({
+            "service": sandbox.url(),
+            "cabinet": sandbox.cabinet_url(),
+            "control": sandbox.control_url(),
+            "config": shown,
+        }))?;
+    } else {
+        let mut pairs = vec![
+            ("service", sandbox.url()),
+            ("cabinet", format!("{}/cabinet", sandbox.cabinet_url())),
+            ("control", sandbox.control_url()),
+        ];
+        pairs.extend(shown.clone().map(|path| ("config", path)));
+        context.output.pairs(&pairs)?;
+    }
+    let config = shown.map_or_else(|| "FILE".to_owned(), |path| escape(&path).into_owned());
+    // Talk: with nobody to read it the sandbox serves all the same.
+    drop(io::stderr().lock().write_all(advice(&config).as_bytes()));
+    Ok(())
+}
+
+fn advice(config: &str) -> String {
+    let note = if config == "FILE" {
+        " (FILE: what `--write-config FILE` writes)"
+    } else {
+        ""
+    };
+    format!(
+        "\n\
+         An imitation of the payment service, in memory only. Of its status names only `new` is the service's own.\n\
+         To try next, in other terminals{note}:\n\
+         \x20 tilld --config {config} login\n\
+         \x20 tilld --config {config} serve\n\
+         \x20 tilld --config {config} invoice create --order A-1 --amount 150.00 --currency RUB --method SBP\n\
+         then open the cabinet in a browser and pay the invoice there. Ctrl-C ends the sandbox and forgets everything.\n"
+    )
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let hint = match &error {
+            Error::NotLoopback(_) => Some("use an address such as `127.0.0.1:8490`"),
+            Error::Bind { .. } => Some("is another sandbox running? port 0 takes a free port"),
+            Error::Statuses(_) | Error::Interval | Error::Notifier(_) | Error::Ended => None,
+        };
+        let failure = Self::new(Exit::Error, error).context("could not run the sandbox");
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        let ours = matches!(error, WriteError::Io { .. });
+        let failure = Self::new(Exit::Error, error);
+        if ours {
+            failure
+        } else {
+            failure.hint("name another file for `--write-config`")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::config::{self, ConfigFile, Flags, Sources};
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    #[test]
+    fn the_defaults_of_the_flags_are_those_of_the_sandbox() {
+        let line = Line::parse_from(["sandbox"]);
+        let (flags, own) = (line.args.settings(), Settings::default());
+        assert_eq!(format!("{flags:?}"), format!("{own:?}"));
+    }
+
+    #[tokio::test]
+    async fn the_config_it_writes_is_one_that_tilld_takes() {
+        let line = Line::parse_from(["sandbox", "--listen=127.0.0.1:0", "--control=127.0.0.1:0"]);
+        let sandbox = sandbox::start(line.args.settings(), Shutdown::new()).await;
+        let sandbox = sandbox.expect("it starts");
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("deep").join("config.toml");
+        let path = sandbox::write_config(&sandbox, &file).expect("written");
+        let loaded = config::load(&Sources {
+            file: ConfigFile::Named(path),
+            variables: Vec::new(),
+            flags: Flags::default(),
+        });
+        let settings = loaded.expect("tilld takes it").settings;
+        assert_eq!(settings.service.url, Some(sandbox.url()));
+        assert_eq!(settings.statuses.paid, sandbox.statuses().paid);
+        assert_eq!(settings.statuses.open, sandbox.statuses().open);
+        assert_eq!(
+            settings.state_dir,
+            Some(directory.path().join("deep/state"))
+        );
+        assert!(settings.require_service().is_ok() && settings.require_public().is_ok());
+        sandbox.stop().await;
+    }
+}

@@ -1,0 +1,198 @@
+//! What commands that ask the payment service share: the client made of the settings, the access token, and which exit
+//! code an error of theirs means.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::owner;
+use crate::client::credentials::{CredentialsError, Elsewhere, Found, Store, TokenSource};
+use crate::client::error::{CreateError, Error};
+use crate::client::{Client, Settings, SettingsError};
+
+/// The client for the configured service.
+pub(super) fn client(context: &Context) -> Result<Client, Failure> {
+    let base_url = context.settings()?.require_service()?.to_string();
+    let service = &context.settings()?.service;
+    let settings = Settings {
+        base_url,
+        connect_timeout: Duration::from_secs(service.connect_timeout_s),
+        request_timeout: Duration::from_secs(service.request_timeout_s),
+        allow_plain_http: service.allow_plain_http,
+    };
+    Ok(Client::new(&settings)?)
+}
+
+/// The credentials file of the state directory, once it is sure that this user may touch it. `command` is for the hint.
+pub(super) fn store(context: &Context, command: &str) -> Result<Store, Failure> {
+    let state_dir = context.state_dir()?;
+    owner::check(&state_dir).map_err(|error| {
+        let hint = error.hint(command);
+        Failure::new(Exit::Ownership, error).hint(hint)
+    })?;
+    Ok(Store::new(&state_dir))
+}
+
+/// The access token a one-shot command uses towards the service. `command` is for the hint. The credentials file is only
+/// looked at when `SERVICE_TOKEN` is not set.
+#[expect(dead_code, reason = "for the commands that ask about invoices")]
+pub(super) fn token(context: &Context, client: &Client, command: &str) -> Result<Found, Failure> {
+    let elsewhere = Elsewhere::of_one_shot();
+    let store = if elsewhere.env_token.is_some() {
+        Store::new(&context.state_dir()?)
+    } else {
+        store(context, command)?
+    };
+    store
+        .find(&elsewhere, &client.origin())?
+        .ok_or_else(no_login)
+}
+
+/// No token anywhere.
+pub(super) fn no_login() -> Failure {
+    Failure::new(Exit::LoginNeeded, "no login is stored").hint("run `tilld login`")
+}
+
+/// A request that yielded nothing, made with a token from `source`; `None` for requests without one.
+pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
+    let (exit, hint) = match &error {
+        Error::NotSent { .. }
+        | Error::Unanswered { .. }
+        | Error::Busy { .. }
+        | Error::NotTheService { .. } => (Exit::Unreachable, None),
+        Error::LoginNeeded | Error::TokenUnusable => (Exit::LoginNeeded, Some(login_again(source))),
+        Error::NotFound { .. } => (Exit::NotFound, None),
+        Error::Forbidden { .. } | Error::Refused { .. } => (Exit::Error, None),
+        Error::Redirected { .. } => (
+            Exit::Config,
+            Some("set `service.url` to the address the service itself answers at"),
+        ),
+    };
+    hinted(Failure::new(exit, error), hint)
+}
+
+/// A create that yielded no invoice.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "for the command that creates invoices")
+)]
+pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) -> Failure {
+    match error {
+        CreateError::NoRequisites { .. } => {
+            Failure::new(Exit::NoRequisites, error).hint("try again later or with another amount")
+        }
+        CreateError::OutcomeUnknown { .. } => Failure::new(Exit::Unknown, error),
+        CreateError::NotCreated { source: cause } => {
+            failure(cause, source).context("the invoice was not created")
+        }
+    }
+}
+
+/// The way out of a 401, which depends on where the token came from: the first place that has one wins.
+fn login_again(source: Option<TokenSource>) -> &'static str {
+    match source {
+        Some(TokenSource::Environment) => {
+            "put a good token into `SERVICE_TOKEN`, or unset it and run `tilld login`"
+        }
+        Some(TokenSource::SystemdCredential) => {
+            "replace the systemd credential `access-token`, or run `tilld login`, which outranks it"
+        }
+        Some(TokenSource::File) | None => "run `tilld login`",
+    }
+}
+
+fn hinted(failure: Failure, hint: Option<&str>) -> Failure {
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        let hint = match &error {
+            SettingsError::Address(_) => Some("set `service.url` to the service's address"),
+            SettingsError::Tls(_) => Some(
+                "install the root certificates (the package `ca-certificates`), or name a file of them in `SSL_CERT_FILE`",
+            ),
+            SettingsError::Timeouts => None,
+        };
+        hinted(Self::new(Exit::Config, error), hint)
+    }
+}
+
+impl From<CredentialsError> for Failure {
+    fn from(error: CredentialsError) -> Self {
+        if error.is_permission() {
+            return Self::new(Exit::Ownership, error).hint(
+                "give the file to the state directory's owner alone (0600, its directory 0700); if others could read it, revoke the token in the cabinet and run `tilld login`",
+            );
+        }
+        let (exit, hint) = match &error {
+            CredentialsError::OtherOrigin { .. } => (
+                Exit::LoginNeeded,
+                Some("run `tilld login`, or set `service.url` back"),
+            ),
+            CredentialsError::Unreadable { .. } | CredentialsError::Empty { .. } => {
+                (Exit::LoginNeeded, Some("run `tilld login`"))
+            }
+            CredentialsError::File(_) => (Exit::Error, None),
+        };
+        hinted(Self::new(exit, error), hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::error::Foreign;
+
+    #[test]
+    fn each_end_has_its_code() {
+        let busy = |status| Error::Busy {
+            status,
+            retry_after: None,
+            text: None,
+        };
+        for (error, code) in [
+            (busy(503), 8),
+            (
+                Error::NotTheService {
+                    why: Foreign::TooLarge,
+                },
+                8,
+            ),
+            (Error::LoginNeeded, 4),
+            (Error::TokenUnusable, 4),
+            (Error::NotFound { text: None }, 3),
+            (Error::Forbidden { text: None }, 1),
+            (
+                Error::Refused {
+                    status: 422,
+                    text: None,
+                },
+                1,
+            ),
+            (
+                Error::Redirected {
+                    status: 302,
+                    host: None,
+                },
+                10,
+            ),
+        ] {
+            let shown = error.to_string();
+            assert_eq!(failure(error, None).code(), code, "{shown}");
+        }
+        let lost = CreateError::OutcomeUnknown { source: busy(502) };
+        assert_eq!(create_failure(lost, None).code(), 9);
+        let full = CreateError::NoRequisites {
+            text: String::new(),
+        };
+        assert_eq!(create_failure(full, None).code(), 7);
+        let refused = CreateError::NotCreated {
+            source: Error::LoginNeeded,
+        };
+        assert_eq!(create_failure(refused, Some(TokenSource::File)).code(), 4);
+    }
+}

@@ -1,0 +1,110 @@
+//! `tilld whoami`: the shop, the service and the place of the token, as the login stored them. Asks nobody.
+
+use serde_json::json;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::output::{print_json, talk};
+use super::service;
+use crate::client::address::Address;
+use crate::client::credentials::{Elsewhere, Login, TokenSource};
+use crate::invoice::moment::Moment;
+
+/// Flags of `whoami`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {}
+
+/// Where the token in use lies, and the login behind it where one is remembered.
+struct Identity {
+    source: TokenSource,
+    place: String,
+    login: Option<Login>,
+}
+
+/// Runs `whoami`.
+#[expect(
+    clippy::unused_async,
+    reason = "commands are awaited; this one asks nobody"
+)]
+pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
+    let identity = identify(&context)?.ok_or_else(service::no_login)?;
+    let login = identity.login.as_ref();
+    let stored_at = login.map(|login| Moment::from_ms(login.stored_ms).to_string());
+    if context.output.json() {
+        print_json(&json!({
+            "shop_name": login.map(|login| &login.shop_name),
+            "service": login.map(|login| &login.origin),
+            "source": word(identity.source),
+            "stored_in": identity.place,
+            "stored_at": stored_at,
+        }))?;
+    } else {
+        let unknown = || "not known: only a login remembers it".to_owned();
+        context.output.pairs(&[
+            (
+                "shop",
+                login.map_or_else(unknown, |login| login.shop_name.clone()),
+            ),
+            (
+                "service",
+                login.map_or_else(unknown, |login| login.origin.clone()),
+            ),
+            ("token from", identity.place),
+            ("stored at", stored_at.unwrap_or_else(unknown)),
+        ])?;
+    }
+    if let (Some(login), Some(configured)) = (login, configured_origin(&context)?)
+        && login.origin != configured
+    {
+        talk(&format!(
+            "warning: the configured service is {configured}; this login cannot be used there"
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+fn identify(context: &Context) -> Result<Option<Identity>, Failure> {
+    let elsewhere = Elsewhere::of_one_shot();
+    if elsewhere.env_token.is_some() {
+        return Ok(Some(Identity {
+            source: TokenSource::Environment,
+            place: "the variable `SERVICE_TOKEN`".to_owned(),
+            login: None,
+        }));
+    }
+    let store = service::store(context, "whoami")?;
+    if let Some(stored) = store.load()? {
+        return Ok(Some(Identity {
+            source: TokenSource::File,
+            place: store.path().display().to_string(),
+            login: Some(Login {
+                shop_name: stored.shop_name,
+                origin: stored.origin,
+                stored_ms: stored.stored_ms,
+            }),
+        }));
+    }
+    Ok(elsewhere.systemd_token()?.map(|_token| Identity {
+        source: TokenSource::SystemdCredential,
+        place: "the systemd credential `access-token`".to_owned(),
+        login: None,
+    }))
+}
+
+/// The origin of the configured service, if there is a usable one.
+fn configured_origin(context: &Context) -> Result<Option<String>, Failure> {
+    let service = &context.settings()?.service;
+    let address = service.url.as_deref();
+    Ok(address
+        .and_then(|url| Address::parse(url, true).ok())
+        .map(|address| address.origin()))
+}
+
+/// The source in the words of `--json`.
+const fn word(source: TokenSource) -> &'static str {
+    match source {
+        TokenSource::Environment => "environment",
+        TokenSource::File => "file",
+        TokenSource::SystemdCredential => "systemd_credential",
+    }
+}

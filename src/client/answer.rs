@@ -1,0 +1,179 @@
+//! One exchange: send, read the answer within its limits, and sort it by its status.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderValue;
+use reqwest::{RequestBuilder, Response};
+
+use super::LARGEST_ANSWER;
+use super::error::{Error, Foreign};
+use super::retry_after;
+use crate::clock;
+use crate::secret::{self, Secret};
+use crate::wire::invoice::{self, Decoded};
+use crate::wire::json::{self, Object};
+use crate::wire::problem;
+
+/// An answer whose status line came. Its body may still be missing.
+pub(super) struct Answer {
+    status: u16,
+    retry_after: Option<Duration>,
+    /// The host a 3xx points to.
+    host: Option<String>,
+    /// The body, or why it could not be read. A refusal is a refusal whatever became of its body.
+    body: Result<Vec<u8>, Error>,
+    /// The service's `error` text, with every secret of the request cut out: some services echo what they were sent (A21).
+    text: Option<String>,
+}
+
+/// The `Authorization` header of an access token, marked so that no library prints it.
+pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, Error> {
+    let mut value = HeaderValue::from_str(&format!("Bearer {}", token.expose()))
+        .map_err(|_holds_the_token| Error::TokenUnusable)?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+impl Answer {
+    /// Sends the request and reads what comes. `hidden` are the secrets the request carries.
+    pub(super) async fn receive(
+        request: RequestBuilder,
+        what: &'static str,
+        hidden: &[&Secret],
+    ) -> Result<Self, Error> {
+        let response = request.send().await.map_err(|cause| {
+            let source = cause.without_url();
+            // A time-out of the whole exchange counts as sent: it may have struck at any point of it.
+            if source.is_connect() || source.is_dns() || source.is_builder() {
+                Error::NotSent { source }
+            } else {
+                Error::Unanswered { source }
+            }
+        });
+        let response =
+            response.inspect_err(|error| tracing::debug!(%error, "no answer to a {what}"))?;
+        let status = response.status().as_u16();
+        tracing::debug!(http.status = status, "answer to a {what}");
+        let retry_after = retry_after::from_headers(response.headers(), clock::wall_ms());
+        let host = pointed_to(&response);
+        let body = read(response).await;
+        let said = body
+            .as_ref()
+            .ok()
+            .filter(|_| status >= 400)
+            .and_then(|body| problem::error_text(body));
+        let text = said.map(|said| {
+            hidden
+                .iter()
+                .fold(said, |said, hidden| secret::cut(&said, hidden))
+        });
+        Ok(Self {
+            status,
+            retry_after,
+            host,
+            body,
+            text,
+        })
+    }
+
+    /// True for a 4xx that will stay one: the service has judged the request.
+    pub(super) const fn is_final_refusal(&self) -> bool {
+        matches!(self.status, 400..=499) && !matches!(self.status, 408 | 429)
+    }
+
+    /// Status and `error` text of a refusal. A refusal whose body did not arrive may have said anything.
+    pub(super) fn into_problem(self) -> Result<(u16, Option<String>), Error> {
+        self.body.map(|_read| (self.status, self.text))
+    }
+
+    /// The text of the contract's 503 on create; a proxy's 503 has none.
+    pub(super) fn no_requisites(&self) -> Option<String> {
+        self.text.clone().filter(|_| self.status == 503)
+    }
+
+    /// The answer if it is a 2xx; otherwise the error its status stands for, a final 4xx being named by `refusal`.
+    pub(super) fn success(self, refusal: fn(Self) -> Error) -> Result<Self, Error> {
+        match self.status {
+            200..=299 => Ok(self),
+            300..=399 => Err(Error::Redirected {
+                status: self.status,
+                host: self.host,
+            }),
+            408 | 429 | 500..=599 => Err(Error::Busy {
+                status: self.status,
+                retry_after: self.retry_after,
+                text: self.text,
+            }),
+            400..=499 => Err(refusal(self)),
+            other => Err(Error::NotTheService {
+                why: Foreign::Status(other),
+            }),
+        }
+    }
+
+    /// A final 4xx of a request that is not about one invoice.
+    pub(super) fn refused(self) -> Error {
+        match self.status {
+            401 => Error::LoginNeeded,
+            status => Error::Refused {
+                status,
+                text: self.text,
+            },
+        }
+    }
+
+    /// A final 4xx of a request about one invoice.
+    pub(super) fn refused_one(self) -> Error {
+        match self.status {
+            403 => Error::Forbidden { text: self.text },
+            404 => Error::NotFound { text: self.text },
+            _ => self.refused(),
+        }
+    }
+
+    /// The body as one JSON object.
+    pub(super) fn object(self) -> Result<Object, Error> {
+        json::object(&self.body?).map_err(|why| Error::NotTheService {
+            why: Foreign::Shape(why),
+        })
+    }
+
+    /// The body as an invoice.
+    pub(super) fn invoice(self) -> Result<Decoded, Error> {
+        let body = self.body?;
+        let object = json::object(&body).map_err(|why| Error::NotTheService {
+            why: Foreign::Shape(why),
+        })?;
+        let raw = String::from_utf8_lossy(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body));
+        invoice::decode(&object, raw.trim()).map_err(|why| Error::NotTheService {
+            why: Foreign::Invoice(why),
+        })
+    }
+}
+
+/// Reads a body in pieces, so that an endless one costs no more than the limit.
+async fn read(mut response: Response) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    loop {
+        let piece = response.chunk().await.map_err(|cause| Error::Unanswered {
+            source: cause.without_url(),
+        })?;
+        let Some(piece) = piece else { return Ok(body) };
+        if body.len() + piece.len() > LARGEST_ANSWER {
+            return Err(Error::NotTheService {
+                why: Foreign::TooLarge,
+            });
+        }
+        body.extend_from_slice(&piece);
+    }
+}
+
+fn pointed_to(response: &Response) -> Option<String> {
+    let target = response
+        .headers()
+        .get(reqwest::header::LOCATION)?
+        .to_str()
+        .ok()?;
+    let url = response.url().join(target).ok()?;
+    url.host_str().map(str::to_owned)
+}

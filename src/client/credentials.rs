@@ -1,0 +1,410 @@
+//! Where the access token lies and where it is taken from.
+//!
+//! `login` writes it to `STATE_DIR/secret/credentials` and nowhere else. A token is bound to the origin that issued it:
+//! towards any other it is refused here, before a request is made. The old login stands until the new one is on disk.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::private_file::{self, FileError};
+use crate::invoice::moment::Moment;
+use crate::secret::Secret;
+use crate::wire::json;
+
+/// The environment variable with an access token (contract 4.2). For one-shot commands; the daemon refuses it.
+pub const ENV_TOKEN: &str = "SERVICE_TOKEN";
+/// The name of the systemd credential that holds an access token.
+pub const SYSTEMD_NAME: &str = "access-token";
+/// Bytes the rehearsal writes: more than any credentials file has.
+const REHEARSAL: usize = 8 * 1024;
+
+/// A login as it is stored.
+#[derive(Clone, Debug)]
+pub struct Credentials {
+    /// The secret Bearer token of one shop.
+    pub token: Secret,
+    /// The shop's name as the service gave it; may be empty.
+    pub shop_name: String,
+    /// The origin that issued the token, such as `https://pay.example`.
+    pub origin: String,
+    /// When it was stored, by our clock, in milliseconds since 1970.
+    pub stored_ms: i64,
+}
+
+/// Where an access token comes from, in the order they are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenSource {
+    /// The variable `SERVICE_TOKEN`.
+    Environment,
+    /// The credentials file.
+    File,
+    /// A systemd credential.
+    SystemdCredential,
+}
+
+/// An access token and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The token.
+    pub token: Secret,
+    /// Where it comes from.
+    pub source: TokenSource,
+    /// The login behind it; only the credentials file remembers one.
+    pub login: Option<Login>,
+}
+
+/// What the credentials file remembers of a login besides the token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// The shop's name as the service gave it; may be empty.
+    pub shop_name: String,
+    /// The origin that issued the token.
+    pub origin: String,
+    /// When it was stored, by our clock, in milliseconds since 1970.
+    pub stored_ms: i64,
+}
+
+/// The places a token may lie, apart from the credentials file.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// The value of `SERVICE_TOKEN`, given by one-shot commands only.
+    pub env_token: Option<Secret>,
+    /// `$CREDENTIALS_DIRECTORY`.
+    pub credentials_dir: Option<PathBuf>,
+}
+
+/// What is wrong with the credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// The file, its directory or its mode.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Not what `login` writes.
+    #[error("`{}` is not a credentials file", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A token that is empty, after one trailing newline was taken off (A20).
+    #[error("the access token in {place} is empty")]
+    Empty {
+        /// The variable or path.
+        place: String,
+    },
+    /// The token was issued by another service than the configured one.
+    #[error("the stored login is for `{issued_by}`, the configured service is `{configured}`")]
+    OtherOrigin {
+        /// The origin that issued the token.
+        issued_by: String,
+        /// The origin the configuration names.
+        configured: String,
+    },
+}
+
+impl CredentialsError {
+    /// True when owner or mode are the trouble, as opposed to content.
+    pub fn is_permission(&self) -> bool {
+        match self {
+            Self::File(FileError::Permissions { .. }) => true,
+            Self::File(FileError::Io { source, .. }) => {
+                source.kind() == std::io::ErrorKind::PermissionDenied
+            }
+            Self::File(FileError::TooLarge { .. })
+            | Self::Unreadable { .. }
+            | Self::Empty { .. }
+            | Self::OtherOrigin { .. } => false,
+        }
+    }
+}
+
+/// The credentials file of one state directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    path: PathBuf,
+}
+
+impl Store {
+    /// The store in `STATE_DIR/secret/`. Touches nothing.
+    pub fn new(state_dir: &Path) -> Self {
+        Self {
+            path: state_dir.join("secret").join("credentials"),
+        }
+    }
+
+    /// The file's path, to be shown.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Loads the stored login. `None` when there is none.
+    pub fn load(&self) -> Result<Option<Credentials>, CredentialsError> {
+        let Some(bytes) = private_file::read(&self.path)? else {
+            return Ok(None);
+        };
+        let object = json::object(&bytes).map_err(|_cause| self.unreadable())?;
+        let field = |name: &str| object.get(name).and_then(Value::as_str);
+        let token = field("token").ok_or_else(|| self.unreadable())?;
+        let stored_at = field("stored_at").and_then(Moment::parse);
+        Ok(Some(Credentials {
+            token: trimmed(token, || format!("`{}`", self.path.display()))?,
+            shop_name: field("shop_name").unwrap_or_default().to_owned(),
+            origin: field("service")
+                .ok_or_else(|| self.unreadable())?
+                .to_owned(),
+            stored_ms: stored_at.ok_or_else(|| self.unreadable())?.as_ms(),
+        }))
+    }
+
+    /// Stores a login in place of the old one. Until it returns, and after an error, the old one stands.
+    pub fn store(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
+        let document = json!({
+            "token": credentials.token.expose(),
+            "shop_name": credentials.shop_name,
+            "service": credentials.origin,
+            "stored_at": Moment::from_ms(credentials.stored_ms).to_string(),
+        });
+        let text = Secret::new(format!("{document}\n"));
+        Ok(private_file::replace(&self.path, text.expose().as_bytes())?)
+    }
+
+    /// Shows that [`Store::store`] would succeed now: a token that was issued and cannot be stored is lost.
+    pub fn check_writable(&self) -> Result<(), CredentialsError> {
+        Ok(private_file::rehearse(&self.path, REHEARSAL)?)
+    }
+
+    /// Removes the stored login. False when there was none.
+    pub fn remove(&self) -> Result<bool, CredentialsError> {
+        Ok(private_file::remove(&self.path)?)
+    }
+
+    /// The access token to use towards `origin`, from the first place that has one: `SERVICE_TOKEN`, the file, the systemd
+    /// credential. `None` when no place has one. The first two places are never skipped because they are bad.
+    pub fn find(
+        &self,
+        elsewhere: &Elsewhere,
+        origin: &str,
+    ) -> Result<Option<Found>, CredentialsError> {
+        if let Some(token) = &elsewhere.env_token {
+            let token = trimmed(token.expose(), || format!("`{ENV_TOKEN}`"))?;
+            return Ok(Some(Found {
+                token,
+                source: TokenSource::Environment,
+                login: None,
+            }));
+        }
+        if let Some(stored) = self.load()? {
+            let Credentials {
+                token,
+                shop_name,
+                origin: issued_by,
+                stored_ms,
+            } = stored;
+            if issued_by != origin {
+                return Err(CredentialsError::OtherOrigin {
+                    issued_by,
+                    configured: origin.to_owned(),
+                });
+            }
+            let login = Some(Login {
+                shop_name,
+                origin: issued_by,
+                stored_ms,
+            });
+            return Ok(Some(Found {
+                token,
+                source: TokenSource::File,
+                login,
+            }));
+        }
+        let token = elsewhere.systemd_token()?;
+        Ok(token.map(|token| Found {
+            token,
+            source: TokenSource::SystemdCredential,
+            login: None,
+        }))
+    }
+
+    fn unreadable(&self) -> CredentialsError {
+        CredentialsError::Unreadable {
+            path: self.path.clone(),
+        }
+    }
+}
+
+impl Elsewhere {
+    /// What this process was given: `SERVICE_TOKEN` and `$CREDENTIALS_DIRECTORY`. For one-shot commands.
+    pub fn of_one_shot() -> Self {
+        Self {
+            // A value that is no text becomes one that no header can carry: said so, rather than passed over.
+            env_token: std::env::var_os(ENV_TOKEN)
+                .map(|token| Secret::new(token.to_string_lossy().into_owned())),
+            ..Self::of_daemon()
+        }
+    }
+
+    /// What the daemon was given: `$CREDENTIALS_DIRECTORY` alone.
+    pub fn of_daemon() -> Self {
+        Self {
+            env_token: None,
+            credentials_dir: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
+        }
+    }
+
+    /// The token systemd passes, if it does. Its mode is systemd's affair: an access list can show as group-readable.
+    pub fn systemd_token(&self) -> Result<Option<Secret>, CredentialsError> {
+        let Some(path) = self
+            .credentials_dir
+            .as_ref()
+            .map(|dir| dir.join(SYSTEMD_NAME))
+        else {
+            return Ok(None);
+        };
+        let Some(bytes) = private_file::read_foreign(&path)? else {
+            return Ok(None);
+        };
+        let place = || format!("`{}`", path.display());
+        let text = std::str::from_utf8(&bytes)
+            .map_err(|_cause| CredentialsError::Unreadable { path: path.clone() })?;
+        trimmed(text, place).map(Some)
+    }
+}
+
+/// Takes one trailing newline off, as editors and `echo` put one there; what is empty then is an error (A20).
+fn trimmed(text: &str, place: impl FnOnce() -> String) -> Result<Secret, CredentialsError> {
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    let text = text.strip_suffix('\r').unwrap_or(text);
+    if text.is_empty() {
+        Err(CredentialsError::Empty { place: place() })
+    } else {
+        Ok(Secret::new(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const ORIGIN: &str = "https://pay.example";
+
+    fn credentials(token: &str) -> Credentials {
+        Credentials {
+            token: Secret::new(token),
+            shop_name: "Лавка \"№1\"".into(),
+            origin: ORIGIN.into(),
+            stored_ms: 1_764_324_120_123,
+        }
+    }
+
+    #[test]
+    fn a_login_reads_back_and_shows_nothing() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::new(home.path());
+        assert!(store.load().expect("no file").is_none());
+        store.check_writable().expect("writable");
+        assert!(
+            store.load().expect("no file").is_none(),
+            "the rehearsal stores nothing"
+        );
+        store
+            .store(&credentials("shop:secret-token"))
+            .expect("stored");
+        let back = store.load().expect("readable").expect("stored");
+        assert_eq!(
+            (back.token.expose(), back.stored_ms),
+            ("shop:secret-token", 1_764_324_120_123)
+        );
+        assert_eq!(back.shop_name, "Лавка \"№1\"");
+        assert!(!format!("{back:?}").contains("secret-token"));
+        assert!(store.remove().expect("removed"));
+        assert!(store.load().expect("no file").is_none());
+    }
+
+    #[test]
+    fn the_first_place_with_a_token_wins() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::new(home.path());
+        let mut elsewhere = Elsewhere::default();
+        let found = |elsewhere: &Elsewhere| {
+            let found = store.find(elsewhere, ORIGIN).expect("no trouble");
+            found.map(|found| (found.source, found.token.expose().to_owned()))
+        };
+        assert_eq!(found(&elsewhere), None);
+        fs::write(home.path().join(SYSTEMD_NAME), "from-systemd\n").expect("written");
+        elsewhere.credentials_dir = Some(home.path().to_owned());
+        assert_eq!(
+            found(&elsewhere),
+            Some((TokenSource::SystemdCredential, "from-systemd".into()))
+        );
+        store.store(&credentials("from-file")).expect("stored");
+        assert_eq!(
+            found(&elsewhere),
+            Some((TokenSource::File, "from-file".into()))
+        );
+        elsewhere.env_token = Some(Secret::new("from-env\n"));
+        assert_eq!(
+            found(&elsewhere),
+            Some((TokenSource::Environment, "from-env".into()))
+        );
+    }
+
+    #[test]
+    fn a_token_is_not_shown_to_another_origin() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::new(home.path());
+        store
+            .store(&credentials("shop:secret-token"))
+            .expect("stored");
+        for other in [
+            "https://pay.example:8443",
+            "http://pay.example",
+            "https://pay.example.evil",
+        ] {
+            let refused = store.find(&Elsewhere::default(), other).expect_err(other);
+            assert!(
+                matches!(refused, CredentialsError::OtherOrigin { .. }),
+                "{other}"
+            );
+            assert!(!format!("{refused:?}{refused}").contains("secret-token"));
+        }
+    }
+
+    #[test]
+    fn an_empty_or_foreign_file_is_an_error_and_not_a_missing_login() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::new(home.path());
+        for empty in ["", "\n", "\r\n"] {
+            let elsewhere = Elsewhere {
+                env_token: Some(Secret::new(empty)),
+                credentials_dir: None,
+            };
+            let refused = store.find(&elsewhere, ORIGIN);
+            assert!(
+                matches!(refused, Err(CredentialsError::Empty { .. })),
+                "{empty:?}"
+            );
+        }
+        store.store(&credentials("x")).expect("stored");
+        for (text, empty) in [
+            ("", false),
+            ("{}", false),
+            ("shop:secret-token", false),
+            (r#"{"token":"shop:secret-token"}"#, false),
+            (
+                r#"{"token":"\n","service":"https://pay.example","stored_at":"2026-01-01T00:00:00Z"}"#,
+                true,
+            ),
+        ] {
+            fs::write(store.path(), text).expect("written");
+            let refused = store.load().expect_err(text);
+            assert_eq!(
+                matches!(refused, CredentialsError::Empty { .. }),
+                empty,
+                "{text}"
+            );
+            assert!(!format!("{refused:?}{refused}").contains("secret-token"));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What can come of a request. The split is by what the caller knows afterwards: that nothing left this machine, that
+//! something may have arrived, or what the service said. No variant holds a secret, a body or a request address.
+
+use std::time::Duration;
+
+use crate::telemetry::escape;
+use crate::wire::invoice::NotAnInvoice;
+use crate::wire::json::ShapeError;
+
+/// A request to the payment service that did not yield what was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No connection: name, route, TLS. The request certainly never left this machine.
+    #[error("could not connect to the payment service")]
+    NotSent {
+        /// What the connection died of, without the address.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// Sent, or perhaps sent, and no complete answer came: time-out, reset, cut body. The service may have acted.
+    #[error("the payment service gave no complete answer")]
+    Unanswered {
+        /// What the exchange died of, without the address.
+        #[source]
+        source: reqwest::Error,
+    },
+    /// 401: the access token is not, or no longer, good.
+    #[error("the payment service refused the login")]
+    LoginNeeded,
+    /// 403 for one invoice. Says nothing about others (A30).
+    #[error("the payment service does not let this shop see the invoice{}", behind(text.as_deref()))]
+    Forbidden {
+        /// The service's `error` text.
+        text: Option<String>,
+    },
+    /// 404 for one invoice. Says nothing about others (A30).
+    #[error("the payment service knows no such invoice{}", behind(text.as_deref()))]
+    NotFound {
+        /// The service's `error` text.
+        text: Option<String>,
+    },
+    /// 408, 429 or 5xx: later, perhaps.
+    #[error("the payment service answered {status}{}", behind(text.as_deref()))]
+    Busy {
+        /// The HTTP status.
+        status: u16,
+        /// The service's wish from `Retry-After`, at most one hour.
+        retry_after: Option<Duration>,
+        /// The service's `error` text.
+        text: Option<String>,
+    },
+    /// Another 4xx: this request will never be taken.
+    #[error("the payment service refused the request with {status}{}", behind(text.as_deref()))]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The service's `error` text.
+        text: Option<String>,
+    },
+    /// 3xx. Never followed: the token would travel to a place nobody configured.
+    #[error("the payment service answered {status} and points to {}, which is not followed", host.as_deref().unwrap_or("nowhere"))]
+    Redirected {
+        /// The HTTP status.
+        status: u16,
+        /// The host it points to.
+        host: Option<String>,
+    },
+    /// 2xx, but not the service's word: a proxy, a maintenance page, a cut document (A31).
+    #[error("the answer is not the payment service's")]
+    NotTheService {
+        /// What gives it away.
+        #[source]
+        why: Foreign,
+    },
+    /// The access token has characters no header can carry.
+    #[error("the access token holds characters that cannot be sent")]
+    TokenUnusable,
+}
+
+/// Why an answer in 2xx is not the service's word. Fixed words, nothing of the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Foreign {
+    /// Not one JSON object.
+    #[error(transparent)]
+    Shape(ShapeError),
+    /// A JSON object, but no invoice.
+    #[error(transparent)]
+    Invoice(NotAnInvoice),
+    /// A JSON object in which a field of the contract is missing.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// Another invoice than the one asked for.
+    #[error("it is about another invoice")]
+    OtherInvoice,
+    /// Another order than the one the invoice was to be created for.
+    #[error("it is about another order")]
+    OtherOrder,
+    /// More than the limit of one answer.
+    #[error("it is larger than {} KiB", super::LARGEST_ANSWER / 1024)]
+    TooLarge,
+    /// A status that is no final answer (1xx) or none HTTP knows.
+    #[error("its status is {0}")]
+    Status(u16),
+}
+
+/// A create that did not yield an invoice.
+///
+/// The service documents no way to repeat a create without the danger of a second invoice (A32). So the one question is
+/// whether it may have acted. It may have: no complete answer; a 2xx that cannot be read; any 5xx but the contract's own
+/// 503, since a proxy says 502 or 504 after the service did its work, and a service that fails after storing says 500.
+/// It has not: the connection never stood; a 4xx, which is a refusal (408 means the request never arrived whole); a 3xx,
+/// which whoever sent it did not act on.
+#[derive(Debug, thiserror::Error)]
+pub enum CreateError {
+    /// The contract's 503: all requisites for the amount and method are occupied (section 7). Nothing was created.
+    #[error("the payment service has no requisites free: {}", escape(text))]
+    NoRequisites {
+        /// The service's `error` text.
+        text: String,
+    },
+    /// An invoice may have been created. Never post again by itself.
+    #[error("whether the invoice was created is not known")]
+    OutcomeUnknown {
+        /// What came instead of an answer.
+        #[source]
+        source: Error,
+    },
+    /// Certainly nothing was created.
+    #[error("the invoice was not created")]
+    NotCreated {
+        /// Why.
+        #[source]
+        source: Error,
+    },
+}
+
+impl Error {
+    /// True when the same request may go well later without anybody doing anything.
+    pub const fn is_transient(&self) -> bool {
+        match self {
+            Self::NotSent { .. }
+            | Self::Unanswered { .. }
+            | Self::Busy { .. }
+            | Self::NotTheService { .. } => true,
+            Self::LoginNeeded
+            | Self::Forbidden { .. }
+            | Self::NotFound { .. }
+            | Self::Refused { .. }
+            | Self::Redirected { .. }
+            | Self::TokenUnusable => false,
+        }
+    }
+
+    /// How long the service wants to be left alone, when it said so.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            Self::NotSent { .. }
+            | Self::Unanswered { .. }
+            | Self::LoginNeeded
+            | Self::Forbidden { .. }
+            | Self::NotFound { .. }
+            | Self::Refused { .. }
+            | Self::Redirected { .. }
+            | Self::NotTheService { .. }
+            | Self::TokenUnusable => None,
+        }
+    }
+
+    /// True when the service may have received the request and acted on it.
+    pub const fn may_have_acted(&self) -> bool {
+        match self {
+            Self::Unanswered { .. } | Self::NotTheService { .. } => true,
+            Self::Busy { status, .. } => *status >= 500,
+            Self::NotSent { .. }
+            | Self::LoginNeeded
+            | Self::Forbidden { .. }
+            | Self::NotFound { .. }
+            | Self::Refused { .. }
+            | Self::Redirected { .. }
+            | Self::TokenUnusable => false,
+        }
+    }
+}
+
+impl CreateError {
+    /// Sorts an error by whether the service may have acted.
+    pub(super) fn sort(source: Error) -> Self {
+        if source.may_have_acted() {
+            Self::OutcomeUnknown { source }
+        } else {
+            Self::NotCreated { source }
+        }
+    }
+
+    /// How long the service wants to be left alone, when it said so.
+    pub const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NoRequisites { .. } => None,
+            Self::OutcomeUnknown { source } | Self::NotCreated { source } => source.retry_after(),
+        }
+    }
+}
+
+fn behind(text: Option<&str>) -> String {
+    text.map(|text| format!(": {}", escape(text)))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strangers_text_cannot_steer_the_terminal() {
+        let error = Error::Refused {
+            status: 400,
+            text: Some("a\u{1b}[2Jb\n\u{202e}c".into()),
+        };
+        assert_eq!(
+            error.to_string(),
+            "the payment service refused the request with 400: a\\u001b[2Jb\\n\\u202ec"
+        );
+    }
+
+    #[test]
+    fn a_create_is_unknown_exactly_when_the_service_may_have_acted() {
+        let busy = |status| Error::Busy {
+            status,
+            retry_after: None,
+            text: None,
+        };
+        let foreign = || Error::NotTheService {
+            why: Foreign::TooLarge,
+        };
+        for (error, unknown) in [
+            (busy(500), true),
+            (busy(502), true),
+            (busy(504), true),
+            (foreign(), true),
+            (busy(429), false),
+            (busy(408), false),
+            (Error::LoginNeeded, false),
+            (
+                Error::Refused {
+                    status: 422,
+                    text: None,
+                },
+                false,
+            ),
+            (
+                Error::Redirected {
+                    status: 302,
+                    host: None,
+                },
+                false,
+            ),
+            (Error::TokenUnusable, false),
+        ] {
+            let shown = error.to_string();
+            let sorted = CreateError::sort(error);
+            assert_eq!(
+                matches!(sorted, CreateError::OutcomeUnknown { .. }),
+                unknown,
+                "{shown}"
+            );
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The typed client of the payment service: the four requests of the contract, section 4.
+//!
+//! Promises: an access token is sent to the configured origin only, since every address is built from it and no redirect
+//! is followed; every exchange ends within the two time limits and every answer within [`LARGEST_ANSWER`]; nothing is
+//! ever sent twice by itself; errors hold neither secrets nor bodies. It remembers nothing and decides nothing: retries
+//! belong to the caller, and the pace of all requests of a process to [`gate`].
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::redirect::Policy;
+use rustls::crypto::{CryptoProvider, ring};
+
+use crate::invoice::ids::InvoiceId;
+use crate::secret::Secret;
+use crate::wire;
+use crate::wire::create::CreateRequest;
+use crate::wire::invoice::Decoded;
+use crate::wire::login::{LoginStarted, TokenIssued};
+use crate::wire::problem;
+use address::{Address, AddressError};
+use answer::Answer;
+use error::{CreateError, Error, Foreign};
+
+pub mod address;
+mod answer;
+pub mod credentials;
+pub mod error;
+pub mod gate;
+pub mod login;
+mod private_file;
+pub mod retry_after;
+#[cfg(test)]
+mod tests;
+
+/// Largest answer read, in bytes. An invoice object has about one KiB; the rest is room for requisites yet unknown.
+pub const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// How tilld names itself to the service.
+const USER_AGENT: &str = concat!("tilld/", env!("CARGO_PKG_VERSION"));
+
+/// Where the service is and how long to wait for it.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The service's base address, with or without a path prefix.
+    pub base_url: String,
+    /// Longest wait for a connection, TLS included. At most nine tenths of `request_timeout` are used: were the two to
+    /// end together, a connection that never stood could not be told from a lost answer.
+    pub connect_timeout: Duration,
+    /// Longest wait for a whole exchange: connect, send, and the last byte of the answer.
+    pub request_timeout: Duration,
+    /// Take plain http towards other machines too: the token then travels in the open.
+    pub allow_plain_http: bool,
+}
+
+/// Why no client can be made of the settings. All of it is for the operator to put right.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The base address is not one.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// No time at all for a connection or a request.
+    #[error("the time-outs of a connection and of a request must be above zero")]
+    Timeouts,
+    /// No TLS: most often a machine without root certificates (the package `ca-certificates`).
+    #[error("could not prepare TLS")]
+    Tls(#[source] reqwest::Error),
+}
+
+/// What one poll for the token yields (contract 4.2, RFC 8628 3.5).
+#[derive(Clone, Debug)]
+pub enum TokenPoll {
+    /// The merchant confirmed.
+    Issued(TokenIssued),
+    /// Not yet confirmed.
+    Pending,
+    /// Not yet confirmed, and asked too often.
+    SlowDown,
+    /// The code's life has ended.
+    Expired,
+    /// The merchant refused.
+    Denied,
+    /// Any other 4xx: the service will not issue a token for this code.
+    Ended {
+        /// The HTTP status.
+        status: u16,
+        /// The service's `error` text.
+        text: Option<String>,
+    },
+}
+
+/// The client. Clones share their connections.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+struct Inner {
+    address: Address,
+    asking: reqwest::Client,
+    posting: reqwest::Client,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client")
+            .field("origin", &self.0.address.origin())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client for these settings. Opens no connection.
+    pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
+        let address = Address::parse(&settings.base_url, settings.allow_plain_http)?;
+        let connect = settings
+            .connect_timeout
+            .min(settings.request_timeout / 10 * 9);
+        if connect.is_zero() {
+            return Err(SettingsError::Timeouts);
+        }
+        if CryptoProvider::get_default().is_none() {
+            // reqwest panics without a provider. Losing the race to another thread is as good as winning it.
+            drop(ring::default_provider().install_default());
+        }
+        let build = |idle| {
+            let mut builder = reqwest::Client::builder()
+                .user_agent(USER_AGENT)
+                .redirect(Policy::none())
+                .retry(reqwest::retry::never())
+                .referer(false)
+                // reqwest would send even 127.0.0.1 through an exported HTTP_PROXY (A33).
+                .no_proxy()
+                .connect_timeout(connect)
+                .timeout(settings.request_timeout)
+                .pool_max_idle_per_host(idle);
+            if address.is_plain() {
+                // No use for the machine's root certificates, and some machines have none.
+                builder = builder.tls_certs_only([]);
+            }
+            builder
+                .build()
+                .map_err(|cause| SettingsError::Tls(cause.without_url()))
+        };
+        // An idle connection may be closed by the service at the moment it is chosen, and then nobody can say whether the
+        // request was taken (A32). So a POST always has a fresh one.
+        let (asking, posting) = (build(ASKING_IDLE)?, build(0)?);
+        Ok(Self(Arc::new(Inner {
+            address,
+            asking,
+            posting,
+        })))
+    }
+
+    /// Scheme, host and port of the service: what a stored token is bound to.
+    pub fn origin(&self) -> String {
+        self.0.address.origin()
+    }
+
+    /// Begins a device login (contract 4.1). `client_name` is shown to the merchant.
+    pub async fn start_login(&self, client_name: &str) -> Result<LoginStarted, Error> {
+        let body = Secret::new(wire::login::login_request(client_name));
+        let answer = self.post(self.0.address.login(), None, &body, &[]).await?;
+        let object = answer.success(Answer::refused)?.object()?;
+        LoginStarted::from_json(&object).map_err(missing)
+    }
+
+    /// Asks once for the token of a login (contract 4.2). `Err` only for what may pass, a redirect, and a foreign answer.
+    pub async fn poll_token(&self, device_code: &Secret) -> Result<TokenPoll, Error> {
+        let body = wire::login::token_request(device_code);
+        let answer = self
+            .post(self.0.address.token(), None, &body, &[device_code])
+            .await?;
+        if answer.is_final_refusal() {
+            let (status, text) = answer.into_problem()?;
+            return Ok(match text.as_deref() {
+                Some(problem::AUTHORIZATION_PENDING) => TokenPoll::Pending,
+                Some(problem::SLOW_DOWN) => TokenPoll::SlowDown,
+                Some(problem::EXPIRED_TOKEN) => TokenPoll::Expired,
+                Some(problem::ACCESS_DENIED) => TokenPoll::Denied,
+                Some(_) | None => TokenPoll::Ended { status, text },
+            });
+        }
+        let object = answer.success(Answer::refused)?.object()?;
+        TokenIssued::from_json(&object)
+            .map(TokenPoll::Issued)
+            .map_err(missing)
+    }
+
+    /// Creates an invoice (contract 4.3). Never posts twice. The answer must be about the order that was asked for.
+    pub async fn create_invoice(
+        &self,
+        token: &Secret,
+        request: &CreateRequest,
+    ) -> Result<Decoded, CreateError> {
+        let hidden = [token, &request.notification_token];
+        let sent = self
+            .post(
+                self.0.address.invoices(),
+                Some(token),
+                &request.to_json(),
+                &hidden,
+            )
+            .await;
+        let answer = sent.map_err(CreateError::sort)?;
+        if let Some(text) = answer.no_requisites() {
+            return Err(CreateError::NoRequisites { text });
+        }
+        let decoded = answer
+            .success(Answer::refused)
+            .and_then(Answer::invoice)
+            .map_err(CreateError::sort)?;
+        match &decoded.report.order_id {
+            Some(order) if *order != request.internal_id => {
+                Err(CreateError::sort(Error::NotTheService {
+                    why: Foreign::OtherOrder,
+                }))
+            }
+            Some(_) | None => Ok(decoded),
+        }
+    }
+
+    /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for.
+    pub async fn fetch_invoice(&self, token: &Secret, id: &InvoiceId) -> Result<Decoded, Error> {
+        let request = self.0.asking.get(self.0.address.invoice(id));
+        let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
+        let answer = Answer::receive(request, "fetch", &[token]).await?;
+        let decoded = answer.success(Answer::refused_one)?.invoice()?;
+        if decoded.report.id == *id {
+            Ok(decoded)
+        } else {
+            Err(Error::NotTheService {
+                why: Foreign::OtherInvoice,
+            })
+        }
+    }
+
+    async fn post(
+        &self,
+        url: reqwest::Url,
+        token: Option<&Secret>,
+        body: &Secret,
+        hidden: &[&Secret],
+    ) -> Result<Answer, Error> {
+        let mut request = self.0.posting.post(url);
+        request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
+        if let Some(token) = token {
+            request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
+        }
+        Answer::receive(request.body(body.expose().to_owned()), "post", hidden).await
+    }
+}
+
+/// Idle connections kept for fetches. As many as are asked at once under the default caps (design, section 7).
+const ASKING_IDLE: usize = 4;
+
+fn missing(field: &'static str) -> Error {
+    Error::NotTheService {
+        why: Foreign::Missing(field),
+    }
+}

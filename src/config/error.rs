@@ -1,0 +1,134 @@
+//! What can be wrong with the settings. Every variant ends a command with the exit code for the configuration.
+//!
+//! A value never stands in an error: a secret pasted into the wrong key would end up in a log. The key and the place
+//! where it was set are enough to find it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where a setting was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nowhere: it is the default.
+    Default,
+    /// In a file.
+    File(PathBuf),
+    /// By a variable of the environment.
+    Variable(String),
+    /// By a flag of the command line.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("by default"),
+            Self::File(path) => write!(f, "in `{}`", path.display()),
+            Self::Variable(name) => write!(f, "by the variable `{name}`"),
+            Self::Flag(name) => write!(f, "by the flag `{name}`"),
+        }
+    }
+}
+
+/// Wrong or missing settings. All of them are the operator's to mend; none goes away by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file is not there, or may not be read.
+    #[error("could not read config file `{}`", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is larger than any configuration is.
+    #[error("config file `{}` is larger than {limit} bytes", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit.
+        limit: u64,
+    },
+    /// The file is not TOML. The line itself is not shown.
+    #[error("config file `{}` is not TOML at line {line}, column {column}: {what}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// 1-based.
+        line: usize,
+        /// 1-based, in characters.
+        column: usize,
+        /// What the parser says, without the text it read.
+        what: String,
+    },
+    /// A key that is no setting.
+    #[error("unknown key `{key}`, set {origin}")]
+    Unknown {
+        /// The key, dotted.
+        key: String,
+        /// Where it was set.
+        origin: Origin,
+        /// What to do instead.
+        hint: String,
+    },
+    /// A value of the wrong type, out of range or against a rule.
+    #[error("`{key}`, set {origin}, {rule}")]
+    Refused {
+        /// The key, dotted.
+        key: String,
+        /// Where it was set.
+        origin: Origin,
+        /// `must be …`.
+        rule: String,
+    },
+    /// A setting without default that the command at hand needs.
+    #[error("`{key}` is not set")]
+    Missing {
+        /// The key, dotted.
+        key: &'static str,
+        /// What it is, for the hint.
+        what: &'static str,
+    },
+    /// No place for the state directory can be derived.
+    #[error("no state directory: neither `state_dir` nor a home directory is set")]
+    NoStateDir,
+    /// systemd handed over several state directories.
+    #[error("`STATE_DIRECTORY` must hold exactly one absolute path")]
+    StateDirectory,
+    /// A hook's program cannot be run.
+    #[error("hook `{name}` cannot run `{}`", program.display())]
+    Program {
+        /// The hook.
+        name: String,
+        /// Its program.
+        program: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// What the operator can do, as a sentence for the `hint:` line.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown { hint, .. } => Some(hint.clone()),
+            Self::Missing { key, what } => Some(format!(
+                "set `{key}`, {what}, in the config file, or `{}` in the environment",
+                super::keys::variable_of(key)
+            )),
+            Self::Refused {
+                origin: Origin::Default,
+                key,
+                ..
+            } => Some(format!("set `{key}` as well")),
+            Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
+            Self::StateDirectory => {
+                Some("name one directory in the unit's `StateDirectory=`".to_owned())
+            }
+            Self::Program { .. } => {
+                Some("`run` is a list: the program's absolute path first, then its arguments; the file must be executable".to_owned())
+            }
+            Self::Read { .. } | Self::TooLarge { .. } | Self::Syntax { .. } | Self::Refused { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The settings: defaults < file < `TILLD_` variables (`__` between levels) < flags.
+//!
+//! [`load()`] either gives settings that are complete in themselves and within their ranges, or names the key, the place
+//! where it was set and the nearest known key, and never a value. Settings that have no default are asked for with
+//! [`Settings::require_service`] and [`Settings::require_public`] by the commands that need them. Secrets are no settings:
+//! they live in files of their own.
+
+mod error;
+mod keys;
+mod load;
+mod presentations;
+mod require;
+mod reserved;
+mod settings;
+pub mod state_dir;
+mod validate;
+mod variables;
+
+pub use error::{Error, Origin};
+pub use keys::{Key, keys, variable_of};
+pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
+pub use presentations::Presentations;
+pub use reserved::{RESERVED, is_reserved};
+pub use settings::{
+    Hook, Ledger, Listener, Moves, Outbox, Poller, Service, Settings, Statuses, Step,
+};
+
+#[cfg(test)]
+mod tests;

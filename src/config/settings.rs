@@ -1,0 +1,345 @@
+//! Every setting: its name, unit, default and the reason for it. Plain data; ranges are in `ranges`, rules that tie
+//! settings together in `validate`, and `config.example.toml` says the same to the operator.
+//!
+//! Whole numbers are `u64` throughout, so that a number too large meets the range of its key and not a type's edge.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::invoice::status::StatusLists;
+use crate::telemetry::{Format, Level};
+
+use super::presentations::Presentations;
+
+/// All settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Where the ledger and the secrets live: an absolute path. No default here, see [`super::state_dir`].
+    pub state_dir: Option<PathBuf>,
+    /// The name the cabinet shows at login, 1 to 64 characters. Default `tilld on HOST`.
+    pub client_name: Option<String>,
+    /// How much is logged. Default `info`: one line per event, delivery, start and stop.
+    pub log_level: Level,
+    /// How a log line is written. Default `text`.
+    pub log_format: Format,
+    /// The payment service.
+    pub service: Service,
+    /// The public listener.
+    pub listener: Listener,
+    /// What the service's status names mean.
+    pub statuses: Statuses,
+    /// How claims are judged.
+    pub moves: Moves,
+    /// How silence is broken.
+    pub poller: Poller,
+    /// How hooks are run.
+    pub outbox: Outbox,
+    /// The hooks, in the order of the file. Default none.
+    pub hook: Vec<Hook>,
+    /// The ledger.
+    pub ledger: Ledger,
+}
+
+/// `[service]`: where the payment service is and how long it may take.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Service {
+    /// The service base address. https, or http to loopback. No default: only the merchant knows it.
+    pub url: Option<String>,
+    /// The cabinet's address: a `verificationUrl` of another host is called out at login. No default.
+    pub cabinet_url: Option<String>,
+    /// Seconds for connecting. Default 5: a connection that takes longer will not serve.
+    pub connect_timeout_s: u64,
+    /// Seconds for a whole request. Default 30: opening an invoice may take the service a while, and a lost answer
+    /// costs more than the wait.
+    pub request_timeout_s: u64,
+    /// The `startDeal` sent with a new invoice. Default true, as the contract's usage shows it.
+    pub start_deal: bool,
+    /// Lets `url` be plain http to a host that is not loopback. Default false: the access token would be readable on
+    /// the way. For a private network that encrypts by itself.
+    pub allow_plain_http: bool,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            url: None,
+            cabinet_url: None,
+            connect_timeout_s: 5,
+            request_timeout_s: 30,
+            start_deal: true,
+            allow_plain_http: false,
+        }
+    }
+}
+
+/// `[listener]`: where notifications arrive, and what one sender may cost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Listener {
+    /// `IP:PORT` to listen on. Default `127.0.0.1:8480`: behind a proxy that ends TLS.
+    pub listen: SocketAddr,
+    /// The address the service reaches this listener at; the notificationUrl is `{public_url}/{ref}`. https, or http
+    /// to loopback. No default: only the merchant knows it.
+    pub public_url: Option<String>,
+    /// Where a notification may carry its notify token. Default `auto`: the common places, each tried on its own.
+    pub presentations: Presentations,
+    /// Bytes of a body. Default 1 MiB: an invoice object is about 1 KiB, this leaves room for surprises.
+    pub body_limit_bytes: u64,
+    /// Bytes of a request's head. Default 16 KiB, as common servers have it; hyper wants 8 KiB at least.
+    pub header_limit_bytes: u64,
+    /// Seconds for a request's head. Default 10.
+    pub header_time_s: u64,
+    /// Seconds for a body after its head. Default 10.
+    pub body_time_s: u64,
+    /// Seconds a sender may leave an answer unread. Default 10.
+    pub write_time_s: u64,
+    /// Seconds a connection may stay idle between requests. Default 30.
+    pub idle_time_s: u64,
+    /// Connections at once; beyond them the slowest goes. Default 512: about 10 MiB when all are busy.
+    pub connections: u64,
+    /// Seconds given to open requests at a stop. Default 10.
+    pub drain_s: u64,
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8480)),
+            public_url: None,
+            presentations: Presentations::Auto,
+            body_limit_bytes: 1_048_576,
+            header_limit_bytes: 16_384,
+            header_time_s: 10,
+            body_time_s: 10,
+            write_time_s: 10,
+            idle_time_s: 30,
+            connections: 512,
+            drain_s: 10,
+        }
+    }
+}
+
+/// `[statuses]`: the service's status names, sorted. Names are compared to the letter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Statuses {
+    /// Names that mean still to be paid. Default `new`, the only name the contract shows.
+    pub open: Vec<String>,
+    /// Names that mean paid. Default none: a guess would fulfil real orders.
+    pub paid: Vec<String>,
+    /// Names that mean it will not be paid. Default none.
+    pub failed: Vec<String>,
+    /// Names that mean the money went back. Default none.
+    pub reversed: Vec<String>,
+}
+
+impl Default for Statuses {
+    fn default() -> Self {
+        let StatusLists {
+            open,
+            paid,
+            failed,
+            reversed,
+        } = StatusLists::default();
+        Self {
+            open,
+            paid,
+            failed,
+            reversed,
+        }
+    }
+}
+
+impl Statuses {
+    /// The lists as `invoice` judges by them.
+    pub fn lists(&self) -> StatusLists {
+        StatusLists {
+            open: self.open.clone(),
+            paid: self.paid.clone(),
+            failed: self.failed.clone(),
+            reversed: self.reversed.clone(),
+        }
+    }
+}
+
+/// `[moves]`: how claims are judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Moves {
+    /// A notification that says paid is in doubt until a poll agrees. Default false; for shops that trust no push.
+    pub confirm_paid: bool,
+}
+
+/// `[poller]`: when a silent invoice is asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Poller {
+    /// Seconds between two looks at what is due; divides 60. Default 5.
+    pub cadence_s: u64,
+    /// How often a silent invoice is asked for, by its age. Default: every minute in the first half hour, then 5 min
+    /// up to 2 h, 30 min up to a day, 4 h up to three days.
+    pub schedule: Vec<Step>,
+    /// Seconds after `expireAt` at which one poll is made. Default 5: late enough for the service to have noticed.
+    pub after_expiry_s: u64,
+    /// Seconds after expiry, or after creation where there is none, at which an open invoice is given up as
+    /// `unresolved`. Default 72 h.
+    pub horizon_s: u64,
+    /// Requests to the service per second. Default 5: its limits are not published.
+    pub requests_per_second: u64,
+    /// Requests to the service at once. Default 4.
+    pub concurrency: u64,
+}
+
+impl Default for Poller {
+    fn default() -> Self {
+        Self {
+            cadence_s: 5,
+            schedule: vec![
+                Step::new(1800, 60),
+                Step::new(7200, 300),
+                Step::new(86_400, 1800),
+                Step::new(259_200, 14_400),
+            ],
+            after_expiry_s: 5,
+            horizon_s: 259_200,
+            requests_per_second: 5,
+            concurrency: 4,
+        }
+    }
+}
+
+/// One step of the poller's schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Up to this age of the invoice, in seconds.
+    pub until_s: u64,
+    /// Seconds from one poll to the next.
+    pub every_s: u64,
+}
+
+impl Step {
+    /// Up to the age `until_s`, a poll every `every_s`.
+    pub const fn new(until_s: u64, every_s: u64) -> Self {
+        Self { until_s, every_s }
+    }
+}
+
+/// `[outbox]`: how hooks are run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Outbox {
+    /// Hooks running at once. Default 4: scripts share the shop's machine.
+    pub concurrency: u64,
+    /// Seconds before each attempt, counted from the one before it; their number is the number of attempts. Up to a
+    /// tenth is added at random. Default: at once, then with growing gaps over about 3.5 days.
+    pub schedule_s: Vec<u64>,
+    /// Seconds between TERM and KILL for a hook that ran into its timeout. Default 10.
+    pub grace_s: u64,
+    /// Seconds running hooks are given at a stop before they are ended. Default 20.
+    pub drain_s: u64,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self {
+            concurrency: 4,
+            schedule_s: vec![
+                0, 5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 86_400, 86_400, 86_400,
+            ],
+            grace_s: 10,
+            drain_s: 20,
+        }
+    }
+}
+
+/// `[[hook]]`: a script that is told of events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hook {
+    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name, so it should not change.
+    pub name: String,
+    /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`,
+    /// `status:NAME`, `*`.
+    pub on: Vec<String>,
+    /// The program by its absolute path, then its arguments. No shell reads them.
+    pub run: Vec<String>,
+    /// Seconds one attempt may take. Default 30.
+    #[serde(default = "Hook::default_timeout_s")]
+    pub timeout_s: u64,
+}
+
+impl Hook {
+    /// The default of `timeout_s`: a script that needs longer usually waits for something that does not come.
+    pub const fn default_timeout_s() -> u64 {
+        30
+    }
+}
+
+/// `[ledger]`: what is kept, and how long a busy file is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Ledger {
+    /// Milliseconds the daemon waits for a write lock held elsewhere before it answers 503. Default 5000: senders
+    /// commonly wait 10 s.
+    pub busy_budget_ms: u64,
+    /// Observations kept for each invoice. Default 200.
+    pub history_per_invoice: u64,
+    /// Observations kept in all. Default 100 000, about 150 MiB.
+    pub history_rows: u64,
+    /// Refused requests kept. Default 10 000.
+    pub refusal_rows: u64,
+    /// Commands waiting for the writer before 503 is answered. Default 4096: a few seconds of a fast disk's work.
+    pub queue: u64,
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            busy_budget_ms: 5000,
+            history_per_invoice: 200,
+            history_rows: 100_000,
+            refusal_rows: 10_000,
+            queue: 4096,
+        }
+    }
+}
+
+/// Whole numbers by key, with the smallest and the largest allowed. Keys of rows stand without their position.
+pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
+    const DAY_S: u64 = 86_400;
+    BTreeMap::from([
+        ("service.connect_timeout_s", (1, 60)),
+        ("service.request_timeout_s", (1, 300)),
+        ("listener.body_limit_bytes", (4096, 16 * 1_048_576)),
+        ("listener.header_limit_bytes", (8192, 65_536)),
+        ("listener.header_time_s", (1, 60)),
+        ("listener.body_time_s", (1, 60)),
+        ("listener.write_time_s", (1, 60)),
+        ("listener.idle_time_s", (1, 3600)),
+        ("listener.connections", (1, 10_000)),
+        ("listener.drain_s", (0, 300)),
+        ("poller.cadence_s", (1, 60)),
+        ("poller.schedule.until_s", (1, 90 * DAY_S)),
+        ("poller.schedule.every_s", (1, DAY_S)),
+        ("poller.after_expiry_s", (0, 3600)),
+        ("poller.horizon_s", (1, 90 * DAY_S)),
+        ("poller.requests_per_second", (1, 100)),
+        ("poller.concurrency", (1, 64)),
+        ("outbox.concurrency", (1, 256)),
+        ("outbox.schedule_s", (0, 7 * DAY_S)),
+        ("outbox.grace_s", (1, 300)),
+        ("outbox.drain_s", (0, 3600)),
+        ("hook.timeout_s", (1, 3600)),
+        ("ledger.busy_budget_ms", (10, 60_000)),
+        ("ledger.history_per_invoice", (10, 10_000)),
+        ("ledger.history_rows", (100, 10_000_000)),
+        ("ledger.refusal_rows", (100, 1_000_000)),
+        ("ledger.queue", (16, 65_536)),
+    ])
+}

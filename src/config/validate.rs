@@ -1,0 +1,296 @@
+//! Ranges and the rules that tie settings together. After it the rest of the program takes settings as they are.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use figment::value::Value;
+use url::{Host, Url};
+
+use super::error::{Error, Origin};
+use super::keys::{Shape, join, known};
+use super::presentations::Presentations;
+use super::settings::{Hook, Settings, ranges};
+use crate::hook::Selector;
+use crate::invoice::status::Status;
+
+/// Tells where a key was set.
+type OriginOf<'a> = &'a dyn Fn(&str) -> Origin;
+
+/// Longest `client_name`, in characters: the cabinet shows it in one line.
+const LONGEST_CLIENT_NAME: usize = 64;
+/// Longest hook name, in characters. It stands in every row of the ledger that belongs to the hook.
+const LONGEST_HOOK_NAME: usize = 64;
+/// Most hooks. Each event is matched against all of them in the commit.
+const MOST_HOOKS: usize = 64;
+/// Most steps of a schedule: enough for any, and small enough to be looked through for every invoice.
+const MOST_STEPS: usize = 32;
+/// Most places a notify token is looked for. Each costs work before the sender is known.
+const MOST_PRESENTATIONS: usize = 16;
+/// Longest place, in bytes.
+const LONGEST_PRESENTATION: usize = 256;
+impl Settings {
+    /// Judges all settings.
+    pub(super) fn validate(&self, origin: OriginOf<'_>) -> Result<(), Error> {
+        let value = Value::serialize(self).expect("settings are plain data");
+        in_range("", "", &value, origin)?;
+        self.rules().into_iter().try_for_each(|rule| match rule {
+            (_, None) => Ok(()),
+            (key, Some(rule)) => Err(refused(key, origin(key), rule)),
+        })?;
+        self.hook.iter().enumerate().try_for_each(|(place, hook)| {
+            let earlier = self.hook.iter().take(place);
+            let twice = earlier.clone().any(|other| other.name == hook.name);
+            let rule = if twice {
+                Some(("name", "must be unlike every other hook's name".to_owned()))
+            } else {
+                hook.rule()
+            };
+            rule.map_or(Ok(()), |(name, rule)| {
+                let key = format!("hook[{}].{name}", place + 1);
+                Err(refused(&key, origin("hook"), rule))
+            })
+        })
+    }
+
+    /// Keys that have rules beyond a range, each with the rule it breaks.
+    fn rules(&self) -> Vec<(&'static str, Option<String>)> {
+        let plain_http = self.service.allow_plain_http;
+        let steps = &self.poller.schedule;
+        let rising = steps
+            .iter()
+            .zip(steps.iter().skip(1))
+            .all(|(earlier, later)| earlier.until_s < later.until_s);
+        vec![
+            (
+                "state_dir",
+                self.state_dir
+                    .as_deref()
+                    .and_then(|path| broken(path.is_absolute(), "must be an absolute path")),
+            ),
+            (
+                "client_name",
+                self.client_name.as_deref().and_then(client_name_rule),
+            ),
+            (
+                "service.url",
+                address_rule(self.service.url.as_deref(), plain_http),
+            ),
+            (
+                "service.cabinet_url",
+                address_rule(self.service.cabinet_url.as_deref(), false),
+            ),
+            (
+                "service.connect_timeout_s",
+                broken(
+                    self.service.connect_timeout_s <= self.service.request_timeout_s,
+                    "must be at most `service.request_timeout_s`, which it is a part of",
+                ),
+            ),
+            (
+                "listener.public_url",
+                address_rule(self.listener.public_url.as_deref(), false),
+            ),
+            (
+                "listener.presentations",
+                presentations_rule(&self.listener.presentations),
+            ),
+            ("statuses", self.statuses_rule()),
+            (
+                "poller.cadence_s",
+                broken(
+                    60_u64.checked_rem(self.poller.cadence_s) == Some(0),
+                    "must divide 60: 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30 or 60",
+                ),
+            ),
+            (
+                "poller.schedule",
+                broken(
+                    rising && (1..=MOST_STEPS).contains(&steps.len()),
+                    "must have 1 to 32 steps, each with a later `until_s` than the one before",
+                ),
+            ),
+            (
+                "outbox.schedule_s",
+                broken(
+                    (1..=MOST_STEPS).contains(&self.outbox.schedule_s.len()),
+                    "must have 1 to 32 delays",
+                ),
+            ),
+            (
+                "hook",
+                broken(self.hook.len() <= MOST_HOOKS, "must be at most 64 hooks"),
+            ),
+            (
+                "ledger.history_per_invoice",
+                broken(
+                    self.ledger.history_per_invoice <= self.ledger.history_rows,
+                    "must be at most `ledger.history_rows`",
+                ),
+            ),
+        ]
+    }
+
+    /// The names themselves stay out of the text: they are values.
+    fn statuses_rule(&self) -> Option<String> {
+        let lists = [
+            ("open", &self.statuses.open),
+            ("paid", &self.statuses.paid),
+            ("failed", &self.statuses.failed),
+            ("reversed", &self.statuses.reversed),
+        ];
+        for (list, names) in lists {
+            if names
+                .iter()
+                .any(|name| Status::new(name.as_str()).is_none())
+            {
+                return Some(format!(
+                    "must hold names of 1 to 128 bytes, also in `{list}`"
+                ));
+            }
+        }
+        let doubled = self.statuses.lists().doubled()?.to_owned();
+        let on: Vec<String> = lists
+            .iter()
+            .filter(|(_, names)| names.contains(&doubled))
+            .map(|(list, _)| format!("`{list}`"))
+            .collect();
+        Some(match on.as_slice() {
+            [list] => format!("must hold a name once, but {list} repeats one"),
+            on => format!(
+                "must hold a name on one list only, but {} share one",
+                on.join(" and ")
+            ),
+        })
+    }
+}
+
+impl Hook {
+    /// The key of this hook that breaks a rule, and the rule.
+    fn rule(&self) -> Option<(&'static str, String)> {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
+        let name =
+            (1..=LONGEST_HOOK_NAME).contains(&self.name.len()) && self.name.chars().all(plain);
+        let program = self
+            .run
+            .first()
+            .is_some_and(|program| Path::new(program).is_absolute());
+        let whole = self.run.iter().all(|part| !part.contains('\0'));
+        let rules = [
+            (
+                "name",
+                broken(name, "must be 1 to 64 of the characters `a-z 0-9 _ -`"),
+            ),
+            (
+                "on",
+                broken(
+                    !self.on.is_empty() && self.on.iter().all(|word| Selector::parse(word).is_ok()),
+                    "must list at least one of `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, \
+                     `unresolved`, `status:NAME`, `*`",
+                ),
+            ),
+            (
+                "run",
+                broken(
+                    program && whole,
+                    "must begin with the absolute path of a program",
+                ),
+            ),
+        ];
+        rules
+            .into_iter()
+            .find_map(|(key, rule)| rule.map(|rule| (key, rule)))
+    }
+}
+
+fn refused(key: &str, origin: Origin, rule: String) -> Error {
+    let key = key.to_owned();
+    Error::Refused { key, origin, rule }
+}
+
+/// The rule, when it does not hold.
+fn broken(holds: bool, rule: &str) -> Option<String> {
+    (!holds).then(|| rule.to_owned())
+}
+
+fn client_name_rule(name: &str) -> Option<String> {
+    let length = name.chars().count();
+    broken(
+        (1..=LONGEST_CLIENT_NAME).contains(&length) && !name.chars().any(char::is_control),
+        "must be 1 to 64 characters, none of them a control character",
+    )
+}
+
+fn presentations_rule(presentations: &Presentations) -> Option<String> {
+    let Presentations::Only(places) = presentations else {
+        return None;
+    };
+    let sized = |place: &String| (1..=LONGEST_PRESENTATION).contains(&place.len());
+    broken(
+        (1..=MOST_PRESENTATIONS).contains(&places.len()) && places.iter().all(sized),
+        "must be `auto` or a list of 1 to 16 places",
+    )
+}
+
+/// What an address must be, when it is not.
+fn address_rule(address: Option<&str>, plain_http: bool) -> Option<String> {
+    let url = match Url::parse(address?) {
+        Ok(url) => url,
+        Err(_unshown) => return broken(false, "must be an address such as `https://HOST/PATH`"),
+    };
+    let encrypted = match url.scheme() {
+        "https" => true,
+        "http" => plain_http || is_loopback(&url),
+        _ => false,
+    };
+    if !encrypted {
+        return broken(
+            false,
+            "must begin with `https://`; `http://` is for loopback only",
+        );
+    }
+    let bare = url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    broken(bare, "must have no user, password, query or fragment")
+}
+
+/// True for hosts that never leave the machine: 127.0.0.0/8, `::1` and `localhost` (RFC 6761 section 6.3).
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(ip)) => IpAddr::from(ip).is_loopback(),
+        Some(Host::Ipv6(ip)) => IpAddr::from(ip).is_loopback(),
+        None => false,
+    }
+}
+
+/// Looks at every whole number in `value`.
+fn in_range(spelled: &str, plain: &str, value: &Value, origin: OriginOf<'_>) -> Result<(), Error> {
+    match value {
+        Value::Dict(_, dict) => dict.iter().try_for_each(|(name, value)| {
+            in_range(&join(spelled, name), &join(plain, name), value, origin)
+        }),
+        Value::Array(_, items) => items.iter().enumerate().try_for_each(|(place, item)| {
+            in_range(&format!("{spelled}[{}]", place + 1), plain, item, origin)
+        }),
+        Value::Num(_, number) => {
+            let number = number.to_u128();
+            let all = ranges();
+            let range = all
+                .get(plain)
+                .map(|(least, most)| u128::from(*least)..=u128::from(*most));
+            let inside = number
+                .zip(range)
+                .is_some_and(|(number, range)| range.contains(&number));
+            if inside {
+                return Ok(());
+            }
+            let list = spelled.split('[').next().unwrap_or(spelled);
+            let origin = origin(if spelled == plain { plain } else { list });
+            let rule = known().find(plain).unwrap_or(&Shape::Whole).rule(plain);
+            Err(refused(spelled, origin, rule))
+        }
+        Value::String(..) | Value::Char(..) | Value::Bool(..) | Value::Empty(..) => Ok(()),
+    }
+}

@@ -1,0 +1,66 @@
+//! Where connections come from, and what to do when none can be had.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Duration, Instant};
+
+/// How long to wait after the system refused a connection for want of descriptors or memory. Short: the honest ones
+/// wait in the backlog meanwhile. Not zero: the failing call returns at once and would spin.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the same trouble is logged.
+const LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// A source of connections.
+pub(super) trait Accept: Send {
+    /// What a connection is read from and written to.
+    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// The next connection. Must lose none when dropped.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, SocketAddr)>> + Send;
+}
+
+impl Accept for TcpListener {
+    type Io = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, peer) = TcpListener::accept(self).await?;
+        // Answers are written in one go; waiting for more to send would only delay them.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "could not set TCP_NODELAY");
+        }
+        Ok((stream, peer))
+    }
+}
+
+/// True when only the one connection failed, so that the next can be accepted at once.
+pub(super) fn is_of_the_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// Tells about trouble at most once per [`LOG_EVERY`].
+#[derive(Default)]
+pub(super) struct Complaint(Option<Instant>);
+
+impl Complaint {
+    pub(super) fn about(&mut self, error: &io::Error) {
+        if self.0.is_some_and(|last| last.elapsed() < LOG_EVERY) {
+            return;
+        }
+        self.0 = Some(Instant::now());
+        tracing::warn!(
+            %error,
+            "could not accept connections: they wait in the backlog"
+        );
+    }
+}

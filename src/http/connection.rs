@@ -1,0 +1,208 @@
+//! One connection, from accept to close: hyper's future beside the connection's deadlines, its eviction and the stop.
+
+use std::future::{Future as _, poll_fn};
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::{Duration, Instant};
+
+use super::framing::is_sound;
+use super::progress::{Late, Progress, Stand};
+use super::socket::Socket;
+use super::{HangUp, Limits, Response, Service, plain};
+use crate::shutdown::Shutdown;
+
+/// hyper's smallest read buffer, in bytes; it panics below.
+const SMALLEST_BUFFER: usize = 8 * 1024;
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By the client, or by an answer that said so.
+    Closed,
+    /// By the protocol: what came was no HTTP, or the client vanished inside a request.
+    Broken,
+    /// By a deadline.
+    Late(Late),
+    /// To make room for another.
+    Evicted,
+    /// By the stop, between two requests.
+    Stopped,
+}
+
+/// The service wanted the connection closed without an answer.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the service hung up")]
+struct HungUp;
+
+/// What all connections of one listener share.
+pub(super) struct Shared<S> {
+    pub(super) service: S,
+    pub(super) limits: Limits,
+    pub(super) shutdown: Shutdown,
+    /// Rung whenever a connection becomes one that could make room.
+    pub(super) freed: Arc<Notify>,
+    /// Requests whose service panicked.
+    pub(super) panics: AtomicU64,
+}
+
+/// Serves one connection until it ends. Never fails: a connection's trouble is its own.
+pub(super) async fn run<I, S>(
+    io: I,
+    peer: SocketAddr,
+    progress: Arc<Progress>,
+    shared: Arc<Shared<S>>,
+) -> End
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service,
+{
+    let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
+    let service = service_fn(|request| {
+        let (progress, shared) = (&progress, &shared);
+        async move {
+            let response = answer(request, peer, progress, shared).await;
+            match response.extensions().get::<HangUp>() {
+                // An error is how a service of hyper closes without an answer.
+                Some(HangUp) => Err(HungUp),
+                None => Ok(response),
+            }
+        }
+    });
+    let mut connection =
+        pin!(builder(&shared.limits).serve_connection(TokioIo::new(socket), service));
+    let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
+    let mut evicted = pin!(progress.evicted());
+    let mut stop = pin!(shared.shutdown.requested());
+    // Whether the stop has woken this task, and whether hyper has been told: two things, since a half-received head is
+    // waited for in between. hyper would close on it, if it is not the connection's first.
+    let (mut woken, mut told) = (false, false);
+    poll_fn(|cx| {
+        // The connection goes first: bytes that are there already count before a deadline or a stop does.
+        loop {
+            if let Poll::Ready(result) = connection.as_mut().poll(cx) {
+                return Poll::Ready(result.map_or(End::Broken, |()| End::Closed));
+            }
+            if evicted.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(End::Evicted);
+            }
+            woken = woken || stop.as_mut().poll(cx).is_ready();
+            if !woken || told {
+                break;
+            }
+            match progress.stand() {
+                Stand::Between => return Poll::Ready(End::Stopped),
+                Stand::Head => break,
+                Stand::Request => {}
+            }
+            // Answers what is in progress with `Connection: close`; the next round lets hyper see it.
+            told = true;
+            connection.as_mut().graceful_shutdown();
+        }
+        let Some((deadline, late)) = progress.deadline(&shared.limits) else {
+            return Poll::Pending;
+        };
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        sleep.as_mut().poll(cx).map(|()| End::Late(late))
+    })
+    .await
+}
+
+fn builder(limits: &Limits) -> http1::Builder {
+    let mut builder = http1::Builder::new();
+    builder
+        .header_read_timeout(None)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
+        // A sender that shuts its writing side after the request still gets its answer.
+        .half_close(true);
+    builder
+}
+
+async fn answer<S: Service>(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    progress: &Progress,
+    shared: &Shared<S>,
+) -> Response {
+    let has_body = !request.body().is_end_stream();
+    let started = Instant::now();
+    let mut response = if !progress.begin(has_body) {
+        // Evicted in the same moment. The service has not seen the request; whether the answer still gets out or not,
+        // the sender knows as much.
+        plain(StatusCode::SERVICE_UNAVAILABLE, "busy\n")
+    } else if is_sound(&request) {
+        guarded(&shared.service, request, peer, &shared.panics).await
+    } else {
+        plain(StatusCode::BAD_REQUEST, "bad request\n")
+    };
+    let status = response.status();
+    tracing::debug!(
+        http.peer = %peer,
+        http.status = status.as_u16(),
+        http.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "answered {status}"
+    );
+    let unread = has_body && may_leave_the_body(status);
+    if unread || ends_the_connection(status) {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    progress.answered(unread);
+    response
+}
+
+/// The service's answer, or 500 when it panicked. The panic hook has told the panic itself.
+async fn guarded<S: Service>(
+    service: &S,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    panics: &AtomicU64,
+) -> Response {
+    let mut call = pin!(async move { service.call(request, peer).await });
+    // Unwind safe: the future is dropped unused after a panic, and the service's own state is behind its own guards.
+    let outcome = poll_fn(
+        |cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+            Ok(poll) => poll.map(Some),
+            Err(_payload) => Poll::Ready(None),
+        },
+    )
+    .await;
+    outcome.unwrap_or_else(|| {
+        panics.fetch_add(1, Ordering::Relaxed);
+        tracing::error!(http.peer = %peer, "a request panicked and was answered 500");
+        plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
+    })
+}
+
+/// After these the next bytes of the connection cannot be trusted to be the start of a request.
+fn ends_the_connection(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST
+            | StatusCode::REQUEST_TIMEOUT
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE
+    )
+}
+
+/// Refusals that are decided before the body is read. 401 is not among them: it is given only after reading.
+fn may_leave_the_body(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::UNAUTHORIZED
+        || status == StatusCode::INTERNAL_SERVER_ERROR
+}

@@ -1,0 +1,142 @@
+//! Serving HTTP/1.1 for the listener and the other sockets of the house: accept loop, limits, deadlines, drain.
+//!
+//! Relies on hyper for the protocol and on nothing else of ours but the wish to stop. Promises that whatever a client
+//! does or leaves undone, it holds a connection only for a time and a size that stand in [`Limits`]; that a request in
+//! progress is never cut for somebody else's sake; and that [`serve()`] returns within its drain time.
+//!
+//! hyper's own header timeout is switched off: it knows neither idle nor write time and would be a second clock beside
+//! [`progress`], which judges all of them in one place (A18).
+
+mod accept;
+mod body;
+mod connection;
+mod framing;
+mod progress;
+mod serve;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Request, StatusCode};
+
+pub use body::{BodyError, read_body};
+pub use serve::{Served, serve};
+
+/// An answer whose whole body is in memory. Nothing here streams, so an answer's size is known and its time bounded.
+pub type Response = hyper::Response<Full<Bytes>>;
+
+/// What a client may cost. Every field is enforced; each has a test that sees it fire.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Request line and headers together, in bytes; more is answered 431. Values under 8 KiB count as 8 KiB in memory,
+    /// the answer still comes at the value.
+    pub header_bytes: usize,
+    /// Whole body in bytes; more is answered 413, the rest is not read.
+    pub body_bytes: usize,
+    /// From the connection, or the first byte of a later request, to the end of its headers.
+    pub header_time: Duration,
+    /// The whole body, counted from the moment it is asked for; more is answered 408.
+    pub body_time: Duration,
+    /// From the answer being ready to its last byte being handed to the kernel.
+    pub write_time: Duration,
+    /// Between an answer and the first byte of the next request.
+    pub idle_time: Duration,
+    /// Connections at once. At the cap, the one that has been without a request for longest makes room.
+    pub connections: usize,
+}
+
+/// Common headers take 1 to 2 KiB; proxies that add their own stay under 8. nginx' largest default is 32 KiB.
+const HEADER_BYTES: usize = 16 * 1024;
+/// An invoice document is under 4 KiB. A mebibyte leaves room for a service that grows and still fits any machine.
+const BODY_BYTES: usize = 1024 * 1024;
+/// The service's senders give up after 5 to 10 s themselves; a slower head is no sender of ours.
+const HEADER_TIME: Duration = Duration::from_secs(10);
+/// As for the head.
+const BODY_TIME: Duration = Duration::from_secs(10);
+/// Answers are short and fit the kernel's buffer at once; only a client that does not read takes longer.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+/// Long enough for a proxy to reuse its connections, short enough to forget one that went away.
+const IDLE_TIME: Duration = Duration::from_secs(30);
+/// Half of the common limit of 1024 descriptors, so that ledger, hooks and polls always find some.
+const CONNECTIONS: usize = 512;
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            header_bytes: HEADER_BYTES,
+            body_bytes: BODY_BYTES,
+            header_time: HEADER_TIME,
+            body_time: BODY_TIME,
+            write_time: WRITE_TIME,
+            idle_time: IDLE_TIME,
+            connections: CONNECTIONS,
+        }
+    }
+}
+
+/// What answers requests. It is called only with a request whose framing is beyond doubt: exactly one `Host` (HTTP/1.1)
+/// and not both lengths. When the client goes away the future may be dropped at any `.await`: work that must be
+/// finished belongs in a task of its own (A17). A panic is answered 500 and counted.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// Answers one request of the client at `peer`.
+    fn call(
+        &self,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+    ) -> impl Future<Output = Response> + Send;
+}
+
+/// An answer of plain text.
+pub fn plain(status: StatusCode, text: &'static str) -> Response {
+    with_type(
+        status,
+        Bytes::from_static(text.as_bytes()),
+        "text/plain; charset=utf-8",
+    )
+}
+
+/// An answer that is an HTML page. Escaping is the caller's.
+pub fn html(status: StatusCode, page: impl Into<Bytes>) -> Response {
+    with_type(status, page.into(), "text/html; charset=utf-8")
+}
+
+/// An answer that is a JSON document, already serialised.
+pub fn json(status: StatusCode, document: impl Into<Bytes>) -> Response {
+    with_type(status, document.into(), "application/json")
+}
+
+/// An answer without a body and without a type.
+pub fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Full::new(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+/// No answer at all: the connection is closed instead. For the sandbox, which plays a service that goes away after it
+/// did what it was asked.
+pub fn hang_up() -> Response {
+    let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
+    response.extensions_mut().insert(HangUp);
+    response
+}
+
+/// Marks an answer that is not to be given.
+#[derive(Clone, Copy, Debug)]
+struct HangUp;
+
+fn with_type(status: StatusCode, body: Bytes, kind: &'static str) -> Response {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

@@ -1,0 +1,216 @@
+//! The accept loop: takes connections, makes room, keeps every task it started, and stops in time.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::{Id, JoinError, JoinSet};
+use tokio::time::{Duration, timeout};
+
+use super::accept::{Accept, Complaint, PAUSE, is_of_the_connection};
+use super::connection::{self, End, Shared};
+use super::progress::{Late, Progress};
+use super::{Limits, Service};
+use crate::shutdown::Shutdown;
+
+/// What a listener did in its life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Connections accepted.
+    pub accepted: u64,
+    /// Connections closed to make room for others.
+    pub evicted: u64,
+    /// Connections closed because a request's head did not come in time.
+    pub slow_heads: u64,
+    /// Connections closed because no further request came in time.
+    pub idle: u64,
+    /// Connections closed because the client did not read its answer.
+    pub slow_readers: u64,
+    /// Requests whose service panicked; each was answered 500.
+    pub panics: u64,
+    /// Times the system had no connection to give, most often for want of descriptors.
+    pub accept_errors: u64,
+    /// Connections cut at the end of the drain, a request still in progress.
+    pub cut: u64,
+}
+
+/// Serves `listener` until `shutdown` is requested, then closes what is idle, finishes what is in progress within
+/// `drain`, and cuts the rest. Returns when every connection has ended.
+pub async fn serve<S: Service>(
+    listener: TcpListener,
+    limits: Limits,
+    service: S,
+    shutdown: Shutdown,
+    drain: Duration,
+) -> Served {
+    run(listener, limits, service, shutdown, drain).await
+}
+
+/// [`serve`] for any source of connections.
+pub(super) async fn run<A: Accept, S: Service>(
+    source: A,
+    limits: Limits,
+    service: S,
+    shutdown: Shutdown,
+    drain: Duration,
+) -> Served {
+    let mut serving = Serving {
+        shared: Arc::new(Shared {
+            service,
+            limits,
+            shutdown: shutdown.clone(),
+            freed: Arc::new(Notify::new()),
+            panics: AtomicU64::new(0),
+        }),
+        tasks: JoinSet::new(),
+        open: HashMap::new(),
+        served: Served::default(),
+        complaint: Complaint::default(),
+    };
+    serving.accept_until_stop(&source, &shutdown).await;
+    // Closed before the drain, so that clients are refused at once instead of waiting in a backlog nobody reads.
+    drop(source);
+    serving.drain(drain).await;
+    serving.served.panics = serving.shared.panics.load(Ordering::Relaxed);
+    serving.served
+}
+
+struct Serving<S> {
+    shared: Arc<Shared<S>>,
+    tasks: JoinSet<End>,
+    /// The progress of every task in `tasks`.
+    open: HashMap<Id, Arc<Progress>>,
+    served: Served,
+    complaint: Complaint,
+}
+
+impl<S: Service> Serving<S> {
+    /// At the cap one newcomer is held in hand, unread, until one without a request makes room for it or a busy one is
+    /// done; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
+    /// room may have become busy by the time a newcomer is there.
+    async fn accept_until_stop<A: Accept>(&mut self, source: &A, shutdown: &Shutdown) {
+        let freed = Arc::clone(&self.shared.freed);
+        let mut in_hand = None;
+        loop {
+            if let Some((io, peer)) = in_hand.take_if(|_| self.make_room()) {
+                self.admit(io, peer);
+            }
+            tokio::select! {
+                () = shutdown.requested() => return,
+                Some(ended) = self.tasks.join_next_with_id() => self.note(ended),
+                accepted = source.accept(), if in_hand.is_none() => match accepted {
+                    Ok(newcomer) => in_hand = Some(newcomer),
+                    Err(error) if is_of_the_connection(&error) => {}
+                    Err(error) => self.endure(&error, shutdown).await,
+                },
+                () = freed.notified(), if in_hand.is_some() => {}
+            }
+        }
+    }
+
+    fn admit<I>(&mut self, io: I, peer: SocketAddr)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.served.accepted += 1;
+        let progress = Arc::new(Progress::new());
+        let shared = Arc::clone(&self.shared);
+        let task = self
+            .tasks
+            .spawn(connection::run(io, peer, Arc::clone(&progress), shared));
+        self.open.insert(task.id(), progress);
+    }
+
+    /// Waits a little after the system had no connection to give.
+    async fn endure(&mut self, error: &io::Error, shutdown: &Shutdown) {
+        self.served.accept_errors += 1;
+        self.complaint.about(error);
+        // A silent connection may hold the very descriptor that is missing.
+        self.evict();
+        tokio::select! {
+            () = shutdown.requested() => {}
+            () = tokio::time::sleep(PAUSE) => {}
+        }
+    }
+
+    /// True when there is room for one more, if need be by closing one that has no request in progress.
+    fn make_room(&mut self) -> bool {
+        self.open.len() < self.shared.limits.connections || self.evict()
+    }
+
+    /// The connection that has been without a request in progress for longest. Looks at all of them, which happens only
+    /// at the cap.
+    fn longest_waiting(&self) -> Option<Id> {
+        self.open
+            .iter()
+            .filter_map(|(id, progress)| Some((progress.waiting_since()?, *id)))
+            .min_by_key(|(since, _)| *since)
+            .map(|(_, id)| id)
+    }
+
+    /// Closes the connection that has been waiting for longest. False when there is none.
+    fn evict(&mut self) -> bool {
+        // One that becomes busy between the look and the grip is passed over; each round has one candidate fewer.
+        while let Some(id) = self.longest_waiting() {
+            if self.open.get(&id).is_some_and(|progress| progress.evict()) {
+                // Its task ends at its next look; its place is free now.
+                self.open.remove(&id);
+                self.served.evicted += 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Books the end of a connection's task.
+    fn note(&mut self, ended: Result<(Id, End), JoinError>) {
+        match ended {
+            Ok((id, end)) => {
+                self.open.remove(&id);
+                match end {
+                    End::Late(Late::Head) => self.served.slow_heads += 1,
+                    End::Late(Late::Idle) => self.served.idle += 1,
+                    End::Late(Late::Write) => self.served.slow_readers += 1,
+                    End::Closed
+                    | End::Broken
+                    | End::Evicted
+                    | End::Stopped
+                    | End::Late(Late::Linger) => {}
+                }
+                tracing::trace!(?end, "connection ended");
+            }
+            Err(error) => {
+                self.open.remove(&error.id());
+                if error.is_panic() {
+                    tracing::error!("a connection's task panicked");
+                } else {
+                    self.served.cut += 1;
+                }
+            }
+        }
+    }
+
+    async fn drain(&mut self, within: Duration) {
+        let all_ended = async {
+            while let Some(ended) = self.tasks.join_next_with_id().await {
+                self.note(ended);
+            }
+        };
+        if timeout(within, all_ended).await.is_ok() {
+            return;
+        }
+        self.tasks.abort_all();
+        while let Some(ended) = self.tasks.join_next_with_id().await {
+            self.note(ended);
+        }
+        tracing::warn!(
+            http.cut = self.served.cut,
+            "requests were still in progress at the end of the drain"
+        );
+    }
+}

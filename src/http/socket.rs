@@ -1,0 +1,112 @@
+//! The socket as hyper sees it: it tells [`Progress`] what came and went, and closes so that a refusal is not lost.
+
+use std::io::{IoSlice, Result};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Notify;
+
+use super::progress::Progress;
+
+/// How much of an unread rest is thrown away before a refused connection is closed. More is a client that does not
+/// listen; it may get a reset.
+const LINGER_BYTES: usize = 64 * 1024;
+
+/// A connection's socket.
+pub(super) struct Socket<I> {
+    io: I,
+    progress: Arc<Progress>,
+    /// Rung when an answer is out: the connection could now make room for another.
+    freed: Arc<Notify>,
+    shut: Shut,
+}
+
+#[derive(Clone, Copy)]
+enum Shut {
+    Open,
+    /// Shut for writing; so many bytes may still be thrown away.
+    Lingering(usize),
+    Closed,
+}
+
+impl<I> Socket<I> {
+    pub(super) fn new(io: I, progress: Arc<Progress>, freed: Arc<Notify>) -> Self {
+        Self {
+            io,
+            progress,
+            freed,
+            shut: Shut::Open,
+        }
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for Socket<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
+        self.progress
+            .received(buffer.filled().len().saturating_sub(before));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    /// hyper flushes only when its own buffer is empty, so a flush that succeeds means that the whole answer is out.
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        if self.progress.flushed() {
+            self.freed.notify_one();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Shuts the writing side, then throws away what a refused client is still sending until it closes, within
+    /// [`LINGER_BYTES`]; the time for it is kept by [`Progress::deadline`].
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if matches!(self.shut, Shut::Open) {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            self.shut = if self.progress.lingers() {
+                Shut::Lingering(LINGER_BYTES)
+            } else {
+                Shut::Closed
+            };
+        }
+        while let Shut::Lingering(left) = self.shut {
+            let mut space = [0; 4096];
+            let mut buffer = ReadBuf::new(&mut space);
+            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+            self.shut = match (buffer.filled().len(), left) {
+                (0, _) => Shut::Closed,
+                (read, left) if read >= left => Shut::Closed,
+                (read, left) => Shut::Lingering(left - read),
+            };
+        }
+        Poll::Ready(Ok(()))
+    }
+}

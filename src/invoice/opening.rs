@@ -1,0 +1,285 @@
+//! May an order be given another invoice? Pure. An order must not end with two invoices that both can be paid, and an
+//! answer that was lost must never be followed by a second request on a guess (A32).
+
+use super::status::Outcome;
+use super::sum::Sum;
+
+/// How the customer gets the requisites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Host to host: the answer carries them, the shop shows them.
+    H2h,
+    /// The customer is sent to the service's payment page.
+    Redirect,
+}
+
+impl Mode {
+    /// The word used in the ledger and in the hook document.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::H2h => "h2h",
+            Self::Redirect => "redirect",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::H2h, Self::Redirect]
+            .into_iter()
+            .find(|mode| mode.as_str() == text)
+    }
+}
+
+/// How far the request that opens an invoice has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// Its row is written, its answer is awaited.
+    Creating,
+    /// The service has it.
+    Answered,
+    /// The service refused it, or had no requisites free, or the request never left: nothing was opened.
+    Refused,
+    /// The request may have arrived; nobody knows.
+    Unknown,
+}
+
+impl Opening {
+    /// The word used in the ledger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Creating => "creating",
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Creating, Self::Answered, Self::Refused, Self::Unknown]
+            .into_iter()
+            .find(|o| o.as_str() == text)
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Amount and currency.
+    pub sum: Sum,
+    /// `SBP` or `TO_CARD`.
+    pub method: String,
+    /// H2H or Redirect.
+    pub mode: Mode,
+    /// The merchant insists on another invoice, whatever stands.
+    pub anew: bool,
+}
+
+/// An invoice the order has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// How far its opening came.
+    pub opening: Opening,
+    /// What it amounts to.
+    pub outcome: Outcome,
+    /// What was asked for it.
+    pub sum: Sum,
+    /// Its payment method.
+    pub method: String,
+    /// Its mode.
+    pub mode: Mode,
+    /// The end of its payment window, milliseconds since 1970; for Redirect the caller's horizon stands in.
+    pub closes_ms: i64,
+}
+
+/// The answer. The index points into the standing invoices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// A new invoice may be opened.
+    Open,
+    /// This one is open and is what was asked for.
+    Standing(usize),
+    /// This one is paid (or paid with another sum): nothing more is to be paid.
+    Paid(usize),
+    /// Somebody is opening this one right now.
+    BeingCreated(usize),
+    /// Nobody knows whether this one was opened.
+    Unknown(usize),
+    /// This one is open and differs in the named respect.
+    Differs(usize, &'static str),
+}
+
+/// Judges a wish against the invoices the order has, newest first.
+pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
+    let find = |wish: &dyn Fn(&Standing) -> bool| standing.iter().position(wish);
+    if let Some(at) = find(&|s| s.opening == Opening::Creating) {
+        return Judgement::BeingCreated(at);
+    }
+    if wanted.anew {
+        return Judgement::Open;
+    }
+    if let Some(at) = find(&|s| matches!(s.outcome, Outcome::Paid | Outcome::Mismatch)) {
+        return Judgement::Paid(at);
+    }
+    if let Some(at) = find(&|s| s.opening == Opening::Unknown) {
+        return Judgement::Unknown(at);
+    }
+    let open = |s: &Standing| {
+        s.opening == Opening::Answered && s.outcome == Outcome::Open && now_ms < s.closes_ms
+    };
+    let Some(at) = find(&open) else {
+        return Judgement::Open;
+    };
+    match standing.get(at).and_then(|s| difference(s, wanted)) {
+        Some(what) => Judgement::Differs(at, what),
+        None => Judgement::Standing(at),
+    }
+}
+
+fn difference(standing: &Standing, wanted: &Wanted) -> Option<&'static str> {
+    if standing.sum.amount != wanted.sum.amount {
+        Some("amount")
+    } else if standing.sum.currency != wanted.sum.currency {
+        Some("currency")
+    } else if standing.method != wanted.method {
+        Some("method")
+    } else {
+        (standing.mode != wanted.mode).then_some("mode")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invoice::amount::Amount;
+
+    fn sum(amount: &str) -> Sum {
+        Sum::new(Amount::parse(amount).expect(amount), "RUB").expect("a currency")
+    }
+
+    fn wanted() -> Wanted {
+        Wanted {
+            sum: sum("5.00"),
+            method: "SBP".into(),
+            mode: Mode::H2h,
+            anew: false,
+        }
+    }
+
+    fn standing(opening: Opening, outcome: Outcome) -> Standing {
+        Standing {
+            opening,
+            outcome,
+            sum: sum("5"),
+            method: "SBP".into(),
+            mode: Mode::H2h,
+            closes_ms: 100,
+        }
+    }
+
+    #[test]
+    fn each_standing_invoice_has_its_answer() {
+        let cases = [
+            (vec![], Judgement::Open),
+            (
+                vec![standing(Opening::Answered, Outcome::Open)],
+                Judgement::Standing(0),
+            ),
+            (
+                vec![standing(Opening::Answered, Outcome::Failed)],
+                Judgement::Open,
+            ),
+            (
+                vec![standing(Opening::Answered, Outcome::Reversed)],
+                Judgement::Open,
+            ),
+            (
+                vec![standing(Opening::Answered, Outcome::Paid)],
+                Judgement::Paid(0),
+            ),
+            (
+                vec![standing(Opening::Answered, Outcome::Mismatch)],
+                Judgement::Paid(0),
+            ),
+            (
+                vec![standing(Opening::Refused, Outcome::Open)],
+                Judgement::Open,
+            ),
+            (
+                vec![standing(Opening::Unknown, Outcome::Open)],
+                Judgement::Unknown(0),
+            ),
+            (
+                vec![standing(Opening::Creating, Outcome::Open)],
+                Judgement::BeingCreated(0),
+            ),
+            (
+                vec![
+                    standing(Opening::Answered, Outcome::Open),
+                    standing(Opening::Answered, Outcome::Paid),
+                ],
+                Judgement::Paid(1),
+            ),
+        ];
+        for (invoices, judgement) in cases {
+            assert_eq!(judge(&invoices, &wanted(), 50), judgement, "{invoices:?}");
+        }
+    }
+
+    #[test]
+    fn an_expired_one_makes_room() {
+        assert_eq!(
+            judge(
+                &[standing(Opening::Answered, Outcome::Open)],
+                &wanted(),
+                100
+            ),
+            Judgement::Open
+        );
+    }
+
+    #[test]
+    fn another_wish_for_an_open_order_is_named() {
+        let open = [standing(Opening::Answered, Outcome::Open)];
+        let differs = |wanted: Wanted| judge(&open, &wanted, 50);
+        assert_eq!(
+            differs(Wanted {
+                sum: sum("6"),
+                ..wanted()
+            }),
+            Judgement::Differs(0, "amount")
+        );
+        assert_eq!(
+            differs(Wanted {
+                method: "TO_CARD".into(),
+                ..wanted()
+            }),
+            Judgement::Differs(0, "method")
+        );
+        assert_eq!(
+            differs(Wanted {
+                mode: Mode::Redirect,
+                ..wanted()
+            }),
+            Judgement::Differs(0, "mode")
+        );
+    }
+
+    #[test]
+    fn insisting_overrides_all_but_a_creation_under_way() {
+        let anew = Wanted {
+            anew: true,
+            ..wanted()
+        };
+        for opening in [Opening::Answered, Opening::Unknown] {
+            assert_eq!(
+                judge(&[standing(opening, Outcome::Paid)], &anew, 50),
+                Judgement::Open
+            );
+        }
+        assert_eq!(
+            judge(&[standing(Opening::Creating, Outcome::Open)], &anew, 50),
+            Judgement::BeingCreated(0)
+        );
+    }
+}

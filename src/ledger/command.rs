@@ -1,0 +1,212 @@
+//! What can be asked of the writer, and what it answers. One command is one all-or-nothing change.
+
+use crate::invoice::event::EventKind;
+use crate::invoice::ids::{InvoiceRef, OrderId};
+use crate::invoice::observation::Observation;
+use crate::invoice::opening::Wanted;
+use crate::invoice::status::Outcome;
+use crate::invoice::transition::Decision;
+use crate::process_mark::ProcessMark;
+
+use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
+use super::seal::Sealed;
+
+/// An invoice about to be opened. Its row stands before its request leaves.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// The merchant's order.
+    pub order_id: OrderId,
+    /// What is asked for.
+    pub wanted: Wanted,
+    /// The path segment of its notificationUrl.
+    pub reference: InvoiceRef,
+    /// Its notify token, sealed.
+    pub sealed: Sealed,
+    /// This process.
+    pub creator: ProcessMark,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+    /// After this the opening counts as given up even if the process lives, milliseconds since 1970.
+    pub deadline_ms: i64,
+    /// How long a Redirect invoice, which has no `expireAt`, counts as open, milliseconds.
+    pub window_ms: i64,
+}
+
+/// The answer to an [`Intent`].
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// The row stands; the request may leave.
+    Fresh(InvoiceKey),
+    /// This one is open and is what was asked for.
+    Standing(Box<InvoiceRow>),
+    /// This one is paid.
+    Paid(Box<InvoiceRow>),
+    /// Somebody is opening this one.
+    BeingCreated(Box<InvoiceRow>),
+    /// Nobody knows whether this one was opened.
+    Unknown(Box<InvoiceRow>),
+    /// This one is open and differs in the named respect.
+    Differs(Box<InvoiceRow>, &'static str),
+}
+
+/// How the request that opens an invoice ended.
+#[derive(Clone, Debug)]
+pub enum Settled {
+    /// The service answered with the invoice.
+    Answered(Box<Observation>),
+    /// The service refused it, had no requisites free, or the request never left.
+    Refused(String),
+    /// The request may have arrived; nobody knows.
+    Unknown(String),
+}
+
+/// What became of an observation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// What was decided.
+    pub decision: Decision,
+    /// The event it made, if any.
+    pub event: Option<RecordedEvent>,
+    /// The outcome from now on.
+    pub outcome: Outcome,
+    /// A status that stands on no list and was not seen before in this ledger.
+    pub new_unsorted: Option<String>,
+    /// It left something to ask at once.
+    pub ask_soon: bool,
+}
+
+/// The event an observation made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// Its number.
+    pub seq: i64,
+    /// Its id.
+    pub event_id: String,
+    /// Its kind.
+    pub kind: EventKind,
+    /// How many deliveries it is owed to.
+    pub deliveries: usize,
+}
+
+/// How a run ended, as it is stored.
+#[derive(Clone, Debug)]
+pub struct AttemptRecord {
+    /// When it began, milliseconds since 1970.
+    pub started_ms: i64,
+    /// When it ended, milliseconds since 1970.
+    pub ended_ms: i64,
+    /// For example `exit 0`, `signal 9`, `timeout`, `interrupted`.
+    pub result: String,
+    /// First and last of what it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// First and last of what it wrote to stderr.
+    pub stderr: Vec<u8>,
+}
+
+/// What follows a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// The hook said it is done.
+    Done,
+    /// It is run again at this time, milliseconds since 1970.
+    Retry {
+        /// When.
+        at_ms: i64,
+    },
+    /// It is given up.
+    Abandoned,
+    /// It was cut short by us: it waits again, and the attempt is no failure.
+    Interrupted,
+}
+
+/// Which deliveries a person wants retried.
+#[derive(Clone, Debug)]
+pub struct RetryWish {
+    /// The event's id.
+    pub event_id: String,
+    /// One hook, or every hook of the event.
+    pub hook: Option<String>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// A request on the listener that was not accepted.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// The invoice whose ref was used, if it was one of ours: it is nudged.
+    pub invoice: Option<InvoiceKey>,
+    /// Why, as a fixed word.
+    pub reason: &'static str,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// The peer's address.
+    pub peer: String,
+    /// The body's length, bytes.
+    pub body_bytes: usize,
+    /// The body's SHA-256, in hex; empty when it was not read.
+    pub body_sha256: String,
+}
+
+/// A poll that brought no answer about its invoice.
+#[derive(Clone, Copy, Debug)]
+pub struct PollFailed {
+    /// The invoice.
+    pub key: InvoiceKey,
+    /// When it was asked, milliseconds since 1970.
+    pub asked_ms: i64,
+}
+
+/// One change asked of the writer.
+#[derive(Clone, Debug)]
+pub(super) enum Command {
+    /// An observation of an invoice.
+    Record(InvoiceKey, Box<Observation>),
+    /// An invoice about to be opened.
+    Begin(Box<Intent>),
+    /// The end of an opening.
+    Settle(InvoiceKey, Settled),
+    /// The creator of this invoice is gone or too late.
+    GiveUpOpening(InvoiceKey),
+    /// Polls that brought nothing.
+    PollFailed(PollFailed),
+    /// Due times to be counted again, at most [`super::REDATE_AT_ONCE`].
+    Redate(Vec<InvoiceKey>, i64),
+    /// The horizon of this invoice has passed.
+    Unresolve(InvoiceKey, i64),
+    /// Deliveries to be run.
+    Claim {
+        /// This process.
+        claimant: ProcessMark,
+        /// Now, milliseconds since 1970.
+        now_ms: i64,
+        /// At most this many.
+        want: u32,
+    },
+    /// The process of a claimed delivery.
+    NameChild(DeliveryKey, ProcessMark),
+    /// The end of a run.
+    Finish(DeliveryKey, Box<AttemptRecord>, After),
+    /// A person wants deliveries retried.
+    Retry(RetryWish),
+    /// Refused requests, gathered.
+    Refuse(Vec<Refusal>),
+    /// Remember a small fact.
+    Note(&'static str, String),
+}
+
+/// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// To [`Command::Record`].
+    Recorded(Recorded),
+    /// To [`Command::Begin`].
+    Begun(Begun),
+    /// To [`Command::Settle`]: the invoice, and what became of the answer.
+    Settled(Box<InvoiceRow>, Option<Recorded>),
+    /// To [`Command::Claim`].
+    Claimed(Vec<Claimed>),
+    /// To [`Command::Retry`]: how many deliveries.
+    Retried(usize),
+    /// To all else.
+    Done,
+}

@@ -1,0 +1,119 @@
+//! What can go wrong with the ledger, split by what the reader can do about it.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::seal::KeyError;
+use super::store::StoreError;
+
+/// Why the ledger could not be opened. All of them want a person (exit code 11, or 15 for owner and mode).
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The state directory cannot be made or read.
+    #[error("could not prepare state directory `{path}`")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The sealing key cannot be used.
+    #[error("could not load the ledger's sealing key")]
+    Key(#[source] KeyError),
+    /// The file cannot be opened.
+    #[error("could not open ledger `{path}`")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// Something else lies at the ledger's path.
+    #[error("`{path}` is not a ledger of tilld: {what}")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        what: &'static str,
+    },
+    /// A newer tilld wrote it.
+    #[error("ledger `{path}` has schema {found}, this tilld knows up to {known}")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The newest version this binary knows.
+        known: i64,
+    },
+    /// There is none, and the caller only wanted to read.
+    #[error("there is no ledger at `{path}` yet")]
+    Absent {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The SQLite compiled in is too old to be trusted with a WAL (A28).
+    #[error("SQLite {found} is older than 3.51.3")]
+    OldSqlite {
+        /// Its version.
+        found: &'static str,
+    },
+    /// The writing thread could not be started.
+    #[error("could not start the ledger's writing thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// Why a change was not stored. Nothing of it was.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Too much waits already.
+    #[error("the ledger's queue is full")]
+    QueueFull,
+    /// The database could not.
+    #[error("could not store in the ledger")]
+    NotStored(#[source] Arc<StoreError>),
+    /// The ledger has no such row.
+    #[error("the ledger has no {0}")]
+    Missing(&'static str),
+    /// The writer has ended.
+    #[error("the ledger's writer has ended")]
+    Ended,
+}
+
+impl WriteError {
+    /// True when the same change may succeed later by itself.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::QueueFull => true,
+            Self::NotStored(store) => match store.as_ref() {
+                StoreError::Busy
+                | StoreError::Full
+                | StoreError::Io(_)
+                | StoreError::Moved
+                | StoreError::ReadOnly(_) => true,
+                StoreError::Corrupt(_) | StoreError::Refused(_) => false,
+            },
+            Self::Missing(_) | Self::Ended => false,
+        }
+    }
+}
+
+/// Why something could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("could not read from the ledger")]
+pub struct ReadError(#[source] pub StoreError);
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        // Writing to a String cannot fail.
+        write!(text, ": {inner}").expect("a String takes any text");
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,286 @@
+//! The ledger: one file, one writer, many readers.
+//!
+//! [`Writer`] hands commands to the one writing thread and hears back only after they are durable. [`Reader`] reads beside
+//! it. Every claim about an invoice goes through [`Writer::record`] and from there through `decide`; there is no second
+//! way in. Relies on the state directory being on a local file system; promises that what was answered survives a crash,
+//! and that nothing secret stands readable in the file.
+
+mod apply;
+mod batch;
+mod command;
+mod error;
+mod reader;
+mod row;
+mod seal;
+mod sqlite;
+mod store;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::Observation;
+use crate::process_mark::ProcessMark;
+
+pub use apply::Rules;
+pub use command::{
+    After, AttemptRecord, Begun, Intent, PollFailed, Recorded, RecordedEvent, Refusal, RetryWish,
+    Settled,
+};
+pub use error::{OpenError, ReadError, WriteError};
+pub use reader::Reader;
+pub use row::{
+    AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
+    InvoiceRow, RefusalRow, Running, Watched,
+};
+pub use seal::{KeyError, Sealed};
+pub use sqlite::{Bounds, Filter};
+pub use store::StoreError;
+
+use command::{Command, Reply};
+use seal::Sealer;
+use writer::{Queue, WriterThread};
+
+/// Due times counted again in one commit at most: each touches a random page of the index, and a notification waits for
+/// the commit.
+pub const REDATE_AT_ONCE: usize = 50;
+
+/// The ledger's file in the state directory.
+pub const FILE_NAME: &str = "ledger.db";
+/// The directory for secrets in the state directory.
+pub const SECRET_DIRECTORY: &str = "secret";
+/// The sealing key's file in the secret directory.
+const KEY_FILE: &str = "ledger-key";
+/// The state directory: its owner, and the reader group, may enter.
+const STATE_MODE: u32 = 0o750;
+/// The secret directory: its owner alone.
+const SECRET_MODE: u32 = 0o700;
+
+/// How a ledger is opened for writing.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The state directory; made when it is missing.
+    pub state_dir: PathBuf,
+    /// How long a change waits for another process's lock.
+    pub busy_budget: Duration,
+    /// Commands that may wait for the writer.
+    pub queue: usize,
+    /// What is kept.
+    pub bounds: Bounds,
+    /// What the merchant configured.
+    pub rules: Rules,
+}
+
+/// An open ledger. Close it to wait for the writer's end.
+pub struct Ledger {
+    writer: Writer,
+    reader: Reader,
+    thread: WriterThread,
+}
+
+impl Ledger {
+    /// Opens the ledger for writing, making directory, key and file when they are missing.
+    pub fn open(options: Options) -> Result<Self, OpenError> {
+        let path = options.state_dir.join(FILE_NAME);
+        let secrets = options.state_dir.join(SECRET_DIRECTORY);
+        for (directory, mode) in [(&options.state_dir, STATE_MODE), (&secrets, SECRET_MODE)] {
+            make_directory(directory, mode)?;
+        }
+        let sealer =
+            Arc::new(Sealer::load_or_make(&secrets.join(KEY_FILE)).map_err(OpenError::Key)?);
+        let store = sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
+        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
+        let (queue, thread) =
+            writer::start(store, options.rules, options.queue).map_err(OpenError::Thread)?;
+        Ok(Self {
+            writer: Writer { queue, sealer },
+            reader,
+            thread,
+        })
+    }
+
+    /// Opens a ledger that exists for reading only, without its key.
+    pub fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
+        Reader::open(state_dir.join(FILE_NAME), None)
+    }
+
+    /// The writing side. Cheap to clone.
+    pub fn writer(&self) -> Writer {
+        self.writer.clone()
+    }
+
+    /// The reading side. Cheap to clone.
+    pub fn reader(&self) -> Reader {
+        self.reader.clone()
+    }
+
+    /// Resolves when the writing thread has ended, which it does only when all writers are gone or by a panic.
+    pub fn writer_ended(&mut self) -> &mut oneshot::Receiver<()> {
+        &mut self.thread.ended
+    }
+
+    /// Waits for what was handed over to be stored. All clones of the writer must be dropped, or this waits for them.
+    pub fn close(self) {
+        drop(self.writer);
+        self.thread.join();
+    }
+}
+
+fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(mode)
+        .create(directory);
+    made.map_err(|source| OpenError::Directory {
+        path: directory.to_owned(),
+        source,
+    })
+}
+
+/// Hands changes to the writing thread. Every method resolves after the change is durable, or says that nothing of it was
+/// stored. Dropping the future does not undo a change that was handed over.
+#[derive(Clone)]
+pub struct Writer {
+    queue: Queue,
+    sealer: Arc<Sealer>,
+}
+
+impl Writer {
+    /// Seals a notify token for the invoice with this ref.
+    pub fn seal(&self, token: &NotifyToken, reference: &InvoiceRef) -> Sealed {
+        self.sealer.seal(token, reference)
+    }
+
+    /// Records an observation of an invoice.
+    pub async fn record(
+        &self,
+        key: InvoiceKey,
+        observation: Observation,
+    ) -> Result<Recorded, WriteError> {
+        match self
+            .queue
+            .ask(Command::Record(key, Box::new(observation)))
+            .await?
+        {
+            Reply::Recorded(recorded) => Ok(recorded),
+            other => unreachable!("the writer answered a record with {other:?}"),
+        }
+    }
+
+    /// Judges whether the order may have this invoice, and if so writes its row.
+    pub async fn begin_opening(&self, intent: Intent) -> Result<Begun, WriteError> {
+        match self.queue.ask(Command::Begin(Box::new(intent))).await? {
+            Reply::Begun(begun) => Ok(begun),
+            other => unreachable!("the writer answered a begin with {other:?}"),
+        }
+    }
+
+    /// Records how the request that opens an invoice ended. Returns the invoice and what became of the answer.
+    pub async fn settle_opening(
+        &self,
+        key: InvoiceKey,
+        settled: Settled,
+    ) -> Result<(InvoiceRow, Option<Recorded>), WriteError> {
+        match self.queue.ask(Command::Settle(key, settled)).await? {
+            Reply::Settled(row, recorded) => Ok((*row, recorded)),
+            other => unreachable!("the writer answered a settle with {other:?}"),
+        }
+    }
+
+    /// The creator of this invoice is gone or too late: its outcome is unknown from now on, unless its id is known.
+    pub async fn give_up_opening(&self, key: InvoiceKey) -> Result<(), WriteError> {
+        self.queue.ask(Command::GiveUpOpening(key)).await.map(drop)
+    }
+
+    /// A poll brought no answer about its invoice: it is asked again later, and later each time.
+    pub async fn poll_failed(&self, failed: PollFailed) -> Result<(), WriteError> {
+        self.queue.ask(Command::PollFailed(failed)).await.map(drop)
+    }
+
+    /// Counts the due times of these invoices again, in commits of at most [`REDATE_AT_ONCE`].
+    pub async fn redate(&self, keys: &[InvoiceKey], now_ms: i64) -> Result<(), WriteError> {
+        for some in keys.chunks(REDATE_AT_ONCE) {
+            self.queue
+                .ask(Command::Redate(some.to_vec(), now_ms))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The horizon of this invoice has passed: event and attention, once.
+    pub async fn unresolve(&self, key: InvoiceKey, now_ms: i64) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::Unresolve(key, now_ms))
+            .await
+            .map(drop)
+    }
+
+    /// Claims up to `want` deliveries to be run by this process. None of them may run before its child is named.
+    pub async fn claim_deliveries(
+        &self,
+        claimant: ProcessMark,
+        now_ms: i64,
+        want: u32,
+    ) -> Result<Vec<Claimed>, WriteError> {
+        match self
+            .queue
+            .ask(Command::Claim {
+                claimant,
+                now_ms,
+                want,
+            })
+            .await?
+        {
+            Reply::Claimed(claimed) => Ok(claimed),
+            other => unreachable!("the writer answered a claim with {other:?}"),
+        }
+    }
+
+    /// Stores the process that will run a claimed delivery.
+    pub async fn name_child(&self, key: DeliveryKey, child: ProcessMark) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::NameChild(key, child))
+            .await
+            .map(drop)
+    }
+
+    /// Stores how a run ended and what follows. Repeating it changes nothing.
+    pub async fn finish_attempt(
+        &self,
+        key: DeliveryKey,
+        record: AttemptRecord,
+        after: After,
+    ) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::Finish(key, Box::new(record), after))
+            .await
+            .map(drop)
+    }
+
+    /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
+    pub async fn retry_deliveries(&self, wish: RetryWish) -> Result<usize, WriteError> {
+        match self.queue.ask(Command::Retry(wish)).await? {
+            Reply::Retried(count) => Ok(count),
+            other => unreachable!("the writer answered a retry with {other:?}"),
+        }
+    }
+
+    /// Gathers a refused request, which also nudges its invoice. Never waits; beyond a bound it is only counted.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.queue.refuse(refusal);
+    }
+
+    /// Remembers a small fact, for `status`.
+    pub async fn note(&self, key: &'static str, value: String) -> Result<(), WriteError> {
+        self.queue.ask(Command::Note(key, value)).await.map(drop)
+    }
+}

@@ -1,0 +1,222 @@
+//! Reads, beside the writer and never waiting for it. Each read runs on a blocking thread with a connection from a small
+//! pool; a connection that failed is dropped and opened anew.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Semaphore;
+
+use super::error::{OpenError, ReadError};
+use super::row::{
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
+    Running, Watched,
+};
+use super::seal::Sealer;
+use super::sqlite::{Filter, ReadStore};
+use super::store::StoreError;
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::notify_token::NotifyToken;
+
+/// Connections at most. Reads are short; more would only take memory from each other.
+const CONNECTIONS: usize = 8;
+
+/// Reads the ledger. Cheap to clone.
+#[derive(Clone)]
+pub struct Reader(Arc<Pool>);
+
+struct Pool {
+    path: PathBuf,
+    /// Opens sealed tokens; `None` for those who may only read.
+    sealer: Option<Arc<Sealer>>,
+    /// Connections at rest; whoever takes one owns it until it is back.
+    resting: Mutex<Vec<ReadStore>>,
+    places: Semaphore,
+}
+
+impl Reader {
+    /// Opens a ledger that exists. The first connection is opened here, so that a wrong file is found at once.
+    pub(super) fn open(path: PathBuf, sealer: Option<Arc<Sealer>>) -> Result<Self, OpenError> {
+        let first = ReadStore::open(&path)?;
+        let (resting, places) = (Mutex::new(vec![first]), Semaphore::new(CONNECTIONS));
+        Ok(Self(Arc::new(Pool {
+            path,
+            sealer,
+            resting,
+            places,
+        })))
+    }
+
+    async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadStore) -> Result<T, StoreError> + Send + 'static,
+    {
+        let pool = Arc::clone(&self.0);
+        let place = self
+            .0
+            .places
+            .acquire()
+            .await
+            .expect("the semaphore is never closed");
+        let answered = tokio::task::spawn_blocking(move || pool.answer(question)).await;
+        drop(place);
+        match answered {
+            Ok(answer) => answer.map_err(ReadError),
+            Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
+            Err(cancelled) => Err(ReadError(StoreError::Refused(Box::new(cancelled)))),
+        }
+    }
+
+    /// The invoice behind a ref, with its token opened.
+    pub async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, ReadError> {
+        let sealer = self.0.sealer.clone();
+        self.ask(move |store| {
+            let found = store.sealed_by_ref(&reference)?;
+            Ok(found.map(|(key, sealed)| {
+                let token = sealed
+                    .zip(sealer)
+                    .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
+                Watched { key, token }
+            }))
+        })
+        .await
+    }
+
+    /// The notify token of an invoice, to cut it out of what the service says about it.
+    pub async fn notify_token(&self, key: InvoiceKey) -> Result<Option<NotifyToken>, ReadError> {
+        let sealer = self.0.sealer.clone();
+        self.ask(move |store| {
+            let found = store.sealed_by_key(key)?;
+            Ok(found
+                .zip(sealer)
+                .and_then(|((reference, sealed), sealer)| sealer.open(&sealed, &reference)))
+        })
+        .await
+    }
+
+    /// All invoices of an order, newest first.
+    pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
+        let order_id = order_id.to_owned();
+        self.ask(move |store| store.invoices_of_order(&order_id))
+            .await
+    }
+
+    /// The invoice with this id of the service, or with this ref.
+    pub async fn find_invoice(&self, id: &str) -> Result<Option<InvoiceRow>, ReadError> {
+        let id = id.to_owned();
+        self.ask(move |store| store.invoice_by_id(&id)).await
+    }
+
+    /// The invoice with this key.
+    pub async fn invoice(&self, key: InvoiceKey) -> Result<Option<InvoiceRow>, ReadError> {
+        self.ask(move |store| store.invoice_by_key(key)).await
+    }
+
+    /// Invoices, newest first.
+    pub async fn list_invoices(
+        &self,
+        filter: Filter,
+        limit: u32,
+    ) -> Result<Vec<InvoiceRow>, ReadError> {
+        self.ask(move |store| store.list_invoices(filter, limit))
+            .await
+    }
+
+    /// Invoices whose time to be asked about has come.
+    pub async fn due(
+        &self,
+        now_ms: i64,
+        longest_gap_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<DueRow>, ReadError> {
+        self.ask(move |store| store.due(now_ms, longest_gap_ms, limit))
+            .await
+    }
+
+    /// The earliest time an invoice is due.
+    pub async fn next_due_ms(&self) -> Result<Option<i64>, ReadError> {
+        self.ask(ReadStore::next_due_ms).await
+    }
+
+    /// Invoices whose opening is under way.
+    pub async fn creating(&self) -> Result<Vec<InvoiceRow>, ReadError> {
+        self.ask(ReadStore::creating).await
+    }
+
+    /// Events after a number, oldest first; of one order or of all.
+    pub async fn events(
+        &self,
+        order_id: Option<&str>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, ReadError> {
+        let order_id = order_id.map(str::to_owned);
+        self.ask(move |store| store.events(order_id.as_deref(), after, limit))
+            .await
+    }
+
+    /// Deliveries, newest first; of one state or of all.
+    pub async fn list_deliveries(
+        &self,
+        state: Option<super::DeliveryState>,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.ask(move |store| store.list_deliveries(state.map(super::DeliveryState::as_str), limit))
+            .await
+    }
+
+    /// The deliveries of an event.
+    pub async fn deliveries_of(&self, event_id: &str) -> Result<Vec<DeliveryRow>, ReadError> {
+        let event_id = event_id.to_owned();
+        self.ask(move |store| store.deliveries_of(&event_id)).await
+    }
+
+    /// The attempts of a delivery that have ended.
+    pub async fn attempts(&self, key: DeliveryKey) -> Result<Vec<AttemptRow>, ReadError> {
+        self.ask(move |store| store.attempts(key)).await
+    }
+
+    /// Deliveries that are running, or were when their daemon died.
+    pub async fn running_deliveries(&self) -> Result<Vec<Running>, ReadError> {
+        self.ask(ReadStore::running).await
+    }
+
+    /// The earliest time a delivery is due.
+    pub async fn next_delivery_ms(&self) -> Result<Option<i64>, ReadError> {
+        self.ask(ReadStore::next_delivery_ms).await
+    }
+
+    /// Refused requests, newest first.
+    pub async fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, ReadError> {
+        self.ask(move |store| store.refusals(limit)).await
+    }
+
+    /// A small fact remembered before.
+    pub async fn meta(&self, key: &str) -> Result<Option<String>, ReadError> {
+        let key = key.to_owned();
+        self.ask(move |store| store.meta(&key)).await
+    }
+}
+
+impl Pool {
+    fn answer<T>(
+        &self,
+        question: impl FnOnce(&ReadStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let resting = self
+            .resting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let store = match resting {
+            Some(store) => store,
+            None => ReadStore::open(&self.path).map_err(|error| StoreError::Io(Box::new(error)))?,
+        };
+        let answer = question(&store)?;
+        self.resting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(store);
+        Ok(answer)
+    }
+}

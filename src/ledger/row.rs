@@ -1,0 +1,267 @@
+//! What the ledger gives back: rows as plain data, with nothing secret in them.
+
+use crate::invoice::event::EventKind;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::Source;
+use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::silence::Heard;
+use crate::invoice::status::Outcome;
+use crate::process_mark::ProcessMark;
+
+/// The ledger's own number of an invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct InvoiceKey(pub i64);
+
+/// The ledger's own number of a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeliveryKey(pub i64);
+
+/// One invoice. Times are milliseconds since 1970, amounts plain decimal text.
+#[derive(Clone, Debug)]
+pub struct InvoiceRow {
+    /// The ledger's number.
+    pub key: InvoiceKey,
+    /// The path segment of its notificationUrl.
+    pub reference: InvoiceRef,
+    /// The merchant's order.
+    pub order_id: String,
+    /// The service's id, once known.
+    pub invoice_id: Option<String>,
+    /// H2H or Redirect.
+    pub mode: Mode,
+    /// `SBP` or `TO_CARD`, as asked.
+    pub method: String,
+    /// How far its opening came.
+    pub opening: Opening,
+    /// Why it was refused or is unknown, for people.
+    pub opening_note: Option<String>,
+    /// The process that opens it, while it does.
+    pub creator: Option<ProcessMark>,
+    /// When its opening is given up at the latest.
+    pub creator_deadline_ms: i64,
+    /// The service's word.
+    pub status: Option<String>,
+    /// What it amounts to.
+    pub outcome: Outcome,
+    /// Since when.
+    pub outcome_ms: i64,
+    /// Who brought the outcome.
+    pub found_by: Option<Source>,
+    /// What was asked for.
+    pub amount_asked: String,
+    /// The currency asked for.
+    pub currency_asked: String,
+    /// What was agreed.
+    pub amount_agreed: String,
+    /// The currency agreed.
+    pub currency_agreed: String,
+    /// What the service reported last.
+    pub amount_reported: Option<String>,
+    /// The currency reported last.
+    pub currency_reported: Option<String>,
+    /// A poll must tell.
+    pub doubt: bool,
+    /// Reasons why a person must look, as words.
+    pub attention: Vec<String>,
+    /// The event `unresolved` was written.
+    pub unresolved: bool,
+    /// The payment requisites as JSON text (H2H).
+    pub requisites: Option<String>,
+    /// The payment page (Redirect).
+    pub payment_url: Option<String>,
+    /// The service's newest document, secrets cut out.
+    pub raw: Option<String>,
+    /// The end of the payment window, when the service gave one.
+    pub expire_ms: Option<i64>,
+    /// When the row was written.
+    pub created_ms: i64,
+    /// When it changed last.
+    pub updated_ms: i64,
+    /// Counts changes.
+    pub revision: i64,
+}
+
+/// One event.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    /// Its number; events are numbered without gaps.
+    pub seq: i64,
+    /// Its stable id, for deduplication by whoever acts on it.
+    pub event_id: String,
+    /// The invoice.
+    pub invoice: InvoiceKey,
+    /// The merchant's order.
+    pub order_id: String,
+    /// What kind of change.
+    pub kind: EventKind,
+    /// A poll, twice the same, went back to an older claim.
+    pub rewound: bool,
+    /// The status from then on.
+    pub status: Option<String>,
+    /// The status before.
+    pub previous_status: Option<String>,
+    /// The outcome from then on.
+    pub outcome: Outcome,
+    /// The outcome before.
+    pub previous_outcome: Outcome,
+    /// Who brought it; `None` for what tilld found itself.
+    pub source: Option<Source>,
+    /// When it was recorded.
+    pub at_ms: i64,
+    /// The reported amount.
+    pub amount_reported: Option<String>,
+    /// The reported currency.
+    pub currency_reported: Option<String>,
+    /// The service's document, secrets cut out.
+    pub raw: Option<String>,
+}
+
+/// How far a delivery has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// To be run, now or later.
+    Waiting,
+    /// A run is under way, or was when its daemon died.
+    Running,
+    /// The hook said it is done.
+    Done,
+    /// Given up after its last attempt.
+    Abandoned,
+}
+
+impl DeliveryState {
+    /// The word used in the ledger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Waiting, Self::Running, Self::Done, Self::Abandoned]
+            .into_iter()
+            .find(|s| s.as_str() == text)
+    }
+}
+
+/// One event owed to one hook.
+#[derive(Clone, Debug)]
+pub struct DeliveryRow {
+    /// The ledger's number.
+    pub key: DeliveryKey,
+    /// The event's number.
+    pub seq: i64,
+    /// The event's id.
+    pub event_id: String,
+    /// The merchant's order.
+    pub order_id: String,
+    /// The kind of event.
+    pub kind: EventKind,
+    /// The hook.
+    pub hook: String,
+    /// How far it has come.
+    pub state: DeliveryState,
+    /// Attempts begun.
+    pub attempts: u32,
+    /// When it runs next, while it waits.
+    pub next_ms: Option<i64>,
+}
+
+/// One run of one delivery that has ended.
+#[derive(Clone, Debug)]
+pub struct AttemptRow {
+    /// 1-based.
+    pub number: u32,
+    /// When it began.
+    pub started_ms: i64,
+    /// When it ended.
+    pub ended_ms: i64,
+    /// How it ended, for example `exit 0`.
+    pub result: String,
+    /// First and last of what it wrote to stdout.
+    pub stdout: Vec<u8>,
+    /// First and last of what it wrote to stderr.
+    pub stderr: Vec<u8>,
+}
+
+/// A delivery that was claimed and may be run once its child is named.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The delivery.
+    pub key: DeliveryKey,
+    /// The hook to run.
+    pub hook: String,
+    /// 1-based, counted over the delivery's whole life.
+    pub attempt: u32,
+    /// 1-based, counted since a person last asked for a retry; the schedule goes by this one.
+    pub round_attempt: u32,
+    /// It was done once already and is run again by a person's wish.
+    pub replay: bool,
+    /// The event.
+    pub event: EventRow,
+    /// The invoice as it stands now.
+    pub invoice: InvoiceRow,
+}
+
+/// A delivery that is running, or was when its daemon died.
+#[derive(Clone, Debug)]
+pub struct Running {
+    /// The delivery.
+    pub key: DeliveryKey,
+    /// The hook.
+    pub hook: String,
+    /// The attempt's number.
+    pub attempt: u32,
+    /// The daemon that claimed it.
+    pub claimant: ProcessMark,
+    /// The hook's process, once named. Unnamed means: it never ran.
+    pub child: Option<ProcessMark>,
+    /// When it was claimed.
+    pub started_ms: i64,
+}
+
+/// What the listener needs to judge a notification.
+#[derive(Debug)]
+pub struct Watched {
+    /// The invoice.
+    pub key: InvoiceKey,
+    /// Its token; `None` when the sealed one could not be opened: then nothing authenticates.
+    pub token: Option<NotifyToken>,
+}
+
+/// An invoice whose time to be asked about has come.
+#[derive(Clone, Debug)]
+pub struct DueRow {
+    /// The invoice.
+    pub key: InvoiceKey,
+    /// The merchant's order, for logs.
+    pub order_id: String,
+    /// The service's id.
+    pub invoice_id: InvoiceId,
+    /// Its revision now, to be sent along with the answer.
+    pub revision: i64,
+    /// What is known about its silence.
+    pub heard: Heard,
+    /// When it was due.
+    pub due_ms: i64,
+}
+
+/// One refused request.
+#[derive(Clone, Debug)]
+pub struct RefusalRow {
+    /// When.
+    pub at_ms: i64,
+    /// The order whose ref was used, if it was one of ours.
+    pub order_id: Option<String>,
+    /// Why, as a fixed word.
+    pub reason: String,
+    /// The peer's address.
+    pub peer: String,
+    /// The body's length, bytes.
+    pub body_bytes: i64,
+}

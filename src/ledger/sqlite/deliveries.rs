@@ -1,0 +1,167 @@
+//! The writer's statements on deliveries and their attempts.
+
+use rusqlite::{Connection, params};
+
+use super::rows;
+use crate::ledger::command::{After, AttemptRecord, RetryWish};
+use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
+use crate::process_mark::ProcessMark;
+
+pub(super) fn insert(
+    connection: &Connection,
+    seq: i64,
+    invoice: InvoiceKey,
+    hook: &str,
+    next_ms: i64,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO delivery (event, invoice, hook, state, next_ms) VALUES (?1, ?2, ?3, 'waiting', ?4)",
+    )?;
+    statement
+        .execute(params![seq, invoice.0, hook, next_ms])
+        .map(drop)
+}
+
+/// What is chosen, before it is marked.
+struct Chosen {
+    key: i64,
+    invoice: i64,
+}
+
+pub(super) fn claim(
+    connection: &Connection,
+    claimant: &ProcessMark,
+    now_ms: i64,
+    want: u32,
+    hooks: &[String],
+) -> rusqlite::Result<Vec<Claimed>> {
+    let mut claimed = Vec::new();
+    let mut taken: Vec<i64> = Vec::new();
+    for chosen in runnable(connection, now_ms, want, hooks)? {
+        // Two deliveries of one invoice may both be runnable; they run one after the other.
+        if taken.contains(&chosen.invoice) {
+            continue;
+        }
+        taken.push(chosen.invoice);
+        let mut mark = connection.prepare_cached(
+            "UPDATE delivery SET state = 'running', attempts = attempts + 1, started_ms = ?2, claimant_boot = ?3, \
+             claimant_pid = ?4, claimant_start = ?5, child_boot = NULL, child_pid = NULL, child_start = NULL \
+             WHERE id = ?1",
+        )?;
+        mark.execute(params![
+            chosen.key,
+            now_ms,
+            claimant.boot_id,
+            claimant.pid,
+            claimant.start_ticks
+        ])?;
+        claimed.push(load(connection, chosen.key)?);
+    }
+    Ok(claimed)
+}
+
+/// Deliveries whose time has come, none with a run of its invoice under way, none behind an earlier unfinished one of the
+/// same invoice and hook. Up to `want`, oldest due first.
+fn runnable(
+    connection: &Connection,
+    now_ms: i64,
+    want: u32,
+    hooks: &[String],
+) -> rusqlite::Result<Vec<Chosen>> {
+    let hooks = serde_json::to_string(hooks).expect("names are JSON");
+    let mut statement = connection.prepare_cached(
+        "SELECT d.id, d.invoice FROM delivery d WHERE d.state = 'waiting' AND d.next_ms <= ?1 \
+         AND d.hook IN (SELECT value FROM json_each(?3)) \
+         AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.invoice = d.invoice AND r.state = 'running') \
+         AND NOT EXISTS (SELECT 1 FROM delivery o WHERE o.invoice = d.invoice AND o.event < d.event \
+           AND o.hook = d.hook AND o.state IN ('waiting', 'running')) \
+         ORDER BY d.next_ms, d.id LIMIT ?2",
+    )?;
+    let found = statement.query_map(params![now_ms, want, hooks], |row| {
+        Ok(Chosen {
+            key: row.get(0)?,
+            invoice: row.get(1)?,
+        })
+    })?;
+    found.collect()
+}
+
+fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
+    let sql = format!(
+        "SELECT {}, {}, d.hook, d.attempts, d.round_start, d.replay FROM delivery d JOIN event e ON e.seq = d.event \
+         JOIN invoice i ON i.id = d.invoice WHERE d.id = ?1",
+        rows::INVOICE,
+        rows::EVENT
+    );
+    connection.prepare_cached(&sql)?.query_row([key], |row| {
+        let (attempt, round_start): (u32, u32) = (row.get("attempts")?, row.get("round_start")?);
+        Ok(Claimed {
+            key: DeliveryKey(key),
+            hook: row.get("hook")?,
+            attempt,
+            round_attempt: attempt.saturating_sub(round_start),
+            replay: row.get("replay")?,
+            event: rows::event(row)?,
+            invoice: rows::invoice(row)?,
+        })
+    })
+}
+
+pub(super) fn name_child(
+    connection: &Connection,
+    key: DeliveryKey,
+    child: &ProcessMark,
+) -> rusqlite::Result<bool> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE delivery SET child_boot = ?2, child_pid = ?3, child_start = ?4 WHERE id = ?1 AND state = 'running'",
+    )?;
+    Ok(statement.execute(params![key.0, child.boot_id, child.pid, child.start_ticks])? == 1)
+}
+
+pub(super) fn finish(
+    connection: &Connection,
+    key: DeliveryKey,
+    record: &AttemptRecord,
+    after: After,
+) -> rusqlite::Result<()> {
+    let (state, next_ms) = match after {
+        After::Done => (DeliveryState::Done, None),
+        After::Retry { at_ms } => (DeliveryState::Waiting, Some(at_ms)),
+        After::Abandoned => (DeliveryState::Abandoned, None),
+        After::Interrupted => (DeliveryState::Waiting, Some(record.ended_ms)),
+    };
+    // An interrupted run does not use up the schedule: its round begins one attempt later.
+    let uncounted = i64::from(after == After::Interrupted);
+    let mut update = connection.prepare_cached(
+        "UPDATE delivery SET state = ?2, next_ms = ?3, round_start = round_start + ?4, claimant_boot = NULL, \
+         claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
+         WHERE id = ?1 AND state = 'running'",
+    )?;
+    if update.execute(params![key.0, state.as_str(), next_ms, uncounted])? == 0 {
+        // Stored before, and the answer was lost: the first word stands.
+        return Ok(());
+    }
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
+         SELECT id, attempts, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1",
+    )?;
+    let AttemptRecord {
+        started_ms,
+        ended_ms,
+        result,
+        stdout,
+        stderr,
+    } = record;
+    insert
+        .execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])
+        .map(drop)
+}
+
+pub(super) fn retry(connection: &Connection, wish: &RetryWish) -> rusqlite::Result<usize> {
+    let mut statement = connection.prepare_cached(
+        "UPDATE delivery SET state = 'waiting', next_ms = ?2, round_start = attempts \
+         WHERE event = (SELECT seq FROM event WHERE event_id = ?1) AND (?3 IS NULL OR hook = ?3) \
+         AND state IN ('waiting', 'abandoned')",
+    )?;
+    statement.execute(params![wish.event_id, wish.now_ms, wish.hook])
+}

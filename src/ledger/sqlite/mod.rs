@@ -1,0 +1,283 @@
+//! SQLite behind the seam. The only home of `rusqlite`.
+//!
+//! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
+//! so that no acknowledgement waits for it.
+
+mod deliveries;
+mod failure;
+mod invoices;
+mod open;
+mod read;
+mod read_store;
+mod rows;
+mod schema;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, FileControl};
+
+use super::command::{After, AttemptRecord, Intent, Refusal, RetryWish};
+use super::error::OpenError;
+use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
+use super::store::{NewEvent, NewHistory, PollState, Store, StoreError, Stored};
+use crate::invoice::transition::Claim;
+use crate::process_mark::ProcessMark;
+use failure::from_sqlite;
+pub use read::Filter;
+pub(super) use read_store::ReadStore;
+
+/// Pages in the log beyond which it is moved into the file: SQLite's own default.
+const CHECKPOINT_PAGES: i32 = 1_000;
+/// A reader that stands in the way makes the next try wait for this many more pages, doubling up to the largest.
+const CHECKPOINT_BACK_OFF_MOST: i32 = 64_000;
+/// Prepared statements kept per connection; more than the writer has.
+const STATEMENTS: usize = 64;
+
+/// Bounds of what is kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Lines of history kept per invoice.
+    pub history_per_invoice: u32,
+    /// Lines of history kept in all.
+    pub history_rows: u32,
+    /// Refusals kept.
+    pub refusal_rows: u32,
+}
+
+/// The writing connection.
+pub(super) struct SqliteStore {
+    connection: Connection,
+    path: PathBuf,
+    busy: Duration,
+    bounds: Bounds,
+    /// Pages in the log after the last commit, set by SQLite's hook.
+    log_pages: Arc<AtomicI32>,
+    /// Pages from which the next checkpoint is tried.
+    checkpoint_at: i32,
+}
+
+impl SqliteStore {
+    /// Opens the ledger for writing, making it when there is none.
+    pub(super) fn open(path: PathBuf, busy: Duration, bounds: Bounds) -> Result<Self, OpenError> {
+        let connection = open::open_writer(&path, busy)?;
+        let log_pages = Arc::new(AtomicI32::new(0));
+        let mut store = Self {
+            connection,
+            path,
+            busy,
+            bounds,
+            log_pages,
+            checkpoint_at: CHECKPOINT_PAGES,
+        };
+        let hooked = store.hook().map_err(from_sqlite);
+        hooked.map_err(|source| OpenError::File {
+            path: store.path.clone(),
+            source,
+        })?;
+        Ok(store)
+    }
+
+    fn hook(&mut self) -> rusqlite::Result<()> {
+        self.connection
+            .set_prepared_statement_cache_capacity(STATEMENTS);
+        let log_pages = Arc::clone(&self.log_pages);
+        self.connection
+            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+                log_pages.store(pages, Ordering::Relaxed);
+                Ok(())
+            }))
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(drop)
+            .map_err(from_sqlite)
+    }
+
+    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
+    fn check_place(&self) -> Result<(), StoreError> {
+        let mut moved = 0;
+        self.connection
+            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
+            .map_err(from_sqlite)?;
+        if moved == 0 {
+            Ok(())
+        } else {
+            Err(StoreError::Moved)
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.execute("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.check_place()?;
+        self.execute("COMMIT")
+    }
+
+    fn rollback(&mut self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::warn!(reason = %error, "the ledger's transaction could not be rolled back");
+        }
+    }
+
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        self.execute("SAVEPOINT one")
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.execute("RELEASE one")
+    }
+
+    fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.execute("ROLLBACK TO one")
+            .and_then(|()| self.execute("RELEASE one"))
+    }
+
+    fn tidy(&mut self) {
+        let pages = self.log_pages.load(Ordering::Relaxed);
+        if pages < self.checkpoint_at {
+            return;
+        }
+        match self
+            .connection
+            .wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE)
+        {
+            Ok((log, moved)) if moved >= log => {
+                self.log_pages.store(0, Ordering::Relaxed);
+                self.checkpoint_at = CHECKPOINT_PAGES;
+            }
+            // A reader stands in the way: trying after each batch would only burn time.
+            Ok(_) => {
+                self.checkpoint_at = pages
+                    .saturating_mul(2)
+                    .clamp(CHECKPOINT_PAGES, pages + CHECKPOINT_BACK_OFF_MOST);
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
+                self.checkpoint_at = pages.saturating_add(CHECKPOINT_PAGES);
+            }
+        }
+    }
+
+    fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
+        match failed {
+            StoreError::Busy | StoreError::Full | StoreError::Refused(_) => Ok(()),
+            // After a failed sync the page cache is not to be trusted, and a moved file is not ours any more: start over.
+            StoreError::Io(_)
+            | StoreError::Moved
+            | StoreError::ReadOnly(_)
+            | StoreError::Corrupt(_) => {
+                self.connection = open::reopen_writer(&self.path, self.busy)?;
+                self.hook().map_err(from_sqlite)
+            }
+        }
+    }
+
+    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError> {
+        invoices::insert(&self.connection, intent).map_err(from_sqlite)
+    }
+
+    fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
+        invoices::load(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
+        invoices::save(&self.connection, stored).map_err(from_sqlite)
+    }
+
+    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
+        read::invoices_of_order(&self.connection, order_id).map_err(from_sqlite)
+    }
+
+    fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {
+        invoices::recorded_claims(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
+        invoices::insert_event(&self.connection, event).map_err(from_sqlite)
+    }
+
+    fn insert_delivery(
+        &mut self,
+        seq: i64,
+        invoice: InvoiceKey,
+        hook: &str,
+        next_ms: i64,
+    ) -> Result<(), StoreError> {
+        deliveries::insert(&self.connection, seq, invoice, hook, next_ms).map_err(from_sqlite)
+    }
+
+    fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
+        invoices::add_history(&self.connection, line, &self.bounds).map_err(from_sqlite)
+    }
+
+    fn poll_state(&mut self, key: InvoiceKey) -> Result<PollState, StoreError> {
+        invoices::poll_state(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError> {
+        invoices::save_poll(&self.connection, key, state).map_err(from_sqlite)
+    }
+
+    fn claim(
+        &mut self,
+        claimant: &ProcessMark,
+        now_ms: i64,
+        want: u32,
+        hooks: &[String],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        deliveries::claim(&self.connection, claimant, now_ms, want, hooks).map_err(from_sqlite)
+    }
+
+    fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
+        deliveries::name_child(&self.connection, key, child).map_err(from_sqlite)
+    }
+
+    fn finish(
+        &mut self,
+        key: DeliveryKey,
+        record: &AttemptRecord,
+        after: After,
+    ) -> Result<(), StoreError> {
+        deliveries::finish(&self.connection, key, record, after).map_err(from_sqlite)
+    }
+
+    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
+        deliveries::retry(&self.connection, wish).map_err(from_sqlite)
+    }
+
+    fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
+        invoices::add_refusals(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
+    }
+
+    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
+        invoices::set_meta(&self.connection, key, value).map_err(from_sqlite)
+    }
+
+    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError> {
+        read::meta(&self.connection, key).map_err(from_sqlite)
+    }
+}
+
+/// Rows of a table, read by a connection of its own.
+#[cfg(test)]
+pub(super) fn count_for_tests(path: &std::path::Path, table: &str) -> i64 {
+    let connection = Connection::open(path).expect("it opens");
+    connection
+        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+            row.get(0)
+        })
+        .expect("it counts")
+}

@@ -1,0 +1,251 @@
+//! Opens the ledger file, or makes it. A file that is not ours, is newer than us or is damaged is left untouched.
+//!
+//! A new ledger is made complete under another name and linked into place, so that a ledger is never seen half made.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::failure::from_sqlite;
+use super::schema::{APPLICATION_ID, STEPS};
+use crate::ledger::error::OpenError;
+use crate::ledger::store::StoreError;
+
+/// The oldest SQLite without the WAL-reset bug (A28).
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// The log is cut back to this size after a checkpoint emptied it, bytes.
+const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
+/// The first bytes of every SQLite database.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// Readable and writable by the owner, readable by the reader group.
+const FILE_MODE: u32 = 0o640;
+
+/// Opens the ledger for writing, making it when there is none, and brings it to the newest schema.
+pub(in crate::ledger) fn open_writer(path: &Path, busy: Duration) -> Result<Connection, OpenError> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(OpenError::OldSqlite {
+            found: rusqlite::version(),
+        });
+    }
+    let file = |source| OpenError::File {
+        path: path.to_owned(),
+        source,
+    };
+    if !exists(path)? {
+        make(path).map_err(file)?;
+    }
+    look_at_header(path)?;
+    let mut connection = connect_writer(path, busy).map_err(file)?;
+    check_marks(&connection, path)?;
+    migrate(&mut connection).map_err(file)?;
+    Ok(connection)
+}
+
+/// Opens the ledger again after trouble; it must exist and still be a ledger of this schema.
+pub(super) fn reopen_writer(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    let refused = |error: OpenError| StoreError::Io(Box::new(error));
+    look_at_header(path).map_err(refused)?;
+    let connection = connect_writer(path, busy)?;
+    check_marks(&connection, path).map_err(refused)?;
+    Ok(connection)
+}
+
+fn connect_writer(path: &Path, busy: Duration) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(from_sqlite)?;
+    settle(&connection, busy).map_err(from_sqlite)?;
+    Ok(connection)
+}
+
+/// Opens the ledger for reading only. It must exist.
+pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Connection, OpenError> {
+    if !exists(path)? {
+        return Err(OpenError::Absent {
+            path: path.to_owned(),
+        });
+    }
+    look_at_header(path)?;
+    let file = |source| OpenError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(|e| file(from_sqlite(e)))?;
+    connection
+        .busy_timeout(busy)
+        .map_err(|e| file(from_sqlite(e)))?;
+    check_marks(&connection, path)?;
+    Ok(connection)
+}
+
+fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
+    connection.busy_timeout(busy)?;
+    // Our own checkpoint runs after the answers; set before any hook, since each overwrites the other.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
+    let mut keep = 1;
+    connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
+    // Asserted and not trusted: with less than FULL a power cut may undo what was acknowledged (A16).
+    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+    assert_eq!(synchronous, 2, "SQLite took synchronous=FULL");
+    Ok(())
+}
+
+fn exists(path: &Path) -> Result<bool, OpenError> {
+    path.try_exists().map_err(|source| OpenError::Directory {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Judges the first bytes before SQLite touches the file: it would take an empty file for a new database, and would try
+/// to repair from whatever log lies beside a foreign one.
+fn look_at_header(path: &Path) -> Result<(), OpenError> {
+    let foreign = |what| OpenError::Foreign {
+        path: path.to_owned(),
+        what,
+    };
+    let io = |e: io::Error| OpenError::File {
+        path: path.to_owned(),
+        source: StoreError::Io(Box::new(e)),
+    };
+    let meta = fs::metadata(path).map_err(io)?;
+    if !meta.is_file() {
+        return Err(foreign("it is not a file"));
+    }
+    let mut head = [0_u8; 100];
+    match fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
+        Ok(()) => {}
+        Err(short) if short.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(foreign("it is empty or cut short"));
+        }
+        Err(other) => return Err(io(other)),
+    }
+    if head.first_chunk::<16>() != Some(MAGIC) {
+        return Err(foreign("it is no SQLite database"));
+    }
+    let id = head
+        .get(68..72)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map(u32::from_be_bytes)
+        .map(i64::from);
+    if id == Some(APPLICATION_ID) {
+        Ok(())
+    } else {
+        Err(foreign("it is another program's SQLite database"))
+    }
+}
+
+fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let file = |e| OpenError::File {
+        path: path.to_owned(),
+        source: from_sqlite(e),
+    };
+    let found: i64 = connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(file)?;
+    let known = newest();
+    if found > known {
+        Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        })
+    } else {
+        Ok(())
+    }
+}
+
+fn newest() -> i64 {
+    i64::try_from(STEPS.len()).expect("a handful of steps")
+}
+
+/// Runs the steps that are missing, all in one transaction. Nothing to do takes no lock.
+fn migrate(connection: &mut Connection) -> Result<(), StoreError> {
+    let version = |connection: &Connection| -> rusqlite::Result<i64> {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0))
+    };
+    if version(connection).map_err(from_sqlite)? == newest() {
+        return Ok(());
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(from_sqlite)?;
+    let done = usize::try_from(version(&transaction).map_err(from_sqlite)?).unwrap_or_default();
+    for step in STEPS.iter().skip(done) {
+        transaction.execute_batch(step).map_err(from_sqlite)?;
+    }
+    transaction
+        .pragma_update(None, "user_version", newest())
+        .map_err(from_sqlite)?;
+    transaction.commit().map_err(from_sqlite)
+}
+
+/// Makes a complete, empty ledger and links it to its place. When another process was quicker, its ledger stays.
+fn make(path: &Path) -> Result<(), StoreError> {
+    let io = |e: io::Error| StoreError::Io(Box::new(e));
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    remove_all(&draft).map_err(io)?;
+    fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(FILE_MODE)
+        .open(&draft)
+        .map_err(io)?;
+    let made = fill(&draft).map_err(from_sqlite);
+    let linked = made.and_then(|()| {
+        fs::File::open(&draft)
+            .and_then(|file| file.sync_all())
+            .map_err(io)?;
+        match fs::hard_link(&draft, path) {
+            Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map_err(io),
+        }
+    });
+    remove_all(&draft).map_err(io)?;
+    linked?;
+    let directory = path.parent().unwrap_or(Path::new("."));
+    fs::File::open(directory)
+        .and_then(|directory| directory.sync_all())
+        .map_err(io)
+}
+
+fn fill(draft: &Path) -> rusqlite::Result<()> {
+    let mut connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    assert_eq!(
+        mode, "wal",
+        "the state directory's file system carries a write-ahead log"
+    );
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in STEPS {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", newest())?;
+    transaction.commit()?;
+    // Closing as the only connection moves the log into the file and removes the side files.
+    connection.close().map_err(|(_, error)| error)
+}
+
+fn remove_all(draft: &Path) -> io::Result<()> {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = draft.as_os_str().to_owned();
+        name.push(end);
+        match fs::remove_file(PathBuf::from(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}

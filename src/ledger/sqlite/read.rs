@@ -1,0 +1,306 @@
+//! What readers ask. Each question is one statement; none counts or scans what may grow without bound.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::rows;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::invoice::silence::Heard;
+use crate::ledger::apply::heard;
+use crate::ledger::row::{
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
+    Running,
+};
+use crate::ledger::seal::Sealed;
+use crate::ledger::store::PollState;
+
+/// Which invoices are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// All of them.
+    All,
+    /// Those with the outcome `open`.
+    Open,
+    /// Those a person must look at.
+    Attention,
+}
+
+pub(super) fn invoices_of_order(
+    connection: &Connection,
+    order: &str,
+) -> rusqlite::Result<Vec<InvoiceRow>> {
+    let sql = format!(
+        "SELECT {} FROM invoice i WHERE i.order_id = ?1 ORDER BY i.id DESC LIMIT 1000",
+        rows::INVOICE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([order], rows::invoice)?.collect()
+}
+
+/// By the service's id, or by the ref.
+pub(super) fn invoice_by_id(
+    connection: &Connection,
+    id: &str,
+) -> rusqlite::Result<Option<InvoiceRow>> {
+    let sql = format!(
+        "SELECT {} FROM invoice i WHERE i.invoice_id = ?1 OR i.ref = ?1 LIMIT 1",
+        rows::INVOICE
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_row([id], rows::invoice)
+        .optional()
+}
+
+pub(super) fn invoice_by_key(
+    connection: &Connection,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<InvoiceRow>> {
+    let sql = format!("SELECT {} FROM invoice i WHERE i.id = ?1", rows::INVOICE);
+    connection
+        .prepare_cached(&sql)?
+        .query_row([key.0], rows::invoice)
+        .optional()
+}
+
+pub(super) fn list_invoices(
+    connection: &Connection,
+    filter: Filter,
+    limit: u32,
+) -> rusqlite::Result<Vec<InvoiceRow>> {
+    let wish = match filter {
+        Filter::All => "1",
+        Filter::Open => "i.outcome = 'open'",
+        Filter::Attention => "i.attention <> ''",
+    };
+    let sql = format!(
+        "SELECT {} FROM invoice i WHERE {wish} ORDER BY i.id DESC LIMIT ?1",
+        rows::INVOICE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([limit], rows::invoice)?.collect()
+}
+
+/// The key, and the sealed token, of the invoice with this ref.
+pub(super) fn sealed_by_ref(
+    connection: &Connection,
+    reference: &InvoiceRef,
+) -> rusqlite::Result<Option<(InvoiceKey, Option<Sealed>)>> {
+    let mut statement = connection
+        .prepare_cached("SELECT i.id, s.sealed FROM invoice i LEFT JOIN secret s ON s.invoice = i.id WHERE i.ref = ?1")?;
+    let found = statement.query_row([reference.as_str()], |row| {
+        Ok((
+            InvoiceKey(row.get(0)?),
+            row.get::<_, Option<Vec<u8>>>(1)?.map(Sealed),
+        ))
+    });
+    found.optional()
+}
+
+/// The ref and the sealed token of an invoice.
+pub(super) fn sealed_by_key(
+    connection: &Connection,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<(InvoiceRef, Sealed)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT i.ref, s.sealed FROM invoice i JOIN secret s ON s.invoice = i.id WHERE i.id = ?1",
+    )?;
+    let found = statement.query_row([key.0], |row| {
+        Ok((
+            rows::word(row, "ref", InvoiceRef::parse)?,
+            Sealed(row.get(1)?),
+        ))
+    });
+    found.optional()
+}
+
+/// Invoices that are due, the longest due first; with them those whose due time is further away than it can be, since a
+/// clock must have been wrong when it was written.
+pub(super) fn due(
+    connection: &Connection,
+    now_ms: i64,
+    longest_gap_ms: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<DueRow>> {
+    let columns = rows::INVOICE;
+    let select = "p.due_ms, p.asked_ms, p.nudged_ms, p.failures FROM poll p JOIN invoice i ON i.id = p.invoice";
+    let mut found = Vec::new();
+    let first = format!(
+        "SELECT {columns}, {select} WHERE p.due_ms <= ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms LIMIT ?2"
+    );
+    let far = format!(
+        "SELECT {columns}, {select} WHERE p.due_ms > ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms DESC LIMIT ?2"
+    );
+    for (sql, bound) in [
+        (first, now_ms),
+        (far, now_ms.saturating_add(longest_gap_ms)),
+    ] {
+        let mut statement = connection.prepare_cached(&sql)?;
+        for row in statement.query_map(params![bound, limit], due_row)? {
+            found.extend(row?);
+        }
+    }
+    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    Ok(found)
+}
+
+fn due_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<DueRow>> {
+    let stored = rows::stored(row)?;
+    let due_ms: Option<i64> = row.get("due_ms")?;
+    let failures = row.get("failures")?;
+    let state = PollState {
+        due_ms,
+        asked_ms: row.get("asked_ms")?,
+        nudged_ms: row.get("nudged_ms")?,
+        failures,
+    };
+    let heard: Heard = heard(&stored, &state);
+    let id: Option<InvoiceId> = stored.invoice.id;
+    Ok(id.zip(due_ms).map(|(invoice_id, due_ms)| DueRow {
+        key: stored.row.key,
+        order_id: stored.row.order_id,
+        invoice_id,
+        revision: stored.row.revision,
+        heard,
+        due_ms,
+    }))
+}
+
+/// The earliest due time that is stored.
+pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT min(due_ms) FROM poll WHERE due_ms IS NOT NULL")?
+        .query_row([], |row| row.get(0))
+}
+
+/// Openings under way.
+pub(super) fn creating(connection: &Connection) -> rusqlite::Result<Vec<InvoiceRow>> {
+    let sql = format!(
+        "SELECT {} FROM invoice i WHERE i.opening = 'creating' LIMIT 1000",
+        rows::INVOICE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([], rows::invoice)?.collect()
+}
+
+pub(super) fn events(
+    connection: &Connection,
+    order: Option<&str>,
+    after: i64,
+    limit: u32,
+) -> rusqlite::Result<Vec<EventRow>> {
+    let sql = format!(
+        "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice \
+         WHERE e.seq > ?1 AND (?2 IS NULL OR i.order_id = ?2) ORDER BY e.seq LIMIT ?3",
+        rows::EVENT
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement
+        .query_map(params![after, order, limit], rows::event)?
+        .collect()
+}
+
+pub(super) fn list_deliveries(
+    connection: &Connection,
+    state: Option<&str>,
+    limit: u32,
+) -> rusqlite::Result<Vec<DeliveryRow>> {
+    let sql = format!(
+        "SELECT {} FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
+         WHERE ?1 IS NULL OR d.state = ?1 ORDER BY d.id DESC LIMIT ?2",
+        rows::DELIVERY
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement
+        .query_map(params![state, limit], rows::delivery)?
+        .collect()
+}
+
+pub(super) fn deliveries_of(
+    connection: &Connection,
+    event_id: &str,
+) -> rusqlite::Result<Vec<DeliveryRow>> {
+    let sql = format!(
+        "SELECT {} FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
+         WHERE e.event_id = ?1 ORDER BY d.id",
+        rows::DELIVERY
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([event_id], rows::delivery)?.collect()
+}
+
+pub(super) fn attempts(
+    connection: &Connection,
+    key: DeliveryKey,
+) -> rusqlite::Result<Vec<AttemptRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT number, started_ms, ended_ms, result, stdout, stderr FROM attempt WHERE delivery = ?1 ORDER BY number",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(AttemptRow {
+            number: row.get(0)?,
+            started_ms: row.get(1)?,
+            ended_ms: row.get(2)?,
+            result: row.get(3)?,
+            stdout: row.get(4)?,
+            stderr: row.get(5)?,
+        })
+    };
+    statement.query_map([key.0], read)?.collect()
+}
+
+pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, hook, attempts, started_ms, claimant_boot, claimant_pid, claimant_start, child_boot, child_pid, \
+         child_start FROM delivery WHERE state = 'running'",
+    )?;
+    let found = statement.query_map([], |row| {
+        let claimant = rows::mark(row, ["claimant_boot", "claimant_pid", "claimant_start"])?;
+        let child = rows::mark(row, ["child_boot", "child_pid", "child_start"])?;
+        let started_ms: Option<i64> = row.get("started_ms")?;
+        let (key, hook, attempt) = (
+            DeliveryKey(row.get("id")?),
+            row.get("hook")?,
+            row.get("attempts")?,
+        );
+        Ok(claimant.map(|claimant| Running {
+            key,
+            hook,
+            attempt,
+            claimant,
+            child,
+            started_ms: started_ms.unwrap_or_default(),
+        }))
+    })?;
+    found.filter_map(Result::transpose).collect()
+}
+
+/// The earliest time at which a waiting delivery is due.
+pub(super) fn next_delivery_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT min(next_ms) FROM delivery WHERE state = 'waiting'")?
+        .query_row([], |row| row.get(0))
+}
+
+pub(super) fn refusals(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<RefusalRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.at_ms, i.order_id, r.reason, r.peer, r.body_bytes FROM refusal r \
+         LEFT JOIN invoice i ON i.id = r.invoice ORDER BY r.id DESC LIMIT ?1",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(RefusalRow {
+            at_ms: row.get(0)?,
+            order_id: row.get(1)?,
+            reason: row.get(2)?,
+            peer: row.get(3)?,
+            body_bytes: row.get(4)?,
+        })
+    };
+    statement.query_map([limit], read)?.collect()
+}
+
+pub(super) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
+        .query_row([key], |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,141 @@
+//! One reading connection, with its questions as methods and its errors sorted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::failure::from_sqlite;
+use super::open::open_reader;
+use super::read::{
+    Filter, attempts, creating, deliveries_of, due, events, invoice_by_id, invoice_by_key,
+    invoices_of_order, list_deliveries, list_invoices, meta, next_delivery_ms, next_due_ms,
+    refusals, running, sealed_by_key, sealed_by_ref,
+};
+use crate::invoice::ids::InvoiceRef;
+use crate::ledger::error::OpenError;
+use crate::ledger::row::{
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
+    Running,
+};
+use crate::ledger::seal::Sealed;
+use crate::ledger::store::StoreError;
+
+/// How long a read waits for a lock, which only a recovery after a crash holds.
+const BUSY: Duration = Duration::from_secs(5);
+
+/// One reading connection.
+pub(in crate::ledger) struct ReadStore(Connection);
+
+impl ReadStore {
+    pub(in crate::ledger) fn open(path: &Path) -> Result<Self, OpenError> {
+        open_reader(path, BUSY).map(Self)
+    }
+
+    pub(in crate::ledger) fn invoices_of_order(
+        &self,
+        order: &str,
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        invoices_of_order(&self.0, order).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn invoice_by_id(
+        &self,
+        id: &str,
+    ) -> Result<Option<InvoiceRow>, StoreError> {
+        invoice_by_id(&self.0, id).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn invoice_by_key(
+        &self,
+        key: InvoiceKey,
+    ) -> Result<Option<InvoiceRow>, StoreError> {
+        invoice_by_key(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn list_invoices(
+        &self,
+        filter: Filter,
+        limit: u32,
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        list_invoices(&self.0, filter, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn sealed_by_ref(
+        &self,
+        reference: &InvoiceRef,
+    ) -> Result<Option<(InvoiceKey, Option<Sealed>)>, StoreError> {
+        sealed_by_ref(&self.0, reference).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn sealed_by_key(
+        &self,
+        key: InvoiceKey,
+    ) -> Result<Option<(InvoiceRef, Sealed)>, StoreError> {
+        sealed_by_key(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn due(
+        &self,
+        now_ms: i64,
+        longest_gap_ms: i64,
+        limit: u32,
+    ) -> Result<Vec<DueRow>, StoreError> {
+        due(&self.0, now_ms, longest_gap_ms, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {
+        next_due_ms(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn creating(&self) -> Result<Vec<InvoiceRow>, StoreError> {
+        creating(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn events(
+        &self,
+        order: Option<&str>,
+        after: i64,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        events(&self.0, order, after, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn list_deliveries(
+        &self,
+        state: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        list_deliveries(&self.0, state, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn deliveries_of(
+        &self,
+        event_id: &str,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        deliveries_of(&self.0, event_id).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn attempts(
+        &self,
+        key: DeliveryKey,
+    ) -> Result<Vec<AttemptRow>, StoreError> {
+        attempts(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn running(&self) -> Result<Vec<Running>, StoreError> {
+        running(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn next_delivery_ms(&self) -> Result<Option<i64>, StoreError> {
+        next_delivery_ms(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, StoreError> {
+        refusals(&self.0, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
+        meta(&self.0, key).map_err(from_sqlite)
+    }
+}

@@ -1,0 +1,197 @@
+//! The tables, the views and the numbered steps between versions of them.
+//!
+//! Tables are private. The five views are the public contract: columns are only ever added to them. Each step runs in
+//! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
+
+/// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
+pub(super) const STEPS: [&str; 1] = [TABLES_AND_VIEWS];
+
+/// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
+pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
+
+const TABLES_AND_VIEWS: &str = "
+CREATE TABLE invoice (
+  id INTEGER PRIMARY KEY,
+  ref TEXT NOT NULL UNIQUE,
+  order_id TEXT NOT NULL,
+  invoice_id TEXT UNIQUE,
+  mode TEXT NOT NULL,
+  method TEXT NOT NULL,
+  opening TEXT NOT NULL,
+  opening_note TEXT,
+  creator_boot TEXT, creator_pid INTEGER, creator_start INTEGER,
+  creator_deadline_ms INTEGER NOT NULL,
+  amount_asked TEXT NOT NULL, currency_asked TEXT NOT NULL,
+  amount_agreed TEXT NOT NULL, currency_agreed TEXT NOT NULL,
+  amount_reported TEXT, currency_reported TEXT,
+  revision INTEGER NOT NULL DEFAULT 0,
+  status TEXT, claim_differs TEXT, claim_ns INTEGER,
+  sorted_status TEXT, sorted_meaning TEXT, sorted_differs TEXT, sorted_ns INTEGER,
+  sorted_settled INTEGER NOT NULL DEFAULT 0,
+  outcome TEXT NOT NULL DEFAULT 'open',
+  outcome_ms INTEGER NOT NULL,
+  found_by TEXT,
+  doubt INTEGER NOT NULL DEFAULT 0,
+  doubted TEXT, pending TEXT,
+  paid_counted INTEGER NOT NULL DEFAULT 0,
+  paid_fired INTEGER NOT NULL DEFAULT 0,
+  attention TEXT NOT NULL DEFAULT '',
+  unresolved INTEGER NOT NULL DEFAULT 0,
+  requisites TEXT, payment_url TEXT, raw TEXT,
+  expire_ms INTEGER,
+  heard_ms INTEGER,
+  history_count INTEGER NOT NULL DEFAULT 0,
+  created_ms INTEGER NOT NULL,
+  updated_ms INTEGER NOT NULL
+) STRICT;
+CREATE INDEX invoice_order ON invoice (order_id);
+CREATE INDEX invoice_creating ON invoice (creator_deadline_ms) WHERE opening = 'creating';
+
+CREATE TABLE secret (
+  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
+  sealed BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE poll (
+  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
+  due_ms INTEGER,
+  asked_ms INTEGER,
+  nudged_ms INTEGER,
+  failures INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX poll_due ON poll (due_ms) WHERE due_ms IS NOT NULL;
+
+CREATE TABLE event (
+  seq INTEGER PRIMARY KEY,
+  event_id TEXT NOT NULL UNIQUE,
+  invoice INTEGER NOT NULL REFERENCES invoice (id),
+  kind TEXT NOT NULL,
+  rewound INTEGER NOT NULL,
+  cause_status TEXT, cause_differs TEXT, cause_ns INTEGER,
+  status TEXT, previous_status TEXT,
+  outcome TEXT NOT NULL, previous_outcome TEXT NOT NULL,
+  source TEXT,
+  at_ms INTEGER NOT NULL,
+  amount_reported TEXT, currency_reported TEXT,
+  raw TEXT
+) STRICT;
+CREATE INDEX event_invoice ON event (invoice);
+
+CREATE TABLE delivery (
+  id INTEGER PRIMARY KEY,
+  event INTEGER NOT NULL REFERENCES event (seq),
+  invoice INTEGER NOT NULL REFERENCES invoice (id),
+  hook TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  round_start INTEGER NOT NULL DEFAULT 0,
+  replay INTEGER NOT NULL DEFAULT 0,
+  next_ms INTEGER,
+  started_ms INTEGER,
+  claimant_boot TEXT, claimant_pid INTEGER, claimant_start INTEGER,
+  child_boot TEXT, child_pid INTEGER, child_start INTEGER,
+  UNIQUE (event, hook)
+) STRICT;
+CREATE INDEX delivery_due ON delivery (next_ms) WHERE state = 'waiting';
+CREATE INDEX delivery_invoice ON delivery (invoice, event) WHERE state IN ('waiting', 'running');
+CREATE INDEX delivery_running ON delivery (id) WHERE state = 'running';
+
+CREATE TABLE attempt (
+  delivery INTEGER NOT NULL REFERENCES delivery (id),
+  number INTEGER NOT NULL,
+  started_ms INTEGER NOT NULL,
+  ended_ms INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  stdout BLOB NOT NULL,
+  stderr BLOB NOT NULL,
+  PRIMARY KEY (delivery, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE history (
+  id INTEGER PRIMARY KEY,
+  invoice INTEGER NOT NULL REFERENCES invoice (id),
+  at_ms INTEGER NOT NULL,
+  source TEXT NOT NULL,
+  status TEXT NOT NULL,
+  differs TEXT,
+  claim_ns INTEGER,
+  decision TEXT NOT NULL
+) STRICT;
+CREATE INDEX history_invoice ON history (invoice);
+
+CREATE TABLE refusal (
+  id INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL,
+  invoice INTEGER REFERENCES invoice (id),
+  reason TEXT NOT NULL,
+  peer TEXT NOT NULL,
+  body_bytes INTEGER NOT NULL,
+  body_sha256 TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW invoices AS SELECT
+  order_id, invoice_id, mode, method, status, outcome,
+  amount_asked, amount_agreed, amount_reported,
+  currency_agreed AS currency, currency_asked, currency_reported,
+  opening, doubt, attention, found_by, ref,
+  strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
+  expire_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', created_ms / 1000, 'unixepoch') || printf('.%03dZ', created_ms % 1000) AS created_at,
+  created_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', updated_ms / 1000, 'unixepoch') || printf('.%03dZ', updated_ms % 1000) AS updated_at,
+  updated_ms
+FROM invoice;
+
+CREATE VIEW events AS SELECT
+  e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
+  e.outcome, e.previous_outcome, e.source, e.rewound, e.amount_reported, e.currency_reported,
+  strftime('%Y-%m-%dT%H:%M:%S', e.at_ms / 1000, 'unixepoch') || printf('.%03dZ', e.at_ms % 1000) AS at,
+  e.at_ms
+FROM event e JOIN invoice i ON i.id = e.invoice;
+
+CREATE VIEW deliveries AS SELECT
+  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
+  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
+  d.next_ms
+FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
+
+CREATE VIEW attempts AS SELECT
+  e.event_id, d.hook, a.number,
+  strftime('%Y-%m-%dT%H:%M:%S', a.started_ms / 1000, 'unixepoch') || printf('.%03dZ', a.started_ms % 1000) AS started_at,
+  a.started_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', a.ended_ms / 1000, 'unixepoch') || printf('.%03dZ', a.ended_ms % 1000) AS ended_at,
+  a.ended_ms,
+  a.result
+FROM attempt a JOIN delivery d ON d.id = a.delivery JOIN event e ON e.seq = d.event;
+
+CREATE VIEW requisites AS SELECT
+  order_id, invoice_id, method, requisites AS details, payment_url,
+  strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
+  expire_ms
+FROM invoice
+WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_steps_run_on_an_empty_database() {
+        let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+        for step in STEPS {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        for view in ["invoices", "events", "deliveries", "attempts", "requisites"] {
+            let count = connection.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| {
+                row.get::<_, i64>(0)
+            });
+            assert_eq!(count, Ok(0), "{view}");
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! The seam: what the writer needs from a database. SQLite stands behind it today; nothing above knows which one does.
+//!
+//! All methods between `begin` and `commit` belong to one transaction. A method that fails leaves the transaction to be
+//! rolled back by the caller.
+
+use crate::invoice::event::Change;
+use crate::invoice::observation::Source;
+use crate::invoice::transition::{Claim, Decision, Invoice};
+use crate::process_mark::ProcessMark;
+
+use super::command::{AttemptRecord, Intent, Refusal, RetryWish};
+use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
+
+/// Why a database could not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Another process holds the lock longer than the budget.
+    #[error("another process holds the ledger's write lock")]
+    Busy,
+    /// No room on the disk, or a quota.
+    #[error("the disk is full")]
+    Full,
+    /// Reading or writing failed; what the page cache holds is not to be trusted any more.
+    #[error("the disk failed")]
+    Io(#[source] Cause),
+    /// The file at the ledger's path is not the one that is open.
+    #[error("the ledger file was replaced or removed")]
+    Moved,
+    /// It is read-only to us.
+    #[error("the ledger file cannot be written")]
+    ReadOnly(#[source] Cause),
+    /// The content is damaged.
+    #[error("the ledger file is damaged")]
+    Corrupt(#[source] Cause),
+    /// A statement or a value was not as expected: a bug or a foreign hand.
+    #[error("the ledger refused a change")]
+    Refused(#[source] Cause),
+}
+
+/// A database's own error.
+pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// An invoice as the writer changes it.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    /// What decides. Its `recorded` claims are loaded by [`Store::recorded_claims`] when they matter.
+    pub invoice: Invoice,
+    /// What is shown.
+    pub row: InvoiceRow,
+    /// The last authentic observation, milliseconds since 1970.
+    pub heard_ms: Option<i64>,
+}
+
+/// The polling side of an invoice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct PollState {
+    /// When it is due; `None`: not at all.
+    pub due_ms: Option<i64>,
+    /// When it was asked last.
+    pub asked_ms: Option<i64>,
+    /// When a refused notification wants it asked, or wanted.
+    pub nudged_ms: Option<i64>,
+    /// Polls in a row that brought nothing.
+    pub failures: u32,
+}
+
+/// An event to be written.
+#[derive(Clone, Debug)]
+pub(super) struct NewEvent<'a> {
+    /// Its stable id.
+    pub event_id: String,
+    /// Its invoice.
+    pub invoice: InvoiceKey,
+    /// What changed.
+    pub change: &'a Change,
+    /// Who brought it.
+    pub source: Option<Source>,
+    /// When.
+    pub at_ms: i64,
+    /// The reported amount and currency.
+    pub reported: (Option<String>, Option<String>),
+    /// The service's document, secrets cut out.
+    pub raw: Option<&'a str>,
+}
+
+/// One line of an invoice's history.
+#[derive(Clone, Debug)]
+pub(super) struct NewHistory<'a> {
+    /// Its invoice.
+    pub invoice: InvoiceKey,
+    /// When.
+    pub at_ms: i64,
+    /// Who said it.
+    pub source: Source,
+    /// What was claimed.
+    pub claim: &'a Claim,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// What the writer needs from a database.
+pub(super) trait Store {
+    /// Takes the write lock, waiting at most the busy budget.
+    fn begin(&mut self) -> Result<(), StoreError>;
+    /// Makes everything since `begin` durable.
+    fn commit(&mut self) -> Result<(), StoreError>;
+    /// Drops everything since `begin`.
+    fn rollback(&mut self);
+    /// Marks a place to go back to within the transaction.
+    fn savepoint(&mut self) -> Result<(), StoreError>;
+    /// Forgets the mark and keeps what came after it.
+    fn release(&mut self) -> Result<(), StoreError>;
+    /// Drops what came after the mark, and the mark.
+    fn rollback_to_savepoint(&mut self) -> Result<(), StoreError>;
+    /// Work that may be done between transactions, after the answers: moves the log into the file.
+    fn tidy(&mut self);
+
+    /// Called after a failed transaction: closes and opens again what can no longer be trusted.
+    fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;
+
+    /// Writes a new invoice with its sealed token.
+    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError>;
+    /// Loads an invoice to change it.
+    fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
+    /// Stores a changed invoice.
+    fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
+    /// All invoices of an order, newest first.
+    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError>;
+    /// The claims that are events of this invoice.
+    fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError>;
+
+    /// Writes an event and returns its number.
+    fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError>;
+    /// Writes a delivery that is due at `next_ms`.
+    fn insert_delivery(
+        &mut self,
+        seq: i64,
+        invoice: InvoiceKey,
+        hook: &str,
+        next_ms: i64,
+    ) -> Result<(), StoreError>;
+    /// Writes a line of history and drops the oldest beyond the bounds.
+    fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError>;
+
+    /// The polling side of an invoice; the default when it has none yet.
+    fn poll_state(&mut self, key: InvoiceKey) -> Result<PollState, StoreError>;
+    /// Stores the polling side of an invoice.
+    fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError>;
+
+    /// Claims up to `want` deliveries of the named hooks: none whose invoice has a run under way, none before an earlier
+    /// one of the same invoice and hook is done or abandoned.
+    fn claim(
+        &mut self,
+        claimant: &ProcessMark,
+        now_ms: i64,
+        want: u32,
+        hooks: &[String],
+    ) -> Result<Vec<Claimed>, StoreError>;
+    /// Stores the process of a running delivery. False when it is not running.
+    fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError>;
+    /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted.
+    fn finish(
+        &mut self,
+        key: DeliveryKey,
+        record: &AttemptRecord,
+        after: super::command::After,
+    ) -> Result<(), StoreError>;
+    /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
+    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError>;
+
+    /// Writes refused requests and drops the oldest beyond the bound.
+    fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError>;
+    /// Remembers a small fact.
+    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError>;
+    /// A fact remembered before.
+    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError>;
+}

@@ -1,0 +1,496 @@
+//! The ledger through its own doors, on a real file.
+
+use super::*;
+use crate::hook::{Selector, Subscription};
+use crate::invoice::amount::Amount;
+use crate::invoice::event::EventKind;
+use crate::invoice::ids::{InvoiceId, OrderId};
+use crate::invoice::moment::Moment;
+use crate::invoice::observation::{Report, Reported, Source};
+use crate::invoice::opening::{Mode, Opening, Wanted};
+use crate::invoice::silence::{Schedule, Step};
+use crate::invoice::status::{Outcome, Status, StatusLists};
+use crate::invoice::sum::Sum;
+use crate::invoice::transition::{Decision, Policy};
+
+/// Any time; the ledger only compares.
+const NOW: i64 = 1_700_000_000_000;
+
+fn rules() -> Rules {
+    let lists = StatusLists {
+        paid: vec!["paid".into()],
+        failed: vec!["failed".into()],
+        ..StatusLists::default()
+    };
+    let subscription = |hook: &str, on| Subscription {
+        hook: hook.into(),
+        on,
+    };
+    Rules {
+        policy: Policy {
+            lists,
+            confirm_paid: false,
+        },
+        schedule: Schedule {
+            steps: vec![Step {
+                until_ms: 1_800_000,
+                every_ms: 60_000,
+            }],
+            after_expiry_ms: 5_000,
+            horizon_ms: 259_200_000,
+        },
+        subscriptions: vec![
+            subscription("fulfil", vec![Selector::Paid]),
+            subscription("log", vec![Selector::All]),
+        ],
+    }
+}
+
+fn open(directory: &tempfile::TempDir) -> Ledger {
+    let bounds = Bounds {
+        history_per_invoice: 5,
+        history_rows: 1_000,
+        refusal_rows: 10,
+    };
+    let state_dir = directory.path().join("state");
+    let busy_budget = Duration::from_millis(100);
+    Ledger::open(Options {
+        state_dir,
+        busy_budget,
+        queue: 64,
+        bounds,
+        rules: rules(),
+    })
+    .expect("it opens")
+}
+
+fn intent(writer: &Writer, order: &str) -> Intent {
+    let reference = InvoiceRef::from_entropy(crate::entropy::bytes());
+    let sum = Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum");
+    Intent {
+        order_id: OrderId::new(order).expect("an order id"),
+        wanted: Wanted {
+            sum,
+            method: "SBP".into(),
+            mode: Mode::H2h,
+            anew: false,
+        },
+        sealed: writer.seal(&NotifyToken::from_entropy([9; 32]), &reference),
+        reference,
+        creator: ProcessMark::own(),
+        now_ms: NOW,
+        deadline_ms: NOW + 35_000,
+        window_ms: 3_600_000,
+    }
+}
+
+fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
+    Observation {
+        source,
+        report: Report {
+            id: InvoiceId::new(id).expect("an id"),
+            status: Status::new(status).expect("a status"),
+            order_id: None,
+            amount: Reported::Amount(Amount::parse("1500").expect("plain")),
+            currency: Some("RUB".into()),
+            updated_at: Some(Moment::from_ms(NOW + at)),
+            expire_at: Some(Moment::from_ms(NOW + 1_800_000)),
+            method: None,
+            payment_url: None,
+            requisites: None,
+            raw: "{}".into(),
+        },
+        asked_at_revision: None,
+        received_ms: NOW + at,
+    }
+}
+
+async fn fresh(writer: &Writer, order: &str) -> InvoiceKey {
+    match writer
+        .begin_opening(intent(writer, order))
+        .await
+        .expect("stored")
+    {
+        Begun::Fresh(key) => key,
+        other => panic!("not fresh: {other:?}"),
+    }
+}
+
+async fn opened(writer: &Writer, order: &str) -> InvoiceKey {
+    let key = fresh(writer, order).await;
+    let answer = said(Source::Create, &format!("id-{order}"), "new", 1);
+    let (row, _) = writer
+        .settle_opening(key, Settled::Answered(Box::new(answer)))
+        .await
+        .expect("stored");
+    assert_eq!(
+        (row.opening, row.status.as_deref()),
+        (Opening::Answered, Some("new"))
+    );
+    key
+}
+
+#[tokio::test]
+async fn a_payment_is_one_event_and_one_delivery_per_hook_however_often_it_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let key = opened(&writer, "a").await;
+    for _ in 0..20 {
+        writer
+            .record(key, said(Source::Notification, "id-a", "paid", 9))
+            .await
+            .expect("stored");
+    }
+    let kinds: Vec<_> = reader
+        .events(Some("a"), 0, 10)
+        .await
+        .expect("read")
+        .into_iter()
+        .map(|e| e.kind)
+        .collect();
+    assert_eq!(kinds, [EventKind::Opened, EventKind::Paid]);
+    let mut owed: Vec<_> = reader
+        .list_deliveries(None, 10)
+        .await
+        .expect("read")
+        .into_iter()
+        .map(|d| (d.hook, d.seq))
+        .collect();
+    owed.sort();
+    assert_eq!(
+        owed,
+        [("fulfil".into(), 2), ("log".into(), 1), ("log".into(), 2)]
+    );
+    let row = reader.invoice(key).await.expect("read").expect("there");
+    assert_eq!(
+        (row.outcome, row.found_by),
+        (Outcome::Paid, Some(Source::Notification))
+    );
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_reopening() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    ledger.close();
+    let ledger = open(&directory);
+    let row = ledger
+        .reader()
+        .invoice(key)
+        .await
+        .expect("read")
+        .expect("there");
+    assert_eq!(row.order_id, "a");
+    let watched = ledger
+        .reader()
+        .watched(row.reference)
+        .await
+        .expect("read")
+        .expect("there");
+    let token = NotifyToken::from_entropy([9; 32]);
+    assert!(
+        watched
+            .token
+            .is_some_and(|t| t.matches(token.secret().expose().as_bytes()))
+    );
+}
+
+#[tokio::test]
+async fn a_notification_before_the_answer_gives_the_invoice_its_id() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let key = fresh(&writer, "a").await;
+    let early = writer
+        .record(key, said(Source::Notification, "id-a", "paid", 9))
+        .await
+        .expect("stored");
+    assert_eq!(early.decision, Decision::Advance);
+    let late = Settled::Answered(Box::new(Observation {
+        asked_at_revision: Some(0),
+        ..said(Source::Create, "id-a", "new", 1)
+    }));
+    let (row, recorded) = writer.settle_opening(key, late).await.expect("stored");
+    assert_eq!(recorded.map(|r| r.decision), Some(Decision::Overtaken));
+    assert_eq!(
+        (row.outcome, row.opening),
+        (Outcome::Paid, Opening::Answered)
+    );
+    assert_eq!(
+        reader
+            .due(NOW + 10, 259_200_000, 10)
+            .await
+            .expect("read")
+            .len(),
+        1,
+        "asked at once"
+    );
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_unknown_until_a_notification_names_the_id() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let key = fresh(&writer, "a").await;
+    let (row, _) = writer
+        .settle_opening(key, Settled::Unknown("timed out".into()))
+        .await
+        .expect("stored");
+    assert_eq!(
+        (row.opening, row.attention),
+        (Opening::Unknown, vec!["outcome_unknown".to_owned()])
+    );
+    assert!(matches!(
+        writer.begin_opening(intent(&writer, "a")).await,
+        Ok(Begun::Unknown(_))
+    ));
+    writer
+        .record(key, said(Source::Notification, "id-a", "new", 1))
+        .await
+        .expect("stored");
+    let row = reader.invoice(key).await.expect("read").expect("there");
+    assert_eq!((row.opening, row.attention.len()), (Opening::Answered, 0));
+}
+
+#[tokio::test]
+async fn deliveries_of_an_invoice_run_one_after_another_and_in_event_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let (a, b) = (opened(&writer, "a").await, opened(&writer, "b").await);
+    writer
+        .record(a, said(Source::Notification, "id-a", "paid", 9))
+        .await
+        .expect("stored");
+    writer
+        .record(b, said(Source::Notification, "id-b", "paid", 9))
+        .await
+        .expect("stored");
+    let own = ProcessMark::own();
+    let first = writer
+        .claim_deliveries(own.clone(), NOW + 10, 8)
+        .await
+        .expect("stored");
+    let shown: Vec<_> = first
+        .iter()
+        .map(|c| (c.invoice.order_id.as_str(), c.event.kind, c.attempt))
+        .collect();
+    assert_eq!(
+        shown,
+        [("a", EventKind::Opened, 1), ("b", EventKind::Opened, 1)],
+        "one per invoice"
+    );
+    assert!(
+        writer
+            .claim_deliveries(own.clone(), NOW + 10, 8)
+            .await
+            .expect("stored")
+            .is_empty()
+    );
+    let claimed = first.first().expect("two were claimed");
+    writer
+        .name_child(claimed.key, own.clone())
+        .await
+        .expect("stored");
+    assert_eq!(
+        reader
+            .running_deliveries()
+            .await
+            .expect("read")
+            .iter()
+            .filter(|r| r.child.is_some())
+            .count(),
+        1
+    );
+    let record = AttemptRecord {
+        started_ms: NOW,
+        ended_ms: NOW,
+        result: "exit 1".into(),
+        stdout: vec![0xff],
+        stderr: vec![],
+    };
+    writer
+        .finish_attempt(
+            claimed.key,
+            record.clone(),
+            After::Retry {
+                at_ms: NOW + 60_000,
+            },
+        )
+        .await
+        .expect("stored");
+    // A retry that waits holds back only later deliveries of the same invoice and hook.
+    let next = writer
+        .claim_deliveries(own.clone(), NOW + 10, 8)
+        .await
+        .expect("stored");
+    let shown: Vec<_> = next
+        .iter()
+        .map(|c| (c.invoice.order_id.as_str(), c.hook.as_str()))
+        .collect();
+    assert_eq!(shown, [("a", "fulfil")]);
+}
+
+#[tokio::test]
+async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    opened(&writer, "a").await;
+    let own = ProcessMark::own();
+    let next = writer
+        .claim_deliveries(own.clone(), NOW + 10, 1)
+        .await
+        .expect("stored");
+    let record = AttemptRecord {
+        started_ms: NOW,
+        ended_ms: NOW,
+        result: "exit 65".into(),
+        stdout: vec![],
+        stderr: vec![],
+    };
+    for claimed in &next {
+        writer
+            .finish_attempt(claimed.key, record.clone(), After::Abandoned)
+            .await
+            .expect("stored");
+    }
+    let wish = |hook: Option<&str>| RetryWish {
+        event_id: next
+            .first()
+            .map(|c| c.event.event_id.clone())
+            .unwrap_or_default(),
+        hook: hook.map(str::to_owned),
+        now_ms: NOW + 20,
+    };
+    assert_eq!(
+        writer
+            .retry_deliveries(wish(Some("log")))
+            .await
+            .expect("stored"),
+        1
+    );
+    let again = writer
+        .claim_deliveries(own, NOW + 20, 8)
+        .await
+        .expect("stored");
+    assert_eq!(
+        again
+            .iter()
+            .map(|c| (c.attempt, c.round_attempt))
+            .collect::<Vec<_>>(),
+        [(2, 1)]
+    );
+}
+
+#[tokio::test]
+async fn another_process_that_holds_the_lock_costs_an_answer_and_no_data() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    let other = ProcessHoldingTheLock::start(&directory);
+    let refused = writer
+        .record(key, said(Source::Notification, "id-a", "paid", 9))
+        .await;
+    assert!(refused.is_err_and(|error| error.is_transient()));
+    drop(other);
+    let stored = writer
+        .record(key, said(Source::Notification, "id-a", "paid", 9))
+        .await
+        .expect("stored");
+    assert_eq!(stored.outcome, Outcome::Paid);
+}
+
+/// `sqlite3` is not needed for this: the system's own Python or nothing is, so the lock is held by a second store.
+struct ProcessHoldingTheLock(Box<dyn store::Store>);
+
+impl ProcessHoldingTheLock {
+    fn start(directory: &tempfile::TempDir) -> Self {
+        let path = directory.path().join("state").join(FILE_NAME);
+        let bounds = Bounds {
+            history_per_invoice: 1,
+            history_rows: 1,
+            refusal_rows: 1,
+        };
+        let mut other =
+            sqlite::SqliteStore::open(path, Duration::from_secs(1), bounds).expect("it opens");
+        store::Store::begin(&mut other).expect("it takes the lock");
+        Self(Box::new(other))
+    }
+}
+
+impl Drop for ProcessHoldingTheLock {
+    fn drop(&mut self) {
+        self.0.rollback();
+    }
+}
+
+#[tokio::test]
+async fn history_and_refusals_stay_within_their_bounds() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let key = opened(&writer, "a").await;
+    for at in 0..20 {
+        writer
+            .record(key, said(Source::Poll, "id-a", "new", 10 + at))
+            .await
+            .expect("stored");
+        let peer = "127.0.0.1:9".to_owned();
+        writer.refuse(Refusal {
+            invoice: Some(key),
+            reason: "token",
+            at_ms: NOW + at,
+            peer,
+            body_bytes: 1,
+            body_sha256: String::new(),
+        });
+    }
+    drop(writer);
+    ledger.close();
+    let ledger = open(&directory);
+    assert_eq!(ledger.reader().refusals(100).await.expect("read").len(), 10);
+    assert_eq!(
+        ledger
+            .reader()
+            .due(NOW + 19, 259_200_000, 10)
+            .await
+            .expect("read")
+            .len(),
+        1,
+        "nudged"
+    );
+    drop(reader);
+    let path = directory.path().join("state").join(FILE_NAME);
+    assert_eq!(sqlite::count_for_tests(&path, "history"), 5);
+}
+
+#[test]
+fn a_file_that_is_no_ledger_is_left_untouched() {
+    let directory = tempfile::tempdir().expect("a directory");
+    open(&directory).close();
+    let path = directory.path().join("state").join(FILE_NAME);
+    let good = fs::read(&path).expect("read");
+    let mut other_program = good.clone();
+    other_program.splice(68..72, [0, 0, 0, 0]);
+    let bounds = Bounds {
+        history_per_invoice: 1,
+        history_rows: 1,
+        refusal_rows: 1,
+    };
+    for bad in [
+        Vec::new(),
+        b"hello".to_vec(),
+        vec![b'x'; 4096],
+        other_program,
+    ] {
+        fs::write(&path, &bad).expect("written");
+        let opened = sqlite::SqliteStore::open(path.clone(), Duration::from_secs(1), bounds);
+        assert!(matches!(opened.err(), Some(OpenError::Foreign { .. })));
+        assert_eq!(fs::read(&path).expect("read"), bad);
+    }
+}

@@ -1,0 +1,268 @@
+//! The one thread that writes. Replies only after the batch is durable, so a reply can be trusted across a crash.
+//!
+//! It takes what waits in a bounded queue (never waiting for more), applies it in one transaction, commits, replies to
+//! all, and only then tidies. Refused requests and the nudges they make are gathered in memory and written at most once
+//! a second, behind everything else: they are worth little, and strangers can make many.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use super::apply::{ApplyError, Rules};
+use super::batch;
+use super::command::{Command, Refusal, Reply};
+use super::error::WriteError;
+use super::store::{Store, StoreError};
+
+/// Commands in one transaction at most. Larger ones gain nothing and make everybody wait for the slowest.
+const BATCH_MOST: usize = 256;
+/// Refusals are written at most this often.
+const GATHER_FOR: Duration = Duration::from_secs(1);
+/// Refusals held in memory at most; more are counted and dropped.
+const GATHERED_MOST: usize = 1_000;
+
+/// One command and the place its answer goes to.
+struct Job {
+    command: Command,
+    reply: oneshot::Sender<Result<Reply, WriteError>>,
+}
+
+/// What travels to the thread.
+enum Message {
+    Job(Box<Job>),
+    /// Refusals were gathered: write them within [`GATHER_FOR`].
+    Gathered,
+}
+
+/// Refusals waiting to be written. Owned by the handles; the thread takes them.
+#[derive(Default)]
+struct Gathered {
+    refusals: Vec<Refusal>,
+    dropped: u64,
+}
+
+/// The sending side, cloned by the handles.
+#[derive(Clone)]
+pub(super) struct Queue {
+    messages: SyncSender<Message>,
+    gathered: Arc<Mutex<Gathered>>,
+}
+
+/// The thread, to be waited for at the end.
+pub(super) struct WriterThread {
+    handle: thread::JoinHandle<()>,
+    /// Resolves when the thread ends, also by a panic.
+    pub(super) ended: oneshot::Receiver<()>,
+}
+
+/// Starts the thread on an open store. `queue` is how many commands may wait.
+pub(super) fn start<S: Store + Send + 'static>(
+    store: S,
+    rules: Rules,
+    queue: usize,
+) -> std::io::Result<(Queue, WriterThread)> {
+    let (messages, inbox) = sync_channel(queue.max(1));
+    let gathered = Arc::new(Mutex::new(Gathered::default()));
+    let (alive, ended) = oneshot::channel::<()>();
+    let mut worker = Worker {
+        store,
+        rules,
+        inbox,
+        gathered: Arc::clone(&gathered),
+        flush_at: None,
+        told: None,
+    };
+    let handle = thread::Builder::new()
+        .name("ledger-writer".into())
+        .spawn(move || {
+            worker.run();
+            drop(alive);
+        })?;
+    Ok((Queue { messages, gathered }, WriterThread { handle, ended }))
+}
+
+impl WriterThread {
+    /// Waits for the thread to end; it does when the last [`Queue`] is dropped. A panic in it was logged by its hook.
+    pub(super) fn join(self) {
+        if self.handle.join().is_err() {
+            tracing::error!("the ledger's writer ended by a panic");
+        }
+    }
+}
+
+impl Queue {
+    /// Hands a command over and waits for its answer. Never waits for a place in the queue.
+    pub(super) async fn ask(&self, command: Command) -> Result<Reply, WriteError> {
+        let (reply, answer) = oneshot::channel();
+        match self
+            .messages
+            .try_send(Message::Job(Box::new(Job { command, reply })))
+        {
+            Ok(()) => answer.await.unwrap_or(Err(WriteError::Ended)),
+            Err(TrySendError::Full(_)) => Err(WriteError::QueueFull),
+            Err(TrySendError::Disconnected(_)) => Err(WriteError::Ended),
+        }
+    }
+
+    /// Adds a refusal to those waiting. Never waits, never fails; beyond the bound it only counts.
+    pub(super) fn refuse(&self, refusal: Refusal) {
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        if gathered.refusals.len() >= GATHERED_MOST {
+            gathered.dropped += 1;
+            return;
+        }
+        gathered.refusals.push(refusal);
+        let first = gathered.refusals.len() == 1;
+        drop(gathered);
+        // A full queue is no loss: the thread looks at what was gathered after every batch.
+        if first
+            && let Err(TrySendError::Disconnected(_)) = self.messages.try_send(Message::Gathered)
+        {
+            tracing::debug!("a refusal came after the ledger was closed");
+        }
+    }
+}
+
+struct Worker<S> {
+    store: S,
+    rules: Rules,
+    inbox: Receiver<Message>,
+    gathered: Arc<Mutex<Gathered>>,
+    /// When the gathered refusals are written, while there are some.
+    flush_at: Option<Instant>,
+    /// The last trouble that was logged, so that it is logged once and its end too.
+    told: Option<String>,
+}
+
+impl<S: Store> Worker<S> {
+    fn run(&mut self) {
+        loop {
+            let next = match self.flush_at {
+                None => self
+                    .inbox
+                    .recv()
+                    .map_err(|_closed| RecvTimeoutError::Disconnected),
+                Some(at) => self
+                    .inbox
+                    .recv_timeout(at.saturating_duration_since(Instant::now())),
+            };
+            let closed = matches!(next, Err(RecvTimeoutError::Disconnected));
+            let jobs = self.drain(next.ok());
+            if !jobs.is_empty() {
+                self.work(jobs);
+            }
+            if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
+                self.flush();
+            }
+            self.store.tidy();
+            if closed {
+                return;
+            }
+        }
+    }
+
+    fn drain(&mut self, first: Option<Message>) -> Vec<Job> {
+        let mut jobs = Vec::new();
+        let mut next = first;
+        while let Some(message) = next {
+            match message {
+                Message::Job(job) => jobs.push(*job),
+                Message::Gathered => {
+                    self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
+                }
+            }
+            next = if jobs.len() < BATCH_MOST {
+                self.inbox.try_recv().ok()
+            } else {
+                None
+            };
+        }
+        jobs
+    }
+
+    fn work(&mut self, jobs: Vec<Job>) {
+        let commands: Vec<&Command> = jobs.iter().map(|job| &job.command).collect();
+        match batch::run(&mut self.store, &self.rules, &commands) {
+            Ok(replies) => {
+                for (job, reply) in jobs.into_iter().zip(replies) {
+                    answer(job, reply.map_err(WriteError::from));
+                }
+                self.tell_recovered();
+            }
+            Err(failed) => self.fail(jobs, failed),
+        }
+    }
+
+    /// Nothing of the batch was stored: everybody hears it, and so does everybody who waited behind it, since each of
+    /// them would wait as long again for the same answer.
+    fn fail(&mut self, mut jobs: Vec<Job>, failed: StoreError) {
+        let failed = Arc::new(failed);
+        while let Ok(message) = self.inbox.try_recv() {
+            match message {
+                Message::Job(job) => jobs.push(*job),
+                Message::Gathered => self.flush_at = Some(Instant::now() + GATHER_FOR),
+            }
+        }
+        self.tell(&failed);
+        for job in jobs {
+            answer(job, Err(WriteError::NotStored(Arc::clone(&failed))));
+        }
+        if let Err(again) = self.store.recover(&failed) {
+            self.tell(&Arc::new(again));
+        }
+    }
+
+    fn flush(&mut self) {
+        self.flush_at = None;
+        let taken =
+            std::mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
+        if taken.dropped > 0 {
+            tracing::warn!(
+                dropped = taken.dropped,
+                "more requests were refused than are recorded"
+            );
+        }
+        if taken.refusals.is_empty() {
+            return;
+        }
+        let command = Command::Refuse(taken.refusals);
+        let stored = batch::run(&mut self.store, &self.rules, &[&command]);
+        if let Err(failed) = stored {
+            // Refusals are worth little: dropped rather than kept waiting without bound.
+            self.fail(Vec::new(), failed);
+        }
+    }
+
+    fn tell(&mut self, failed: &Arc<StoreError>) {
+        let text = super::error::chain(failed.as_ref());
+        if self.told.as_ref() != Some(&text) {
+            tracing::error!(reason = %text, "the ledger cannot store: {text}");
+            self.told = Some(text);
+        }
+    }
+
+    fn tell_recovered(&mut self) {
+        if let Some(reason) = self.told.take() {
+            tracing::info!(%reason, "the ledger stores again");
+        }
+    }
+}
+
+/// The asker may be gone; what was stored stays stored.
+fn answer(job: Job, reply: Result<Reply, WriteError>) {
+    if job.reply.send(reply).is_err() {
+        tracing::debug!("the asker left before the ledger answered");
+    }
+}
+
+impl From<ApplyError> for WriteError {
+    fn from(error: ApplyError) -> Self {
+        match error {
+            ApplyError::Store(store) => Self::NotStored(Arc::new(store)),
+            ApplyError::Missing(what) => Self::Missing(what),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! placeholder
+pub mod notification;
+pub mod presentation;
+pub mod route;

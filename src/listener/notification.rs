@@ -1,0 +1,175 @@
+//! A notification's body: what shape it must have, and the observation it becomes once it is authentic. Pure.
+//!
+//! The shape is judged before the token, so that the answer to a misshapen body never depends on the ref.
+
+use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use serde_json::Value;
+
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::{Observation, Report, Source};
+use crate::secret::cut;
+use crate::wire::invoice::{Decoded, NotAnInvoice, decode};
+use crate::wire::json::{Object, ShapeError, object};
+
+/// A body of the right shape. It is not authentic yet.
+#[derive(Debug)]
+pub struct Notification {
+    object: Object,
+    decoded: Decoded,
+}
+
+/// Why a body is no notification. Nothing of the body is in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Misshapen {
+    /// It is not one JSON object.
+    #[error(transparent)]
+    Shape(#[from] ShapeError),
+    /// The object is no invoice.
+    #[error(transparent)]
+    Invoice(#[from] NotAnInvoice),
+}
+
+impl Misshapen {
+    /// The word for logs and refusals.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Shape(ShapeError::Empty) => "body_empty",
+            Self::Shape(ShapeError::NotJson) => "body_not_json",
+            Self::Shape(ShapeError::NotObject) => "body_not_an_object",
+            Self::Shape(ShapeError::DoubledName) => "body_doubled_name",
+            Self::Invoice(NotAnInvoice::Id) => "invoice_id_unreadable",
+            Self::Invoice(NotAnInvoice::Status) => "invoice_status_unreadable",
+        }
+    }
+}
+
+/// True when the headers say that the body is compressed or a form: neither is read, and both are told apart from a
+/// broken body, so that the operator learns what to change at the sender. Any other Content-Type, or none, is as good
+/// as another: the content decides (A12).
+pub fn is_unsupported(headers: &HeaderMap) -> bool {
+    let compressed = headers.get_all(CONTENT_ENCODING).iter().any(|value| {
+        !value
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"identity")
+    });
+    let form = headers.get_all(CONTENT_TYPE).iter().any(|value| {
+        let value = value.as_bytes();
+        let end = value.iter().position(|b| *b == b';');
+        let kind = value.split_at(end.unwrap_or(value.len())).0.trim_ascii();
+        [
+            b"application/x-www-form-urlencoded".as_slice(),
+            b"multipart/form-data",
+        ]
+        .iter()
+        .any(|form| kind.eq_ignore_ascii_case(form))
+    });
+    compressed || form
+}
+
+impl Notification {
+    /// Reads a body.
+    pub fn read(body: &[u8]) -> Result<Self, Misshapen> {
+        let object = object(body)?;
+        // Written anew instead of kept to the byte: only in one spelling is every occurrence of a secret found and cut,
+        // and a body that came as a JSON string is stored as the object it holds (A11).
+        let raw = Value::Object(object.clone()).to_string();
+        let decoded = decode(&object, &raw)?;
+        Ok(Self { object, decoded })
+    }
+
+    /// The object, for the places in it that may carry the token.
+    pub const fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// Known fields whose form was not the contract's.
+    pub fn odd(&self) -> &[&'static str] {
+        &self.decoded.odd
+    }
+
+    /// What it says, once it was found authentic by `token`, which is cut out of the document. `received_ms` is by our
+    /// clock.
+    pub fn into_observation(self, token: &NotifyToken, received_ms: i64) -> Observation {
+        let report = self.decoded.report;
+        let raw = cut(&report.raw, token.secret());
+        Observation {
+            source: Source::Notification,
+            report: Report { raw, ..report },
+            asked_at_revision: None,
+            received_ms,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn content_decides_except_for_forms_and_compression() {
+        let with = |name, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, HeaderValue::from_str(value).expect("a value"));
+            is_unsupported(&headers)
+        };
+        assert!(!is_unsupported(&HeaderMap::new()));
+        for kind in [
+            "application/json",
+            "APPLICATION/JSON;charset=\"UTF-8\"",
+            "applications/json",
+            "text/plain",
+            "",
+        ] {
+            assert!(!with(CONTENT_TYPE, kind), "{kind}");
+        }
+        for kind in [
+            "application/x-www-form-urlencoded",
+            "Application/X-WWW-Form-Urlencoded ; charset=utf-8",
+            "multipart/form-data; boundary=x",
+        ] {
+            assert!(with(CONTENT_TYPE, kind), "{kind}");
+        }
+        assert!(!with(CONTENT_ENCODING, "Identity"));
+        for encoding in ["gzip", "br", "identity, gzip", ""] {
+            assert!(with(CONTENT_ENCODING, encoding), "{encoding}");
+        }
+    }
+
+    #[test]
+    fn the_shape_is_told_by_a_word() {
+        for (body, word) in [
+            ("", "body_empty"),
+            ("null", "body_not_an_object"),
+            ("{}", "invoice_id_unreadable"),
+            (r#"{"id":"a","status":""}"#, "invoice_status_unreadable"),
+            (r#"{"id":"../x","status":"new"}"#, "invoice_id_unreadable"),
+            (r#"{"id":"a","id":"b","status":"new"}"#, "body_doubled_name"),
+            (r#"{"id":"a","status":"new"} x"#, "body_not_json"),
+            ("payload=%7B%7D", "body_not_json"),
+        ] {
+            let told = Notification::read(body.as_bytes()).map_err(Misshapen::as_str);
+            assert_eq!(told.err(), Some(word), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_token_is_cut_out_however_it_is_spelt() {
+        let token = NotifyToken::from_stored("abcdefghijklmnopqrstuvwxyz-012345".to_owned())
+            .expect("long enough");
+        let escaped = r#"{"id":"i-1","status":"new","amount":10.50,"notificationToken":"\u0061bcdefghijklmnopqrstuvwxyz\u002d012345"}"#;
+        let wrapped = Value::String(escaped.to_owned()).to_string();
+        for body in [escaped, &wrapped] {
+            let notification = Notification::read(body.as_bytes()).expect("readable");
+            let observation = notification.into_observation(&token, 7);
+            assert_eq!(
+                observation.report.raw,
+                r#"{"amount":10.50,"id":"i-1","notificationToken":"[cut]","status":"new"}"#
+            );
+            assert_eq!(observation.source, Source::Notification);
+            assert_eq!(observation.received_ms, 7);
+        }
+    }
+}

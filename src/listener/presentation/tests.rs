@@ -1,0 +1,269 @@
+//! The table of what senders present, and what it is worth.
+
+use hyper::header::HeaderValue;
+
+use super::*;
+use crate::wire::json::object;
+
+/// `T` in the tables below stands for this token, in every place.
+fn token() -> NotifyToken {
+    NotifyToken::from_stored("AbCdEfGhIjKlMnOpQrStUvWxYz-0123456789_+/=".to_owned())
+        .expect("long enough")
+}
+
+fn with_token(text: &str) -> String {
+    text.replace("{T}", token().secret().expose())
+}
+
+/// Headers one a line, the query, the body.
+fn check(places: &Presentations, headers: &str, query: &str, body: &str, wanted: &str) {
+    let mut map = HeaderMap::new();
+    for line in headers.lines() {
+        let (name, value) = line.split_once(':').expect("a header");
+        let value = HeaderValue::from_str(&with_token(value.trim_start())).expect("a value");
+        map.append(name.parse::<HeaderName>().expect("a name"), value);
+    }
+    let (query, body) = (with_token(query), with_token(body));
+    let carried = Carried {
+        headers: &map,
+        query: (!query.is_empty()).then_some(query.as_str()),
+        body: &object(body.as_bytes()).expect("an object"),
+    };
+    let verdict = places.judge(&token(), carried);
+    let told = match verdict {
+        Verdict::Right(place) => place.to_string(),
+        other => other.as_str().to_owned(),
+    };
+    assert_eq!(told, wanted, "{headers:?} {query:?} {body:?}");
+}
+
+#[test]
+fn the_usual_places() {
+    let auto = Presentations::auto();
+    for (headers, query, body, wanted) in [
+        ("", "", "{}", "token_missing"),
+        (
+            "x-notification-token: {T}",
+            "",
+            "{}",
+            "header:x-notification-token",
+        ),
+        (
+            "X-NOTIFICATION-TOKEN:   {T}  ",
+            "",
+            "{}",
+            "header:x-notification-token",
+        ),
+        ("authorization: Bearer {T}", "", "{}", "bearer"),
+        ("authorization: BEARER   {T}", "", "{}", "bearer"),
+        ("", "a=1&token={T}", "{}", "query:token"),
+        (
+            "",
+            "tok%65n=%41bCdEfGhIjKlMnOpQrStUvWxYz-0123456789_%2b%2F%3d",
+            "{}",
+            "query:token",
+        ),
+        (
+            "",
+            "",
+            r#"{"notificationToken":"{T}"}"#,
+            "body:/notificationToken",
+        ),
+        // Twice the same, and the same in two places, is one thing said twice.
+        (
+            "x-notification-token: {T}\nx-notification-token: {T}",
+            "",
+            "{}",
+            "header:x-notification-token",
+        ),
+        (
+            "x-notification-token: {T}",
+            "token={T}",
+            "{}",
+            "header:x-notification-token",
+        ),
+        // Somebody else's `Authorization`, and a field of the invoice that only sounds alike.
+        (
+            "authorization: Basic dTpw\nx-notification-token: {T}",
+            "",
+            "{}",
+            "header:x-notification-token",
+        ),
+        (
+            "x-notification-token: {T}",
+            "",
+            r#"{"token":"other"}"#,
+            "header:x-notification-token",
+        ),
+    ] {
+        check(&auto, headers, query, body, wanted);
+    }
+}
+
+#[test]
+fn what_differs_is_refused() {
+    let auto = Presentations::auto();
+    for (headers, query, body, wanted) in [
+        ("x-notification-token: wrong", "", "{}", "token_wrong"),
+        ("x-notification-token: {T}x", "", "{}", "token_wrong"),
+        ("x-notification-token: \"{T}\"", "", "{}", "token_wrong"),
+        ("authorization: {T}", "", "{}", "token_missing"),
+        ("authorization: Bearer{T}", "", "{}", "token_missing"),
+        ("authorization: Bearer Bearer {T}", "", "{}", "token_wrong"),
+        ("x-notification-token: {T}, {T}", "", "{}", "token_wrong"),
+        (
+            "x-notification-token: {T}\nx-notification-token: wrong",
+            "",
+            "{}",
+            "token_doubled",
+        ),
+        (
+            "x-notification-token: wrong\nx-notification-token: {T}",
+            "",
+            "{}",
+            "token_doubled",
+        ),
+        (
+            "x-notification-token: {T}\nx-notification-token:",
+            "",
+            "{}",
+            "token_doubled",
+        ),
+        ("", "token={T}&token=x", "{}", "token_doubled"),
+        (
+            "x-notification-token: {T}",
+            "token=wrong",
+            "{}",
+            "token_contradicting",
+        ),
+        (
+            "authorization: Bearer wrong",
+            "token={T}",
+            "{}",
+            "token_contradicting",
+        ),
+        ("", "Token={T}", "{}", "token_missing"),
+        ("", "", r#"{"notificationToken":["{T}"]}"#, "token_missing"),
+    ] {
+        check(&auto, headers, query, body, wanted);
+    }
+}
+
+/// A19: whatever is empty says nothing, wherever it stands.
+#[test]
+fn empty_equals_nothing() {
+    let auto = Presentations::auto();
+    for (headers, query, body) in [
+        ("x-notification-token:", "", "{}"),
+        ("x-notification-token:    ", "", "{}"),
+        ("authorization: Bearer", "", "{}"),
+        ("authorization: Bearer  ", "", "{}"),
+        ("", "token=", "{}"),
+        ("", "token", "{}"),
+        ("", "", r#"{"notificationToken":""}"#),
+        ("", "", r#"{"notificationToken":null}"#),
+        (
+            "x-notification-token:\nauthorization: Bearer",
+            "token=",
+            r#"{"notificationToken":""}"#,
+        ),
+    ] {
+        check(&auto, headers, query, body, "token_missing");
+    }
+    check(
+        &auto,
+        "authorization: Bearer",
+        "token={T}",
+        "{}",
+        "query:token",
+    );
+}
+
+/// A20: strange bytes and lengths are wrong, not a panic.
+#[test]
+fn strange_values_are_wrong() {
+    let mut map = HeaderMap::new();
+    for bytes in [
+        vec![0xff; 41],
+        vec![b'x'; 10_000],
+        "ключ".as_bytes().to_vec(),
+    ] {
+        map.insert(
+            "x-notification-token",
+            HeaderValue::from_bytes(&bytes).expect("a value"),
+        );
+        let carried = Carried {
+            headers: &map,
+            query: Some("%&%=%&token%ff=%zz&&=&token=%"),
+            body: &Object::new(),
+        };
+        assert_eq!(
+            Presentations::auto().judge(&token(), carried),
+            Verdict::Wrong
+        );
+    }
+    let many = "x-notification-token: {T}\n".repeat(MOST_VALUES + 1);
+    check(&Presentations::auto(), &many, "", "{}", "token_doubled");
+}
+
+#[test]
+fn only_pinned_places_count() {
+    let pinned = Presentations::only(&["header:X-Sign", "bearer", "body:/meta/a~1b", "query:k"])
+        .expect("places");
+    for (headers, query, body, wanted) in [
+        ("x-sign: {T}", "", "{}", "header:x-sign"),
+        ("", "", r#"{"meta":{"a/b":"{T}"}}"#, "body:/meta/a~1b"),
+        ("", "k={T}", "{}", "query:k"),
+        (
+            "x-notification-token: {T}",
+            "token={T}",
+            r#"{"notificationToken":"{T}"}"#,
+            "token_missing",
+        ),
+        (
+            "x-notification-token: wrong\nx-sign: {T}",
+            "",
+            "{}",
+            "header:x-sign",
+        ),
+        (
+            "authorization: Basic dTpw\nx-sign: {T}",
+            "",
+            "{}",
+            "token_contradicting",
+        ),
+    ] {
+        check(&pinned, headers, query, body, wanted);
+    }
+}
+
+#[test]
+fn a_place_reads_back_and_a_typo_is_told() {
+    for text in ["header:x-a", "bearer", "query:t", "body:/a/b"] {
+        assert_eq!(
+            Place::parse(text).map(|p| p.to_string()).as_deref(),
+            Ok(text)
+        );
+    }
+    for text in [
+        "",
+        "header",
+        "header:",
+        "header:a b",
+        "Bearer",
+        "bearer:x",
+        "query:",
+        "body:",
+        "body:/",
+        "body:a",
+        "cookie:x",
+    ] {
+        assert_eq!(
+            Place::parse(text),
+            Err(PlaceError::Unknown(text.to_owned())),
+            "`{text}`"
+        );
+    }
+    assert_eq!(Presentations::only::<&str>(&[]), Err(PlaceError::None));
+    assert_eq!(Presentations::auto().places.len(), USUAL.len());
+}

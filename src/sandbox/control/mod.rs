@@ -1,0 +1,207 @@
+//! The control listener: JSON over loopback, for tests and demonstrations. It sets what the service does wrong, moves
+//! invoices by dictate, plays the merchant, and shows everything that happened.
+//!
+//! | request | what it does |
+//! |---|---|
+//! | `GET /state` | everything: invoices with their notifications and the answers to them, logins, tokens, counts, faults |
+//! | `POST /invoices/{id}/status` | `{"status", "amount"?, "currency"?, "updatedAt"?, "notify"?}` |
+//! | `POST /invoices/{id}/notify` | `{"times"?}` sends the invoice as it stands, so many times at once; gives the answers |
+//! | `POST /faults` | see [`fault`]; `{"reset": true}` takes all off |
+//! | `POST /tokens/issue` | `{"shop"?, "clientName"?}` gives a token as the cabinet would |
+//! | `POST /tokens/revoke` | `{"token"?}` by id or text; without it all |
+//! | `POST /pool` | `{"free": n}` makes exactly n requisites free |
+//! | `POST /login/confirm` | `{"userCode", "shop"?}` confirms, for the first shop unless named |
+//! | `POST /login/refuse` | `{"userCode"}` refuses |
+//!
+//! `{id}` is an invoice id or an order id, which then means the newest invoice of that order.
+
+mod fault;
+mod view;
+
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::form::decode;
+use super::notifier::Notifier;
+use super::routes::Refusal;
+use super::state::SHOPS;
+use super::state::invoice::Dictated;
+use super::state::login::{DecideError, find_shop};
+use super::state::notice::Notice;
+use super::world::World;
+use crate::http::{self, Response};
+
+/// Most notifications one request sends at once.
+const MOST_TIMES: u32 = 1_000;
+
+/// The body is JSON where the request has one; an empty body is the empty object.
+fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+    let body = if body.is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body)
+        .map_err(|cause| Refusal::new(StatusCode::BAD_REQUEST, cause.to_string()))
+}
+
+fn done(what: &Value) -> Response {
+    http::json(StatusCode::OK, what.to_string())
+}
+
+fn no_invoice() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "no such invoice")
+}
+
+/// Answers one request of the control listener.
+pub(crate) async fn answer(
+    world: &World,
+    notifier: &Notifier,
+    parts: &Parts,
+    body: &[u8],
+) -> Response {
+    let path = parts.uri.path();
+    let answered = match (&parts.method, path) {
+        (&Method::GET, "/state") => Ok(done(&world.with(|state, _| view::state(state)))),
+        (&Method::POST, "/faults") => fault::set(world, body),
+        (&Method::POST, "/tokens/issue") => issue(world, body),
+        (&Method::POST, "/tokens/revoke") => revoke(world, body),
+        (&Method::POST, "/pool") => pool(world, body),
+        (&Method::POST, "/login/confirm") => confirm(world, body),
+        (&Method::POST, "/login/refuse") => refuse_login(world, body),
+        (&Method::POST, _) => invoice(world, notifier, path, body).await,
+        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "no such request")),
+    };
+    answered.unwrap_or_else(Refusal::response)
+}
+
+async fn invoice(
+    world: &World,
+    notifier: &Notifier,
+    path: &str,
+    body: &[u8],
+) -> Result<Response, Refusal> {
+    let named = path
+        .strip_prefix("/invoices/")
+        .and_then(|rest| rest.rsplit_once('/'));
+    match named {
+        Some((id, "status")) => status(world, &decode(id), body),
+        Some((id, "notify")) => {
+            #[derive(Deserialize)]
+            #[serde(deny_unknown_fields)]
+            struct Asked {
+                times: Option<u32>,
+            }
+            let asked: Asked = read(body)?;
+            let times = asked.times.unwrap_or(1).clamp(1, MOST_TIMES);
+            let notice: Notice = world
+                .with(|state, _| state.notice_of(&decode(id)))
+                .ok_or_else(no_invoice)?;
+            let answers = notifier.send_now(&notice, times).await;
+            let answers: Vec<Value> = answers.iter().map(view::answer).collect();
+            Ok(done(&json!({ "answers": answers })))
+        }
+        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "no such request")),
+    }
+}
+
+fn status(world: &World, id: &str, body: &[u8]) -> Result<Response, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Asked {
+        status: Option<String>,
+        amount: Option<String>,
+        currency: Option<String>,
+        updated_at: Option<String>,
+        notify: Option<bool>,
+    }
+    let asked: Asked = read(body)?;
+    let dictated = Dictated {
+        status: asked.status,
+        amount: asked.amount,
+        currency: asked.currency,
+        updated_at: asked.updated_at,
+    };
+    world.with(|state, now| {
+        if state.dictate(id, dictated, asked.notify.unwrap_or(true), now) {
+            let invoice = state.find_invoice(id).ok_or_else(no_invoice)?;
+            Ok(done(&view::invoice(state, invoice)))
+        } else {
+            Err(no_invoice())
+        }
+    })
+}
+
+fn issue(world: &World, body: &[u8]) -> Result<Response, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields, rename_all = "camelCase")]
+    struct Asked {
+        shop: Option<String>,
+        client_name: Option<String>,
+    }
+    let asked: Asked = read(body)?;
+    let shop = match asked.shop {
+        None => 0,
+        Some(name) => find_shop(&name).ok_or_else(|| undecided(DecideError::NoSuchShop))?,
+    };
+    let name = asked.client_name.unwrap_or_else(|| "control".to_owned());
+    let issued = world.with(|state, now| state.issue_token(shop, name, now));
+    Ok(http::json(StatusCode::OK, issued.to_json()))
+}
+
+fn revoke(world: &World, body: &[u8]) -> Result<Response, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        token: Option<String>,
+    }
+    let asked: Asked = read(body)?;
+    let revoked = world.with(|state, now| state.revoke_tokens(asked.token.as_deref(), now));
+    Ok(done(&json!({ "revoked": revoked })))
+}
+
+fn pool(world: &World, body: &[u8]) -> Result<Response, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        free: usize,
+    }
+    let asked: Asked = read(body)?;
+    Ok(world.with(|state, _| {
+        state.pool.set_free(asked.free);
+        done(&view::pool(state))
+    }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Decide {
+    user_code: String,
+    shop: Option<String>,
+}
+
+fn confirm(world: &World, body: &[u8]) -> Result<Response, Refusal> {
+    let asked: Decide = read(body)?;
+    let first = SHOPS.first().copied().unwrap_or_default();
+    let shop = asked.shop.as_deref().unwrap_or(first);
+    world
+        .with(|state, now| state.decide_login(&asked.user_code, Some(shop), now))
+        .map_err(undecided)?;
+    Ok(done(&json!({ "confirmed": shop })))
+}
+
+fn refuse_login(world: &World, body: &[u8]) -> Result<Response, Refusal> {
+    let asked: Decide = read(body)?;
+    world
+        .with(|state, now| state.decide_login(&asked.user_code, None, now))
+        .map_err(undecided)?;
+    Ok(done(&json!({ "refused": true })))
+}
+
+fn undecided(error: DecideError) -> Refusal {
+    let status = match error {
+        DecideError::Unknown => StatusCode::NOT_FOUND,
+        DecideError::Decided => StatusCode::CONFLICT,
+        DecideError::NoSuchShop => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, error.to_string())
+}

@@ -1,0 +1,73 @@
+//! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages.
+
+/// Fields read at most. The largest form of the pages has four.
+const MOST_FIELDS: usize = 32;
+
+/// The fields of a form or a query, decoded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads a form. What is no UTF-8 is replaced, what is no escape stands as it came; nothing is an error.
+    pub(crate) fn parse(text: &str) -> Self {
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let fields = pairs.take(MOST_FIELDS).map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name), decode(value))
+        });
+        Self(fields.collect())
+    }
+
+    /// The first field of this name, when it is not empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(n, _)| n == name);
+        found
+            .map(|(_, value)| value.as_str())
+            .filter(|value| !value.is_empty())
+    }
+}
+
+/// One field decoded: `+` is a blank, `%XX` a byte.
+pub(crate) fn decode(text: &str) -> String {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        decoded.push(match byte {
+            b'+' => b' ',
+            b'%' => {
+                let mut ahead = bytes.clone();
+                let escaped = hex(ahead.next()).zip(hex(ahead.next()));
+                match escaped {
+                    Some((high, low)) => {
+                        bytes = ahead;
+                        high << 4 | low
+                    }
+                    None => byte,
+                }
+            }
+            other => other,
+        });
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+fn hex(byte: Option<u8>) -> Option<u8> {
+    let digit = char::from(byte?).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_decoded() {
+        let form = Form::parse("shop=%D0%9B%D0%B0+x&code=ABCD-EFGH&empty=&odd=%zz%4&flag");
+        assert_eq!(form.get("shop"), Some("Ла x"));
+        assert_eq!(form.get("code"), Some("ABCD-EFGH"));
+        assert_eq!(form.get("odd"), Some("%zz%4"));
+        for missing in ["empty", "flag", "nothing"] {
+            assert_eq!(form.get(missing), None, "{missing}");
+        }
+    }
+}

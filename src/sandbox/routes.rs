@@ -1,0 +1,203 @@
+//! The service's API, as the contract shows it (section 4). Where it shows nothing (error texts, bounds) the answers are
+//! the sandbox's own; a client must not rely on them.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::{Method, StatusCode};
+
+use super::state::State;
+use super::state::faults::{ApiFault, Endpoint};
+use super::state::invoice::CreateRefusal;
+use super::world::World;
+use crate::http::{self, Response};
+use crate::wire::create::CreateRequest;
+use crate::wire::{json, login, problem};
+
+/// An answer that is ready, or one that waits or never comes.
+pub(crate) enum Reply {
+    /// Give it now.
+    Now(Response),
+    /// Give it after so long.
+    Held(Response, Duration),
+    /// Close the connection instead.
+    HangUp,
+}
+
+/// The endpoint a request is for; with its invoice id for a fetch. `Err` is the answer when there is none.
+fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), Refusal> {
+    let (endpoint, id, needed) = match path {
+        "/api/v1/agent/login" => (Endpoint::Login, "", Method::POST),
+        "/api/v1/agent/token" => (Endpoint::Token, "", Method::POST),
+        "/api/v1/invoices" => (Endpoint::Create, "", Method::POST),
+        _ => match path.strip_prefix("/api/v1/invoices/") {
+            Some(id) if !id.is_empty() && !id.contains('/') => (Endpoint::Fetch, id, Method::GET),
+            _ => return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found")),
+        },
+    };
+    if *method == needed {
+        Ok((endpoint, id))
+    } else {
+        Err(Refusal::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "method_not_allowed",
+        ))
+    }
+}
+
+/// Answers one request of the API.
+pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
+    let (endpoint, id) = match endpoint(&parts.method, parts.uri.path()) {
+        Ok(found) => found,
+        Err(refusal) => return Reply::Now(refusal.response()),
+    };
+    world.with(|state, now| {
+        state.count(endpoint);
+        if let Some(fault) = state.faults.api_answer(endpoint) {
+            return Reply::Now(stand_in(fault));
+        }
+        match endpoint {
+            Endpoint::Login => Reply::Now(start_login(state, body, now)),
+            Endpoint::Token => Reply::Now(poll_login(state, body, now)),
+            Endpoint::Create => match shop(state, parts, now) {
+                Some(shop) => create(state, shop, body, now),
+                None => Reply::Now(refuse(StatusCode::UNAUTHORIZED, "unauthorized")),
+            },
+            Endpoint::Fetch => Reply::Now(match shop(state, parts, now) {
+                Some(shop) => fetch(state, shop, id),
+                None => refuse(StatusCode::UNAUTHORIZED, "unauthorized"),
+            }),
+        }
+    })
+}
+
+fn start_login(state: &mut State, body: &[u8], now: i64) -> Response {
+    let name = json::object(body).ok().and_then(|o| login::client_name(&o));
+    let started = name.and_then(|name| state.start_login(&name, now));
+    match started {
+        Some(started) => http::json(StatusCode::CREATED, started.to_json()),
+        None => bad_field("clientName"),
+    }
+}
+
+fn poll_login(state: &mut State, body: &[u8], now: i64) -> Response {
+    let code = json::object(body).ok().and_then(|o| login::device_code(&o));
+    let Some(code) = code else {
+        return bad_field("deviceCode");
+    };
+    match state.poll_login(&code, now) {
+        Ok(issued) => http::json(StatusCode::OK, issued.to_json()),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, error),
+    }
+}
+
+/// The shop whose token the request carries.
+fn shop(state: &mut State, parts: &Parts, now: i64) -> Option<usize> {
+    let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = header.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        state.shop_of_token(token.trim(), now)
+    } else {
+        None
+    }
+}
+
+fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
+    let request = match json::object(body) {
+        Err(shape) => return Reply::Now(refuse(StatusCode::BAD_REQUEST, &shape.to_string())),
+        Ok(object) => match CreateRequest::from_json(&object) {
+            Err(field) => return Reply::Now(bad_field(field)),
+            Ok(request) => request,
+        },
+    };
+    let payment_url = state.rules.payment_url.clone();
+    let (id, body) = match state.create_invoice(shop, request, now) {
+        Ok(invoice) => (invoice.id.clone(), invoice.body(&payment_url).to_string()),
+        Err(refusal) => {
+            return Reply::Now(match refusal {
+                CreateRefusal::Field(field) => bad_field(field),
+                CreateRefusal::NoRequisites => {
+                    refuse(StatusCode::SERVICE_UNAVAILABLE, problem::NO_REQUISITES)
+                }
+                CreateRefusal::Full => refuse(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "the sandbox holds no more open invoices",
+                ),
+            });
+        }
+    };
+    let response = http::json(StatusCode::CREATED, body);
+    let hold_ms = state.faults.hold_create_ms;
+    if hold_ms > 0 {
+        state.notify_of(&id);
+    }
+    if state.faults.drop_create_answer.take() {
+        Reply::HangUp
+    } else if hold_ms > 0 {
+        Reply::Held(response, Duration::from_millis(hold_ms))
+    } else {
+        Reply::Now(response)
+    }
+}
+
+fn fetch(state: &State, shop: usize, id: &str) -> Response {
+    match state.fetch_invoice(shop, id) {
+        Some(invoice) => {
+            let body = invoice.body(&state.rules.payment_url);
+            http::json(StatusCode::OK, body.to_string())
+        }
+        None => refuse(StatusCode::NOT_FOUND, "not_found"),
+    }
+}
+
+/// A request that is not done: an HTTP status and the text of the contract's `error` object.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    error: Cow<'static, str>,
+}
+
+impl Refusal {
+    /// Refuses with this status and this text.
+    pub(crate) fn new(status: StatusCode, error: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            error: error.into(),
+        }
+    }
+
+    /// The answer.
+    pub(crate) fn response(self) -> Response {
+        refuse(self.status, &self.error)
+    }
+}
+
+fn refuse(status: StatusCode, error: &str) -> Response {
+    http::json(status, problem::to_json(error))
+}
+
+fn bad_field(field: &str) -> Response {
+    refuse(
+        StatusCode::BAD_REQUEST,
+        &format!("`{field}` is missing or has the wrong form"),
+    )
+}
+
+fn stand_in(fault: ApiFault) -> Response {
+    let kind = if fault.body.trim_start().starts_with('{') {
+        "application/json"
+    } else {
+        "text/html; charset=utf-8"
+    };
+    let status = StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = http::json(status, Bytes::from(fault.body));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    if let Some(seconds) = fault.retry_after_s {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}

@@ -1,0 +1,126 @@
+//! The imitation service's whole state. Pure: time (ms) comes in as an argument, randomness from a seed; notifications
+//! to be sent pile up in [`State::take_notices`] for whoever calls.
+
+pub(crate) mod dice;
+pub(crate) mod faults;
+pub(crate) mod invoice;
+pub(crate) mod login;
+pub(crate) mod notice;
+pub(crate) mod pool;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use self::dice::Dice;
+use self::faults::{Endpoint, Faults};
+use self::invoice::Invoice;
+use self::login::{Login, Token};
+use self::notice::Notice;
+use self::pool::Pool;
+use super::statuses::Statuses;
+
+/// The shops of the one merchant of the sandbox. One name is Cyrillic on purpose: names travel as UTF-8.
+pub(crate) const SHOPS: [&str; 3] = ["Tea on Rails", "Лавка у моста", "Night Bakery"];
+
+/// What the service goes by. All of it is fixed at start.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// The service's status names.
+    pub(crate) statuses: Statuses,
+    /// Life of a login request, s (contract section 8: 600).
+    pub(crate) login_lifetime_s: u64,
+    /// Polling interval, s (contract section 8: 5).
+    pub(crate) interval_s: u64,
+    /// Payment window of an invoice, s.
+    pub(crate) invoice_lifetime_s: u64,
+    /// Requisites in the pool.
+    pub(crate) pool: usize,
+    /// Address of the cabinet, without a slash at its end.
+    pub(crate) cabinet_url: String,
+    /// Address of the payment pages, without a slash at its end.
+    pub(crate) payment_url: String,
+}
+
+/// The service. Owned by one lock in `world`.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// What it goes by.
+    pub(crate) rules: Rules,
+    /// What it is told to do wrong.
+    pub(crate) faults: Faults,
+    /// Its requisites.
+    pub(crate) pool: Pool,
+    dice: Dice,
+    logins: VecDeque<Login>,
+    tokens: VecDeque<Token>,
+    invoices: BTreeMap<u64, Invoice>,
+    by_id: HashMap<String, u64>,
+    by_opaque: HashMap<String, u64>,
+    /// Ends of payment windows of invoices that are not final: (ms, invoice).
+    windows: BTreeSet<(i64, u64)>,
+    /// Final invoices in the order they became so: the first ones make room.
+    finished: VecDeque<u64>,
+    next_seq: u64,
+    notices: Vec<Notice>,
+    counts: BTreeMap<Endpoint, u64>,
+}
+
+impl State {
+    /// A service nobody has used yet.
+    pub(crate) fn new(rules: Rules, seed: u64) -> Self {
+        Self {
+            faults: Faults::default(),
+            pool: Pool::new(rules.pool),
+            dice: Dice::new(seed),
+            logins: VecDeque::new(),
+            tokens: VecDeque::new(),
+            invoices: BTreeMap::new(),
+            by_id: HashMap::new(),
+            by_opaque: HashMap::new(),
+            windows: BTreeSet::new(),
+            finished: VecDeque::new(),
+            next_seq: 1,
+            notices: Vec::new(),
+            counts: BTreeMap::new(),
+            rules,
+        }
+    }
+
+    /// The notifications that became due since the last call, in order.
+    pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Counts one request to an endpoint.
+    pub(crate) fn count(&mut self, endpoint: Endpoint) {
+        *self.counts.entry(endpoint).or_default() += 1;
+    }
+
+    /// Requests so far, per endpoint of the contract.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (Endpoint, u64)> {
+        Endpoint::ALL
+            .into_iter()
+            .map(|endpoint| (endpoint, self.counts.get(&endpoint).copied().unwrap_or(0)))
+    }
+
+    /// Login requests, oldest first.
+    pub(crate) fn logins(&self) -> impl DoubleEndedIterator<Item = &Login> {
+        self.logins.iter()
+    }
+
+    /// Tokens, oldest first.
+    pub(crate) fn tokens(&self) -> impl DoubleEndedIterator<Item = &Token> {
+        self.tokens.iter()
+    }
+
+    /// Invoices, oldest first.
+    pub(crate) fn invoices(&self) -> impl DoubleEndedIterator<Item = &Invoice> {
+        self.invoices.values()
+    }
+
+    /// How many invoices there are.
+    pub(crate) fn invoice_count(&self) -> usize {
+        self.invoices.len()
+    }
+}

@@ -1,0 +1,380 @@
+//! What the imitation service promises, in tables; no clock and no network.
+#![expect(
+    clippy::indexing_slicing,
+    reason = "a missing field of a JSON value reads as null, which fails the assertion"
+)]
+
+use serde_json::Value;
+
+use super::invoice::{CreateRefusal, Dictated};
+use super::login::DecideError;
+use super::notice::{Answer, MOST_ATTEMPTS};
+use super::pool::Method;
+use super::{Rules, SHOPS, State};
+use crate::invoice::amount::Amount;
+use crate::sandbox::statuses::{Happening, Statuses};
+use crate::secret::Secret;
+use crate::wire::create::{CreateRequest, ReturnUrls};
+
+/// 2026-11-28T10:00:00Z
+const T0: i64 = 1_795_860_000_000;
+const MINUTE: i64 = 60_000;
+
+fn state(pool: usize) -> State {
+    let rules = Rules {
+        statuses: Statuses::default(),
+        login_lifetime_s: 600,
+        interval_s: 5,
+        invoice_lifetime_s: 1_800,
+        pool,
+        cabinet_url: "http://127.0.0.1:1".into(),
+        payment_url: "http://127.0.0.1:1/pay".into(),
+    };
+    State::new(rules, 1)
+}
+
+fn request(order: &str, amount: &str) -> CreateRequest {
+    CreateRequest {
+        internal_id: order.into(),
+        amount: Amount::parse_payable(amount).expect(amount),
+        currency: "RUB".into(),
+        start_deal: true,
+        method: "SBP".into(),
+        notification_url: "http://127.0.0.1:9/n/ref".into(),
+        notification_token: Secret::new("t".repeat(43)),
+        return_urls: None,
+    }
+}
+
+fn redirect(order: &str) -> CreateRequest {
+    let url = |end: &str| format!("http://127.0.0.1:9/{end}");
+    CreateRequest {
+        return_urls: Some(ReturnUrls {
+            success: url("ok"),
+            cancel: url("no"),
+            error: url("oops"),
+        }),
+        ..request(order, "10")
+    }
+}
+
+/// Makes an invoice and gives its page segment.
+fn made(state: &mut State, order: &str, amount: &str, now: i64) -> String {
+    let invoice = state.create_invoice(0, request(order, amount), now);
+    invoice.expect("made").opaque.clone()
+}
+
+fn status(state: &State, order: &str) -> String {
+    state.find_invoice(order).expect(order).status.clone()
+}
+
+#[test]
+fn the_poll_answers_what_the_merchant_said() {
+    // (what the merchant says, time of the second poll, its answer)
+    let cases = [
+        (None, 5_000, "authorization_pending"),
+        (None, 4_900, "slow_down"),
+        (Some(None), 5_000, "access_denied"),
+        (Some(Some(SHOPS[1])), 4_900, "slow_down"),
+        (Some(Some(SHOPS[1])), 5_000, "issued"),
+        (Some(Some(SHOPS[1])), 600_000, "expired_token"),
+        (None, 600_000, "expired_token"),
+    ];
+    for (said, second, wanted) in cases {
+        let mut state = state(1);
+        let login = state.start_login("test", T0).expect("named");
+        assert_eq!(
+            state.poll_login(&login.device_code, T0).err(),
+            Some("authorization_pending")
+        );
+        if let Some(shop) = said {
+            let typed = login.user_code.to_lowercase().replace('-', " ");
+            assert_eq!(state.decide_login(&typed, shop, T0 + 1), Ok(()));
+        }
+        let answer = state.poll_login(&login.device_code, T0 + second);
+        let word = answer.as_ref().map_or_else(|code| *code, |_token| "issued");
+        assert_eq!(word, wanted, "{said:?} after {second} ms");
+    }
+}
+
+#[test]
+fn slow_down_lengthens_the_interval() {
+    let mut state = state(1);
+    let login = state.start_login("test", T0).expect("named");
+    let mut poll = |at: i64| state.poll_login(&login.device_code, T0 + at).err();
+    assert_eq!(poll(0), Some("authorization_pending"));
+    assert_eq!(poll(1_000), Some("slow_down"));
+    assert_eq!(poll(7_000), Some("slow_down"));
+    assert_eq!(poll(22_000), Some("authorization_pending"));
+}
+
+#[test]
+fn a_code_gives_one_token_and_is_decided_once() {
+    let mut state = state(1);
+    let login = state.start_login("  laptop ", T0).expect("named");
+    assert_eq!(login.user_code.len(), 9);
+    assert!(login.verification_url.ends_with(&login.user_code));
+    let code = login.user_code.as_str();
+    assert_eq!(
+        state.decide_login(code, Some("no such shop"), T0),
+        Err(DecideError::NoSuchShop)
+    );
+    assert_eq!(state.decide_login(code, Some(SHOPS[1]), T0), Ok(()));
+    assert_eq!(
+        state.decide_login(code, None, T0),
+        Err(DecideError::Decided)
+    );
+    let issued = state.poll_login(&login.device_code, T0).expect("a token");
+    assert_eq!(issued.shop_name, SHOPS[1]);
+    assert!(issued.token.expose().starts_with("sandbox_"));
+    assert_eq!(issued.token.expose().split(':').count(), 2);
+    assert_eq!(
+        state.poll_login(&login.device_code, T0 + 9_000).err(),
+        Some("expired_token")
+    );
+    assert_eq!(
+        state.decide_login("ZZZZ-ZZZZ", None, T0),
+        Err(DecideError::Unknown)
+    );
+    assert!(state.start_login("  ", T0).is_none());
+}
+
+#[test]
+fn a_revoked_token_is_no_token() {
+    let mut state = state(1);
+    let first = state.issue_token(0, "a".into(), T0);
+    let second = state.issue_token(1, "b".into(), T0);
+    assert_eq!(state.shop_of_token(first.token.expose(), T0), Some(0));
+    let id = state.tokens().next().expect("a token").id.clone();
+    assert_eq!(state.revoke_tokens(Some(&id), T0), 1);
+    assert_eq!(state.revoke_tokens(Some(&id), T0), 0);
+    assert_eq!(state.shop_of_token(first.token.expose(), T0), None);
+    assert_eq!(state.shop_of_token(second.token.expose(), T0), Some(1));
+    assert_eq!(state.revoke_tokens(None, T0), 1);
+    assert_eq!(state.shop_of_token("", T0), None);
+}
+
+#[test]
+fn an_h2h_invoice_has_requisites_and_a_redirect_one_a_page() {
+    let mut state = state(2);
+    let h2h = state
+        .create_invoice(0, request("a", "599.80"), T0)
+        .expect("made");
+    let body = h2h.body("http://p/pay");
+    assert_eq!(body["amount"], "599.80");
+    assert_eq!(body["expireAt"], "2026-11-28T10:30:00.000Z");
+    let details: Value =
+        serde_json::from_str(body["dealRequisites"].as_str().expect("a string")).expect("JSON");
+    assert!(details["bankName"].is_string() && details["fullName"].is_string());
+    let page = state.create_invoice(0, redirect("b"), T0).expect("made");
+    let names: Vec<String> = page
+        .body("http://p/pay")
+        .as_object()
+        .expect("an object")
+        .keys()
+        .cloned()
+        .collect();
+    let mut wanted = vec![
+        "id",
+        "direction",
+        "status",
+        "amount",
+        "currency",
+        "dealRate",
+        "createdAt",
+        "updatedAt",
+        "internalId",
+        "merchantName",
+        "paymentUrl",
+    ];
+    wanted.sort_unstable();
+    let mut sorted = names;
+    sorted.sort_unstable();
+    assert_eq!(sorted, wanted);
+}
+
+#[test]
+fn a_bad_field_is_named_and_takes_no_requisite() {
+    type Spoil = fn(&mut CreateRequest);
+    let cases: [(&str, Spoil); 5] = [
+        ("paymentMethod", |r| r.method = "CASH".into()),
+        ("notificationToken", |r| {
+            r.notification_token = Secret::new("x".repeat(31));
+        }),
+        ("notificationUrl", |r| r.notification_url = "ftp://x".into()),
+        ("internalId", |r| r.internal_id = "x".repeat(5_000)),
+        ("currency", |r| r.currency = "x".repeat(17)),
+    ];
+    let mut state = state(1);
+    for (field, spoil) in cases {
+        let mut asked = request("a", "1");
+        spoil(&mut asked);
+        let refused = state.create_invoice(0, asked, T0).err();
+        assert_eq!(refused, Some(CreateRefusal::Field(field)));
+    }
+    assert_eq!(state.pool.free(), 1);
+}
+
+#[test]
+fn the_pool_is_finite_and_an_end_frees_one() {
+    let mut state = state(2);
+    let first = made(&mut state, "a", "1", T0);
+    made(&mut state, "b", "1", T0 + 1);
+    let refused = state.create_invoice(0, redirect("c"), T0).err();
+    assert_eq!(refused, Some(CreateRefusal::NoRequisites));
+    assert!(state.happen(&first, Happening::Paid, T0 + 2));
+    assert!(state.create_invoice(0, redirect("c"), T0 + 3).is_ok());
+    // The window of `b` closes: it expires by time alone, once, and says so.
+    state.take_notices();
+    state.tick(T0 + 30 * MINUTE);
+    assert_eq!(
+        (status(&state, "b").as_str(), state.pool.free()),
+        ("new", 0)
+    );
+    state.tick(T0 + 30 * MINUTE + 1);
+    state.tick(T0 + 30 * MINUTE + 2);
+    assert_eq!(
+        (status(&state, "b").as_str(), state.pool.free()),
+        ("expired", 1)
+    );
+    let told: Vec<String> = state.take_notices().into_iter().map(|n| n.status).collect();
+    assert_eq!(told, ["expired"]);
+}
+
+#[test]
+fn only_what_can_happen_happens() {
+    use Happening::{Canceled, Expired, Paid, PaidLess, Refunded, Waiting};
+    // (what happened before, what is tried, the status after it)
+    let cases: [(&[Happening], Happening, Option<&str>); 10] = [
+        (&[], Waiting, Some("waiting")),
+        (&[Waiting], Waiting, None),
+        (&[], Paid, Some("paid")),
+        (&[Paid], Paid, None),
+        (&[Paid], Canceled, None),
+        (&[Canceled], Expired, None),
+        (&[Expired], PaidLess, Some("paid")),
+        (&[], Refunded, None),
+        (&[Paid], Refunded, Some("refunded")),
+        (&[Paid, Refunded], Paid, None),
+    ];
+    for (before, tried, wanted) in cases {
+        let mut state = state(1);
+        let page = made(&mut state, "a", "10", T0);
+        for one in before {
+            assert!(state.happen(&page, *one, T0), "{before:?}");
+        }
+        let done = state.happen(&page, tried, T0);
+        assert_eq!(done, wanted.is_some(), "{tried:?} after {before:?}");
+        if let Some(wanted) = wanted {
+            assert_eq!(status(&state, "a"), wanted);
+        }
+        assert_eq!(state.take_notices().len(), before.len() + usize::from(done));
+    }
+}
+
+#[test]
+fn paid_too_little_reports_less() {
+    for (asked, reported) in [("1500.00", "1499.00"), ("1", "0.5"), ("0.01", "0.005")] {
+        let mut state = state(1);
+        let page = made(&mut state, "a", asked, T0);
+        assert!(state.happen(&page, Happening::PaidLess, T0));
+        let notices = state.take_notices();
+        let body: Value = serde_json::from_str(&notices.first().expect("one").body).expect("JSON");
+        assert_eq!(
+            (&body["status"], &body["amount"]),
+            (&"paid".into(), &reported.into())
+        );
+    }
+}
+
+#[test]
+fn updated_at_always_increases() {
+    let mut state = state(1);
+    made(&mut state, "a", "1", T0);
+    let mut seen = vec![state.find_invoice("a").expect("a").updated_at.clone()];
+    // The clock stands still, goes back, and a test has dictated an instant ahead of it.
+    for (now, dictated) in [
+        (T0, None),
+        (T0 - 5_000, None),
+        (T0, Some("2026-11-28T10:05:00.000Z")),
+        (T0, None),
+    ] {
+        let change = Dictated {
+            status: Some("waiting".into()),
+            updated_at: dictated.map(str::to_owned),
+            ..Dictated::default()
+        };
+        assert!(state.dictate("a", change, false, now));
+        seen.push(state.find_invoice("a").expect("a").updated_at.clone());
+    }
+    assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+    assert!(state.take_notices().is_empty());
+    let odd = Dictated {
+        updated_at: Some("soon".into()),
+        amount: Some("1e3".into()),
+        ..Dictated::default()
+    };
+    assert!(state.dictate("a", odd, true, T0));
+    let notices = state.take_notices();
+    let body: Value = serde_json::from_str(&notices.first().expect("one").body).expect("JSON");
+    assert_eq!(
+        (&body["updatedAt"], &body["amount"]),
+        (&"soon".into(), &"1e3".into())
+    );
+    assert!(!state.dictate("no such order", Dictated::default(), true, T0));
+}
+
+#[test]
+fn the_method_is_chosen_once_and_only_in_redirect_mode() {
+    let mut state = state(2);
+    let h2h = made(&mut state, "a", "1", T0);
+    assert!(!state.choose_method(&h2h, Method::ToCard, T0));
+    let page = state
+        .create_invoice(0, redirect("b"), T0)
+        .expect("made")
+        .opaque
+        .clone();
+    assert!(state.choose_method(&page, Method::ToCard, T0));
+    assert!(!state.choose_method(&page, Method::Sbp, T0));
+    assert_eq!(status(&state, "b"), "waiting");
+}
+
+#[test]
+fn a_foreign_invoice_is_not_found() {
+    let mut state = state(1);
+    let id = state
+        .create_invoice(0, request("a", "1"), T0)
+        .expect("made")
+        .id
+        .clone();
+    assert!(state.fetch_invoice(0, &id).is_some());
+    assert!(state.fetch_invoice(1, &id).is_none());
+    assert!(state.fetch_invoice(0, "a").is_none());
+}
+
+#[test]
+fn the_book_of_attempts_has_an_end() {
+    let mut state = state(1);
+    made(&mut state, "a", "1", T0);
+    let notice = state.notice_of("a").expect("a notice");
+    for n in 0..200 {
+        state.record_attempt(&notice, n, Answer::Code(500), T0);
+    }
+    let invoice = state.find_invoice("a").expect("a");
+    assert_eq!(invoice.attempts.len(), MOST_ATTEMPTS);
+    assert_eq!(invoice.attempts.back().map(|a| a.number), Some(199));
+    assert!(!format!("{notice:?}{invoice:?}").contains("tttt"));
+}
+
+#[test]
+fn one_seed_gives_the_same_ids() {
+    let ids = || {
+        let mut state = state(1);
+        let login = state.start_login("test", T0).expect("named");
+        let invoice = state
+            .create_invoice(0, request("a", "1"), T0)
+            .expect("made");
+        (login.user_code, invoice.id.clone())
+    };
+    assert_eq!(ids(), ids());
+}

@@ -1,0 +1,212 @@
+//! Log lines on stderr. What strangers wrote is escaped, and no library but tilld itself is heard below `info`, for at
+//! `debug` and `trace` HTTP and TLS libraries write headers and bodies, and with them tokens.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Registry;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Someone must act.
+    Error,
+    /// Something recovered.
+    Warn,
+    /// One line per event, delivery, start and stop.
+    #[default]
+    Info,
+    /// Every step.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a log line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Level {
+    const fn filter(self) -> LevelFilter {
+        match self {
+            Self::Error => LevelFilter::ERROR,
+            Self::Warn => LevelFilter::WARN,
+            Self::Info => LevelFilter::INFO,
+            Self::Debug => LevelFilter::DEBUG,
+            Self::Trace => LevelFilter::TRACE,
+        }
+    }
+}
+
+/// Starts logging to stderr. Once per process.
+///
+/// # Errors
+/// When logging was started before.
+pub fn init(level: Level, format: Format) -> Result<(), TryInitError> {
+    let layer = layer(format, || Escaping(io::stderr().lock()));
+    tracing_subscriber::registry()
+        .with(layer.with_filter(targets(level)))
+        .try_init()
+}
+
+/// Writes events in this format to what `writer` makes.
+fn layer<W>(format: Format, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    match format {
+        Format::Text => layer.with_ansi(false).boxed(),
+        Format::Json => layer.json().boxed(),
+    }
+}
+
+/// tilld at the level asked for; every library at `info` at most, the scheduler at `warn` (it logs each tick).
+fn targets(level: Level) -> Targets {
+    let level = level.filter();
+    Targets::new()
+        .with_default(level.min(LevelFilter::INFO))
+        .with_target("tilld", level)
+        .with_target("tokio_cron_scheduler", level.min(LevelFilter::WARN))
+}
+
+/// Escapes whole lines. Relies on the fmt layer writing each line, its newline included, in one call.
+struct Escaping<W>(W);
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(line);
+        let (text, end) = match text.strip_suffix('\n') {
+            Some(text) => (text, "\n"),
+            None => (text.as_ref(), ""),
+        };
+        self.0.write_all(escape(text).as_bytes())?;
+        self.0.write_all(end.as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Text from elsewhere made harmless for a terminal and a log file: every control character, C1 included, every mark
+/// that turns or hides text and every line separator is spelled out as JSON spells it (`\n`, `\u001b`), so that the
+/// result may also stand inside a JSON string. Case A39.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if is_harmful(c) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing into a String cannot fail.
+                    write!(out, "\\u{unit:04x}").unwrap_or_default();
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Controls, bidirectional marks and overrides, line separators, invisible characters and tags.
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tracing::Level as Of;
+
+    use super::*;
+
+    #[test]
+    fn libraries_are_never_heard_below_info() {
+        let targets = targets(Level::Trace);
+        assert!(targets.would_enable("tilld::listener", &Of::TRACE));
+        for library in ["hyper", "hyper_util", "reqwest", "rustls", "h2", "mio"] {
+            assert!(targets.would_enable(library, &Of::INFO), "{library}");
+            assert!(!targets.would_enable(library, &Of::DEBUG), "{library}");
+        }
+        assert!(!targets.would_enable("tokio_cron_scheduler::job", &Of::INFO));
+    }
+
+    /// What one event with this order id looks like.
+    fn logged(format: Format, order: &str) -> String {
+        let sink = Arc::new(Mutex::new(Vec::new()));
+        let writer = {
+            let sink = Arc::clone(&sink);
+            move || Escaping(Sink(Arc::clone(&sink)))
+        };
+        let subscriber = tracing_subscriber::registry().with(layer(format, writer));
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(order.id = %order, order.debug = ?order, "order {order} is paid");
+        });
+        let bytes = sink.lock().expect("no panic inside").clone();
+        String::from_utf8(bytes).expect("text")
+    }
+
+    /// A writer that can be looked at afterwards. The test owns the lock's content.
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic inside").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    // Case A39: what a stranger wrote must not forge a line or reach the terminal's controls.
+    #[test]
+    fn a_forged_line_stays_one_line() {
+        let order = "a\n2025-01-01 ERROR forged\r\t\u{1b}[31m\u{7f}\u{9b}\u{202e}\u{2028}";
+        for format in [Format::Text, Format::Json] {
+            let line = logged(format, order);
+            let line = line.strip_suffix('\n').expect("one line");
+            assert!(!line.chars().any(is_harmful), "{format:?}: {line}");
+            assert!(line.contains("forged"), "{format:?}: {line}");
+        }
+    }
+
+    #[test]
+    fn a_json_line_is_json() {
+        let line = logged(Format::Json, "a\n\u{9b}b");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let fields = line.get("fields").expect("fields");
+        assert_eq!(fields.get("order.id"), Some(&"a\n\u{9b}b".into()));
+    }
+
+    #[test]
+    fn ordinary_text_is_left_alone() {
+        assert!(matches!(escape("заявка №7 — ok\\n 👍"), Cow::Borrowed(_)));
+    }
+}
