@@ -11,6 +11,7 @@ pub mod http;
 pub mod invoice;
 pub mod ledger;
 pub mod listener;
+pub mod outbox;
 pub mod process_mark;
 pub mod sandbox;
 pub mod secret;
@@ -23,5 +24,9 @@ use std::process::ExitCode;
 
 /// The command line.
 pub fn run() -> ExitCode {
+    // Before anything looks at arguments, environment or standard input: a hook's process starts this way.
+    if let Some(code) = hook::launch::entry(std::env::args_os()) {
+        return code;
+    }
     cli::run()
 }

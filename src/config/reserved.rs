@@ -47,4 +47,11 @@ mod tests {
             assert!(!is_reserved(&name), "{name}");
         }
     }
+
+    #[test]
+    fn every_variable_of_the_hook_contract_is_reserved() {
+        for name in crate::hook::payload::VARIABLES {
+            assert!(is_reserved(name), "{name}");
+        }
+    }
 }

@@ -1,10 +1,21 @@
 //! Which events a hook wants. Pure; the ledger asks it while it writes an event, so that the deliveries stand in the
-//! same commit.
+//! same commit. Beside it: what a hook is told (`payload`, pure), and how its program is run (`process`, built on the
+//! launcher, the process group, the working directory and the captured output).
+
+mod capture;
+mod group;
+pub mod launch;
+pub mod payload;
+pub mod process;
+mod work_dir;
 
 use std::fmt;
 
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::status::LONGEST_STATUS;
+
+pub use group::settle_old_child;
+pub use work_dir::{leftovers, remove};
 
 /// One entry of a hook's `on` list.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,285 @@
+//! One run of a hook's program, from the start of its process to the last of its descendants in its group.
+//!
+//! In two steps, so that the process can be named in the ledger while nothing of the program has run yet: [`launch()`]
+//! gives a process that waits for one byte, [`Launched::run`] sends it. Relies on [`super::launch`] being what runs
+//! behind the launcher path. Promises: own process group, fixed environment, bounded output, an end within timeout and
+//! grace, no zombie. The result is the direct child's: a descendant that holds the pipes changes nothing, and what is
+//! left of the group after a normal end is ended too. A descendant that left the group (`setsid`) lives on.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe;
+use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::capture::Reading;
+use super::group::Leader;
+use super::launch;
+use super::payload::{self, Facts};
+use super::work_dir::WorkDir;
+use crate::process_mark::ProcessMark;
+use crate::shutdown::Shutdown;
+
+/// Where programs that a hook calls by name are looked for.
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The locale of a hook: texts are UTF-8, everything else as everywhere.
+const LANG: &str = "C.UTF-8";
+
+/// How long the pipes are still read after the program ended; only a descendant can keep them open longer (A36).
+const DRAIN: Duration = Duration::from_millis(500);
+
+/// What to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Absolute path of the program.
+    pub path: PathBuf,
+    /// Its arguments, exactly as configured: nothing from a payload comes in here (A39).
+    pub args: Vec<String>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// How long it may go on after SIGTERM.
+    pub grace: Duration,
+}
+
+/// What is the same for every run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surroundings {
+    /// tilld itself, to be started as the launcher: [`launch::own_binary`].
+    pub launcher: PathBuf,
+    /// Where the fresh working directories are made.
+    pub work_dir: PathBuf,
+    /// `HOME` of the hook: [`launch::home`].
+    pub home: PathBuf,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The program ended with this exit code.
+    Exited(i32),
+    /// A signal ended it.
+    Signalled(i32),
+    /// It ran longer than it may, and was ended.
+    TimedOut,
+    /// It never ran; why.
+    NotStarted(String),
+    /// tilld stops, and ended it: no failure.
+    Interrupted,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit {code}"),
+            Self::Signalled(signal) => write!(f, "signal {signal}"),
+            Self::TimedOut => f.write_str("timeout"),
+            Self::NotStarted(why) => write!(f, "not started: {why}"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+/// A run that is over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// How it ended.
+    pub ending: Ending,
+    /// First and last part of its standard output, any bytes.
+    pub stdout: Vec<u8>,
+    /// First and last part of its standard error, any bytes.
+    pub stderr: Vec<u8>,
+}
+
+/// Why there is no process.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The working directory could not be made.
+    #[error("could not make the working directory in `{}`", .0.display())]
+    WorkDir(PathBuf, #[source] io::Error),
+    /// The launcher could not be started or watched.
+    #[error("could not start a process")]
+    Spawn(#[source] io::Error),
+    /// It was gone before it could be named.
+    #[error("the launcher ended by itself")]
+    Gone,
+}
+
+impl LaunchError {
+    /// What happened and its cause in one line, as it is stored with the attempt.
+    pub fn why(&self) -> String {
+        match self {
+            Self::WorkDir(_, cause) | Self::Spawn(cause) => format!("{self}: {cause}"),
+            Self::Gone => self.to_string(),
+        }
+    }
+}
+
+/// A process that waits for the word to become the hook's program. Dropping it ends the process; nothing has run.
+#[derive(Debug)]
+pub struct Launched {
+    mark: ProcessMark,
+    leader: Leader,
+    stdin: pipe::Sender,
+    stdout: Reading,
+    stderr: Reading,
+    document: String,
+    timeout: Duration,
+    grace: Duration,
+    // Last, so that it is removed after everything that might still write to it.
+    work_dir: WorkDir,
+}
+
+/// Starts the process that will run the program.
+pub async fn launch(
+    program: &Program,
+    around: &Surroundings,
+    facts: &Facts,
+) -> Result<Launched, LaunchError> {
+    let document = payload::document(facts);
+    let (parent, content) = (around.work_dir.clone(), document.clone());
+    let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
+    let work_dir = made.map_err(io::Error::other).flatten();
+    let work_dir =
+        work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
+    let mut command = Command::new(&around.launcher);
+    command
+        .arg(launch::WORD)
+        .arg(&program.path)
+        .args(&program.args)
+        .env_clear()
+        .envs([("PATH", PATH), ("LANG", LANG)])
+        .env("HOME", &around.home)
+        .envs(payload::variables(facts, &work_dir.payload_file()))
+        .current_dir(work_dir.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    // Not tokio's child: it reaps as soon as it can, and the group must be ended before that.
+    let mut leader = Leader::spawn(&mut command).map_err(LaunchError::Spawn)?;
+    let child = leader.child();
+    let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
+        return Err(LaunchError::Gone);
+    };
+    let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(LaunchError::Spawn)?;
+    let stdout = Reading::start(OwnedFd::from(stdout)).map_err(LaunchError::Spawn)?;
+    let stderr = Reading::start(OwnedFd::from(stderr)).map_err(LaunchError::Spawn)?;
+    let mark = leader.mark().ok_or(LaunchError::Gone)?;
+    let (timeout, grace) = (program.timeout, program.grace);
+    Ok(Launched {
+        mark,
+        leader,
+        stdin,
+        stdout,
+        stderr,
+        document,
+        timeout,
+        grace,
+        work_dir,
+    })
+}
+
+impl Launched {
+    /// The process that will run the program: the same before and after.
+    pub fn mark(&self) -> &ProcessMark {
+        &self.mark
+    }
+
+    /// Ends the process before anything of the program has run.
+    pub async fn withdraw(mut self) {
+        self.leader.kill_group().await;
+    }
+
+    /// Lets the program run, and waits for its end: at the latest timeout and grace from now, or grace after the wish
+    /// to stop, each plus a short drain.
+    pub async fn run(self, stop: &Shutdown) -> Finished {
+        // Dropped from the last to the first, should this be cut short: the directory after the process.
+        let Self {
+            work_dir,
+            mark: _,
+            stdin,
+            mut stdout,
+            mut stderr,
+            mut leader,
+            document,
+            timeout: longest,
+            grace,
+        } = self;
+        // Ends with this function at the latest: a program that never reads its input holds nobody (and is no failure).
+        let feeding = AbortOnDropHandle::new(tokio::spawn(feed(stdin, document)));
+        let forced = tokio::select! {
+            biased;
+            () = leader.exited() => None,
+            () = stop.requested() => Some(Ending::Interrupted),
+            () = sleep(longest) => Some(Ending::TimedOut),
+        };
+        if forced.is_some() {
+            leader.end_group(grace).await;
+        }
+        drop(feeding);
+        let drained = async { tokio::join!(stdout.ended(), stderr.ended()) };
+        // Not in time is the descendant's doing, and no matter: what was written until now is kept.
+        if timeout(DRAIN, drained).await.is_err() {
+            tracing::debug!("a descendant of a hook still holds its output");
+        }
+        leader.end_group(grace).await;
+        let (stdout, stderr) = (stdout.take().await, stderr.take().await);
+        let status = leader.reap();
+        if let Err(error) = tokio::task::spawn_blocking(move || drop(work_dir)).await {
+            tracing::warn!(error = %error, "could not remove a hook's working directory");
+        }
+        let ending = forced.unwrap_or_else(|| ending(status, &stderr));
+        Finished {
+            ending,
+            stdout,
+            stderr,
+        }
+    }
+}
+
+async fn feed(mut stdin: pipe::Sender, document: String) {
+    // A program may close its input unread; the document lies in its working directory too.
+    for part in [&[launch::GO], document.as_bytes()] {
+        if stdin.write_all(part).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What the child's end means. The launcher's word that there was no program is told apart from a program's own 126 or 127.
+fn ending(status: io::Result<ExitStatus>, stderr: &[u8]) -> Ending {
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => return Ending::NotStarted(format!("its end was lost: {error}")),
+    };
+    let refused = || {
+        let line = stderr
+            .strip_prefix(launch::COULD_NOT_START.as_bytes())?
+            .strip_suffix(b"\n")?;
+        Some(String::from_utf8_lossy(line).into_owned())
+    };
+    let launchers_code = |code: i32| {
+        [launch::NOT_FOUND, launch::NOT_RUNNABLE]
+            .map(i32::from)
+            .contains(&code)
+    };
+    match (status.code(), status.signal()) {
+        (Some(code), _) if launchers_code(code) => {
+            refused().map_or(Ending::Exited(code), Ending::NotStarted)
+        }
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signalled(signal),
+        (None, None) => Ending::NotStarted("it has not ended".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! One attempt at one delivery: start the process, name it in the ledger, let it run, store how it ended.
+//! Promises that no program runs whose process is not stored, and that an end is stored as soon as the ledger can.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::Desk;
+use super::retry::{self, Plan};
+use crate::clock::wall_ms;
+use crate::entropy;
+use crate::hook::payload::Facts;
+use crate::hook::process::{Ending, Finished, Program, launch};
+use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, WriteError};
+
+/// The first and the longest pause before a result that could not be stored is tried again. The ledger's own budget for
+/// a lock comes on top.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Whether more can be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Went {
+    /// The end of the attempt is stored.
+    Stored,
+    /// The ledger or the config did not let it run: a rest does good.
+    Trouble,
+}
+
+/// Makes the attempt. Safe to abort at any point: the process dies with it, and the ledger still shows it as running.
+pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
+    let started_ms = wall_ms();
+    let (finished, went) = match desk.program(&claimed.hook) {
+        _ if desk.stopping.is_requested() => (unrun(Ending::Interrupted), Went::Stored),
+        Some(program) => run_program(&desk, program, &claimed).await,
+        None => {
+            tracing::error!(
+                hook.name = claimed.hook,
+                order.id = claimed.invoice.order_id,
+                "no hook `{}` is configured: its delivery waits",
+                claimed.hook
+            );
+            (unrun(Ending::Interrupted), Went::Trouble)
+        }
+    };
+    let ended_ms = wall_ms();
+    let failures = claimed.round_attempt.saturating_sub(1);
+    let random = u64::from_ne_bytes(entropy::bytes());
+    let plan = retry::plan(
+        &finished.ending,
+        failures,
+        &desk.settings.schedule,
+        random,
+        ended_ms,
+    );
+    tell(
+        &claimed,
+        &finished.ending,
+        plan,
+        ended_ms.saturating_sub(started_ms),
+    );
+    let result = finished.ending.to_string();
+    let record = AttemptRecord {
+        started_ms,
+        ended_ms,
+        result,
+        stdout: finished.stdout,
+        stderr: finished.stderr,
+    };
+    let after = match plan {
+        Plan::Done => After::Done,
+        Plan::Retry { at_ms } => After::Retry { at_ms },
+        Plan::Abandon => After::Abandoned,
+        Plan::Interrupted => After::Interrupted,
+    };
+    if store_end(&desk, claimed.key, record, after).await {
+        went
+    } else {
+        Went::Trouble
+    }
+}
+
+async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Finished, Went) {
+    let launched = match launch(program, &desk.settings.surroundings, &facts(claimed)).await {
+        Ok(launched) => launched,
+        Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
+    };
+    match desk
+        .writer
+        .name_child(claimed.key, launched.mark().clone())
+        .await
+    {
+        Ok(()) => (launched.run(&desk.ending).await, Went::Stored),
+        Err(error) => {
+            launched.withdraw().await;
+            tracing::warn!(
+                hook.name = claimed.hook,
+                error = &error as &dyn Error,
+                "a hook was not run, since its process could not be stored"
+            );
+            (unrun(Ending::Interrupted), Went::Trouble)
+        }
+    }
+}
+
+fn unrun(ending: Ending) -> Finished {
+    Finished {
+        ending,
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+    }
+}
+
+/// Stores the end of an attempt, however long the ledger takes to be able to: unstored, the hook would run once more.
+/// False when it never will.
+pub(super) async fn store_end(
+    desk: &Desk,
+    key: DeliveryKey,
+    record: AttemptRecord,
+    after: After,
+) -> bool {
+    let (mut pause, longest) = STORE_AGAIN;
+    loop {
+        match desk.writer.finish_attempt(key, record.clone(), after).await {
+            Ok(()) => return true,
+            Err(error @ (WriteError::Ended | WriteError::Missing(_))) => {
+                tracing::error!(
+                    error = &error as &dyn Error,
+                    result = record.result,
+                    "the end of a hook cannot be stored"
+                );
+                return false;
+            }
+            Err(error @ (WriteError::QueueFull | WriteError::NotStored(_))) => {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    result = record.result,
+                    "the end of a hook is not stored yet"
+                );
+            }
+        }
+        sleep(pause).await;
+        pause = longest.min(pause * 2);
+    }
+}
+
+/// One line for each attempt; an abandoned delivery is for a person to look at.
+fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
+    let (order, hook, attempt) = (&claimed.invoice.order_id, &claimed.hook, claimed.attempt);
+    let event = &claimed.event.event_id;
+    let next = match plan {
+        Plan::Done => "done",
+        Plan::Retry { .. } => "will be run again",
+        Plan::Abandon => "abandoned",
+        Plan::Interrupted => "waits again",
+    };
+    if plan == Plan::Abandon {
+        tracing::error!(
+            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
+            "hook {hook} for order {order}: {ending}, {next}"
+        );
+    } else {
+        tracing::info!(
+            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
+            "hook {hook} for order {order}: {ending}, {next}"
+        );
+    }
+}
+
+/// The event as it was, and the invoice as it stands.
+fn facts(claimed: &Claimed) -> Facts {
+    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
+    Facts {
+        hook: claimed.hook.clone(),
+        attempt: claimed.attempt,
+        replay: claimed.replay,
+        event_id: event.event_id,
+        seq: event.seq,
+        kind: event.kind,
+        rewound: event.rewound,
+        at_ms: event.at_ms,
+        source: event.source,
+        status: event.status,
+        previous_status: event.previous_status,
+        outcome: event.outcome,
+        previous_outcome: event.previous_outcome,
+        order_id: invoice.order_id,
+        invoice_id: invoice.invoice_id,
+        invoice_ref: invoice.reference.as_str().to_owned(),
+        mode: invoice.mode.as_str().to_owned(),
+        method: invoice.method,
+        amount_asked: invoice.amount_asked,
+        amount_agreed: invoice.amount_agreed,
+        currency_agreed: invoice.currency_agreed,
+        amount_reported: event.amount_reported,
+        currency_reported: event.currency_reported,
+        payment_url: invoice.payment_url,
+        requisites: invoice.requisites,
+        expire_ms: invoice.expire_ms,
+        service: event.raw,
+    }
+}

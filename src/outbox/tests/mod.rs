@@ -1,0 +1,292 @@
+//! The loop on a ledger, with real programs under a stand-in launcher.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::ledger::DeliveryState;
+
+mod owing;
+use owing::Owing;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_mins(1);
+
+struct Stage {
+    dir: tempfile::TempDir,
+    ledger: Owing,
+    settings: Settings,
+    shutdown: Shutdown,
+    wake: Wake,
+}
+
+impl Stage {
+    /// One hook with this script; `$HOME` is a directory of the test.
+    fn new(script: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let args = ["-c".to_owned(), script.to_owned()].to_vec();
+        let program = Program {
+            path: "/bin/sh".into(),
+            args,
+            timeout: LONG,
+            grace: Duration::from_millis(100),
+        };
+        let surroundings = Surroundings {
+            launcher: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/launcher.sh"),
+            work_dir: dir.path().join("run"),
+            home: dir.path().to_owned(),
+        };
+        let settings = Settings {
+            hooks: vec![Hook {
+                name: "fulfil".to_owned(),
+                program,
+            }],
+            schedule: vec![Duration::from_millis(10); 2],
+            concurrency: NonZeroU32::new(3).expect("not zero"),
+            drain: LONG,
+            surroundings,
+        };
+        let ledger = Owing::new(dir.path());
+        Self {
+            dir,
+            ledger,
+            settings,
+            shutdown: Shutdown::new(),
+            wake: Wake::new(),
+        }
+    }
+
+    fn start(&self) -> JoinHandle<()> {
+        let (writer, reader) = (self.ledger.writer(), self.ledger.reader());
+        tokio::spawn(run(
+            writer,
+            reader,
+            self.settings.clone(),
+            self.wake.clone(),
+            self.shutdown.clone(),
+        ))
+    }
+
+    /// What the script wrote into `$HOME/log`.
+    fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    async fn stop(&self, outbox: JoinHandle<()>) {
+        self.shutdown.request();
+        timeout(LONG, outbox)
+            .await
+            .expect("it stops")
+            .expect("it does not panic");
+    }
+
+    /// Runs the outbox until every delivery of the invoice is in one of these states, then stops it.
+    async fn until(&self, wanted: &[DeliveryState]) {
+        let outbox = self.start();
+        wait_until(async || {
+            self.ledger
+                .deliveries()
+                .await
+                .iter()
+                .all(|(state, _)| wanted.contains(state))
+        })
+        .await;
+        self.stop(outbox).await;
+    }
+
+    async fn results(&self) -> Vec<String> {
+        let deliveries = self.ledger.deliveries().await;
+        deliveries
+            .into_iter()
+            .flat_map(|(_, attempts)| attempts)
+            .map(|attempt| attempt.result)
+            .collect()
+    }
+}
+
+async fn wait_until(fact: impl AsyncFn() -> bool) {
+    timeout(LONG, async {
+        while !fact().await {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("it comes true");
+}
+
+#[tokio::test]
+async fn what_is_owed_runs_once_and_is_done() {
+    let stage = Stage::new(
+        "cat >/dev/null; echo $TILLD_ORDER_ID $TILLD_EVENT $TILLD_ATTEMPT >> $HOME/log; echo said",
+    );
+    stage.ledger.owe("1", 1).await;
+    stage.until(&[DeliveryState::Done]).await;
+    assert_eq!(stage.log(), "1 opened 1\n");
+    let deliveries = stage.ledger.deliveries().await;
+    let attempt = deliveries
+        .first()
+        .and_then(|(_, attempts)| attempts.first())
+        .expect("one attempt");
+    assert_eq!(
+        (attempt.result.as_str(), attempt.stdout.as_slice()),
+        ("exit 0", &b"said\n"[..])
+    );
+}
+
+#[tokio::test]
+async fn failures_are_repeated_by_the_schedule_and_then_given_up() {
+    let stage = Stage::new("echo $TILLD_ATTEMPT >> $HOME/log; exit 1");
+    stage.ledger.owe("1", 1).await;
+    stage.until(&[DeliveryState::Abandoned]).await;
+    assert_eq!(stage.log(), "1\n2\n3\n");
+    assert_eq!(stage.results().await, ["exit 1", "exit 1", "exit 1"]);
+}
+
+#[tokio::test]
+async fn one_invoice_is_one_at_a_time_in_order_and_the_limit_holds_across_all() {
+    // Each run notes how many run beside it: an own file in `$HOME/now`, counted while it is there.
+    let script = "mkdir -p $HOME/now; : > $HOME/now/$$; ls $HOME/now | wc -l >> $HOME/log; sleep 0.1; \
+        echo $TILLD_EVENT_ID >> $HOME/$TILLD_ORDER_ID; rm $HOME/now/$$";
+    let stage = Stage::new(script);
+    for order in 0..6 {
+        stage.ledger.owe(&format!("order{order}"), 2).await;
+    }
+    stage.until(&[DeliveryState::Done]).await;
+    let most = stage
+        .log()
+        .lines()
+        .filter_map(|line| line.trim().parse::<u32>().ok())
+        .max();
+    assert!(
+        most.is_some_and(|most| (2..=3).contains(&most)),
+        "{most:?} at once"
+    );
+    for order in 0..6 {
+        let order = format!("order{order}");
+        let ran = fs::read_to_string(stage.dir.path().join(&order)).expect("it ran");
+        assert_eq!(
+            ran.lines().collect::<Vec<_>>(),
+            stage.ledger.event_ids(&order).await
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_stop_lets_running_hooks_finish() {
+    let stage = Stage::new(
+        "echo begun >> $HOME/log; while [ ! -e $HOME/go ]; do sleep 0.02; done; echo ended >> $HOME/log",
+    );
+    stage.ledger.owe("1", 2).await;
+    let outbox = stage.start();
+    wait_until(async || stage.log() == "begun\n").await;
+    stage.shutdown.request();
+    fs::write(stage.dir.path().join("go"), "").expect("written");
+    stage.stop(outbox).await;
+    // The second event was not begun any more.
+    assert_eq!(stage.log(), "begun\nended\n");
+    assert_eq!(stage.results().await, ["exit 0"]);
+}
+
+#[tokio::test]
+async fn a_stop_ends_what_takes_longer_and_that_is_no_failure() {
+    let mut stage = Stage::new("echo begun >> $HOME/log; [ $TILLD_ATTEMPT = 2 ] || exec sleep 600");
+    stage.settings.drain = Duration::from_millis(20);
+    stage.settings.schedule.clear();
+    stage.ledger.owe("1", 1).await;
+    let outbox = stage.start();
+    wait_until(async || stage.log() == "begun\n").await;
+    stage.stop(outbox).await;
+    assert_eq!(stage.results().await, ["interrupted"]);
+    let stage = Stage {
+        shutdown: Shutdown::new(),
+        ..stage
+    };
+    stage.until(&[DeliveryState::Done]).await;
+    assert_eq!(stage.results().await, ["interrupted", "exit 0"]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
+    let mut stage = Stage::new(
+        "[ -e /proc/$(cat $HOME/old)/exe ] && echo overlap >> $HOME/log; echo $TILLD_ATTEMPT >> $HOME/log",
+    );
+    stage
+        .settings
+        .hooks
+        .iter_mut()
+        .for_each(|hook| hook.program.timeout = Duration::from_millis(50));
+    stage.ledger.owe("1", 1).await;
+    let mut old = Command::new("/bin/sh")
+        .args(["-c", "trap '' TERM; while :; do sleep 0.1; done"])
+        .process_group(0)
+        .stdin(Stdio::null())
+        .spawn()
+        .expect("sh starts");
+    fs::write(stage.dir.path().join("old"), old.id().to_string()).expect("written");
+    let child = ProcessMark::of(i32::try_from(old.id()).expect("a pid")).expect("it runs");
+    stage.ledger.leave_running(Some(child.clone())).await;
+    let leftover = stage.settings.surroundings.work_dir.join("0123");
+    fs::create_dir_all(&leftover).expect("made");
+
+    stage
+        .settings
+        .hooks
+        .iter_mut()
+        .for_each(|hook| hook.program.grace = Duration::from_millis(50));
+    let outbox = stage.start();
+    wait_until(async || !child.is_running()).await;
+    old.wait().expect("reaped");
+    wait_until(async || {
+        stage
+            .ledger
+            .deliveries()
+            .await
+            .iter()
+            .all(|(state, _)| *state == DeliveryState::Done)
+    })
+    .await;
+    stage.stop(outbox).await;
+    assert_eq!(stage.log(), "2\n");
+    assert_eq!(stage.results().await, ["interrupted", "exit 0"]);
+}
+
+#[tokio::test]
+async fn a_claim_whose_process_was_never_named_is_simply_run_again() {
+    let stage = Stage::new("echo $TILLD_ATTEMPT >> $HOME/log");
+    stage.ledger.owe("1", 1).await;
+    stage.ledger.leave_running(None).await;
+    stage.until(&[DeliveryState::Done]).await;
+    assert_eq!(stage.log(), "2\n");
+}
+
+#[tokio::test]
+async fn a_wake_is_enough_and_not_needed() {
+    let stage = Stage::new("echo ran >> $HOME/log");
+    let outbox = stage.start();
+    stage.ledger.owe("1", 1).await;
+    stage.wake.ring();
+    wait_until(async || stage.log() == "ran\n").await;
+    // No ring this time: the scan finds it.
+    stage.ledger.owe("2", 1).await;
+    wait_until(async || stage.log() == "ran\nran\n").await;
+    stage.stop(outbox).await;
+}
+
+#[tokio::test]
+async fn an_end_that_cannot_be_stored_is_stored_later_and_nothing_runs_twice() {
+    // The hook takes the ledger away and leaves; the test puts it back.
+    let stage = Stage::new("mv $HOME/state/ledger.db $HOME/state/away; echo ran >> $HOME/log");
+    stage.ledger.owe("1", 1).await;
+    let outbox = stage.start();
+    let run_dir = &stage.settings.surroundings.work_dir;
+    wait_until(async || stage.log() == "ran\n" && hook::leftovers(run_dir).is_empty()).await;
+    let state = stage.dir.path().join("state");
+    fs::rename(state.join("away"), state.join("ledger.db")).expect("put back");
+    wait_until(async || stage.results().await == ["exit 0"]).await;
+    stage.stop(outbox).await;
+    assert_eq!(stage.log(), "ran\n");
+}
