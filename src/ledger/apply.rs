@@ -35,6 +35,8 @@ pub struct Rules {
     pub schedule: Schedule,
     /// Which hooks are owed what.
     pub subscriptions: Vec<Subscription>,
+    /// How long after its event a delivery is first run, milliseconds.
+    pub first_delay_ms: i64,
 }
 
 /// Why a command was not applied.
@@ -339,9 +341,10 @@ fn write_event<S: Store>(
         .subscriptions
         .iter()
         .filter(|subscription| subscription.wants(change));
+    let due_ms = at_ms.saturating_add(rules.first_delay_ms);
     let mut deliveries = 0;
     for subscription in owed {
-        store.insert_delivery(seq, invoice, &subscription.hook, at_ms)?;
+        store.insert_delivery(seq, invoice, &subscription.hook, due_ms)?;
         deliveries += 1;
     }
     Ok(RecordedEvent {

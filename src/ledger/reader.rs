@@ -181,9 +181,9 @@ impl Reader {
         self.ask(ReadStore::running).await
     }
 
-    /// The earliest time a delivery is due.
-    pub async fn next_delivery_ms(&self) -> Result<Option<i64>, ReadError> {
-        self.ask(ReadStore::next_delivery_ms).await
+    /// The earliest time after now at which a waiting delivery is due.
+    pub async fn next_delivery_ms(&self, now_ms: i64) -> Result<Option<i64>, ReadError> {
+        self.ask(move |store| store.next_delivery_ms(now_ms)).await
     }
 
     /// Refused requests, newest first.

@@ -274,11 +274,16 @@ pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>>
     found.filter_map(Result::transpose).collect()
 }
 
-/// The earliest time at which a waiting delivery is due.
-pub(super) fn next_delivery_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+/// The earliest time after now at which a waiting delivery is due. What is due already waits for something else.
+pub(super) fn next_delivery_ms(
+    connection: &Connection,
+    now_ms: i64,
+) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached("SELECT min(next_ms) FROM delivery WHERE state = 'waiting'")?
-        .query_row([], |row| row.get(0))
+        .prepare_cached(
+            "SELECT min(next_ms) FROM delivery WHERE state = 'waiting' AND next_ms > ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))
 }
 
 pub(super) fn refusals(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<RefusalRow>> {

@@ -127,8 +127,11 @@ impl ReadStore {
         running(&self.0).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn next_delivery_ms(&self) -> Result<Option<i64>, StoreError> {
-        next_delivery_ms(&self.0).map_err(from_sqlite)
+    pub(in crate::ledger) fn next_delivery_ms(
+        &self,
+        now_ms: i64,
+    ) -> Result<Option<i64>, StoreError> {
+        next_delivery_ms(&self.0, now_ms).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, StoreError> {
