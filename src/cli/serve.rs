@@ -1,45 +1,80 @@
-//! `tilld serve`: judges everything a start depends on that can be judged without starting.
+//! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
+
+use std::net::SocketAddr;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::print_json;
+use super::{owner, service};
+use crate::client::credentials::ENV_TOKEN;
+use crate::daemon::{self, LockError, Start, plain};
+use crate::telemetry;
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Look at the settings and the hooks' programs, say what is wrong, and exit
-    #[arg(long, required = true)]
+    #[arg(long)]
     check: bool,
     /// Listen on IP:PORT, whatever the settings say
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
 }
 
-/// Variable of one-shot commands that the daemon refuses: whoever may look at the daemon would read the token.
-const TOKEN_VARIABLE: &str = "SERVICE_TOKEN";
-
 /// Runs `serve`.
-#[expect(
-    clippy::unused_async,
-    reason = "commands are awaited; this one has nothing to wait for yet"
-)]
 pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failure> {
     context.set_listen(args.listen);
-    check(&context)
+    check(&context)?;
+    if args.check {
+        return report(&context);
+    }
+    let settings = context.settings()?.clone();
+    let state_dir = context.state_dir()?;
+    owner::check(&state_dir).map_err(|error| {
+        let hint = error.hint("serve");
+        Failure::new(Exit::Ownership, error).hint(hint)
+    })?;
+    telemetry::init(settings.log_level, settings.log_format)
+        .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
+    let public_url = settings.require_public()?.to_string();
+    let client = service::client(&context)?;
+    let json = context.output.json();
+    let ready = Box::new(move |address: SocketAddr| {
+        if json {
+            // A reader of stdout that went away is no reason to stop serving.
+            drop(print_json(&serde_json::json!({ "listen": address })));
+        }
+    });
+    daemon::run(Start {
+        settings,
+        state_dir,
+        public_url,
+        client,
+        ready,
+    })
+    .await?;
+    Ok(Exit::Ok)
 }
 
 /// What a start would refuse.
-fn check(context: &Context) -> Result<Exit, Failure> {
+fn check(context: &Context) -> Result<(), Failure> {
     let settings = context.settings()?;
-    let service = settings.require_service()?;
+    settings.require_service()?;
     let public = settings.require_public()?;
     for hook in &settings.hook {
         hook.check()?;
     }
-    if std::env::var_os(TOKEN_VARIABLE).is_some() {
+    plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
+    if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
         return Err(failure.hint("unset it and run `tilld login`, which keeps the token in a file"));
     }
+    Ok(())
+}
+
+fn report(context: &Context) -> Result<Exit, Failure> {
+    let settings = context.settings()?;
+    let (service, public) = (settings.require_service()?, settings.require_public()?);
     let state_dir = context.state_dir()?;
     let file = context.config_file()?;
     let hooks: Vec<&str> = settings
@@ -68,4 +103,23 @@ fn check(context: &Context) -> Result<Exit, Failure> {
         ])?;
     }
     Ok(Exit::Ok)
+}
+
+impl From<daemon::Error> for Failure {
+    fn from(error: daemon::Error) -> Self {
+        use daemon::Error;
+        match error {
+            Error::Ledger(cause) => cause.into(),
+            Error::Lock(cause @ LockError::Held { .. }) => Self::new(Exit::Ledger, cause)
+                .hint("stop the other one first, or give this one another `state_dir`"),
+            Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
+                .hint("the state directory must belong to the user tilld runs as"),
+            error @ (Error::Selector(_) | Error::Presentation(_)) => Self::new(Exit::Config, error),
+            error @ Error::Listen { .. } => Self::new(Exit::Config, error)
+                .hint("another program may listen there: choose another `listener.listen`"),
+            error @ (Error::Signals(_) | Error::Bell(_) | Error::Ended(_)) => {
+                Self::new(Exit::Error, error)
+            }
+        }
+    }
 }

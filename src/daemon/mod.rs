@@ -1,3 +1,240 @@
 //! The only place that wires tasks: what runs beside what, who is told to stop, and in which order it ends.
+//!
+//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles. When one ends before it was
+//! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
+//! daemon that lives on with a part of it dead would look well and do nothing.
 
+mod lock;
 pub mod plain;
+mod schedule;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::client::credentials::{Elsewhere, Store};
+use crate::client::gate::Gate;
+use crate::config::Settings;
+use crate::hook::UnknownSelector;
+use crate::ledger::{Ledger, OpenError};
+use crate::listener::presentation::PlaceError;
+use crate::listener::{self, LedgerBook};
+use crate::shutdown::Shutdown;
+use crate::{outbox, poller};
+
+pub use lock::{LockError, is_served};
+
+use lock::ServeLock;
+use schedule::CronBell;
+
+/// Files are made readable by the group at most, and hooks inherit it: 0027.
+const UMASK: u32 = 0o027;
+/// On top of what the loops promise, a stop may take this long before the process ends all the same.
+const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// Tries for the serve lock, since a command that asks whether a daemon runs holds it for an instant.
+const LOCK_TRIES: u32 = 5;
+/// Between two of them.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// What `serve` was given.
+pub struct Start {
+    /// The settings.
+    pub settings: Settings,
+    /// The state directory.
+    pub state_dir: PathBuf,
+    /// The address notifications come to, required and checked.
+    pub public_url: String,
+    /// The service.
+    pub client: Client,
+    /// Called once with the address listened on, when notifications can come.
+    pub ready: Box<dyn FnOnce(SocketAddr) + Send>,
+}
+
+/// Why the daemon did not start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The ledger cannot be used.
+    #[error(transparent)]
+    Ledger(#[from] OpenError),
+    /// Another daemon runs.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A hook's selector is unknown.
+    #[error("could not read a hook's selectors")]
+    Selector(#[from] UnknownSelector),
+    /// A presentation is unknown.
+    #[error("could not read `listener.presentations`")]
+    Presentation(#[from] PlaceError),
+    /// The address is taken or not ours.
+    #[error("could not listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Signals cannot be heard.
+    #[error("could not wait for signals")]
+    Signals(#[source] io::Error),
+    /// The scheduler cannot be started.
+    #[error("could not start the poller's bell")]
+    Bell(#[source] tokio_cron_scheduler::JobSchedulerError),
+    /// A part of the daemon ended before it was told to.
+    #[error("{0} ended by itself")]
+    Ended(&'static str),
+}
+
+/// Runs until SIGTERM or SIGINT, then stops in order: no new work, running hooks finish, what was heard is stored.
+pub async fn run(start: Start) -> Result<(), Error> {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
+    let Start {
+        settings,
+        state_dir,
+        public_url,
+        client,
+        ready,
+    } = start;
+    let mut stop = StopSignals::new().map_err(Error::Signals)?;
+    let mut ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    let lock = take_lock(&state_dir).await?;
+    let heard = plain::listener_settings(&settings, &public_url)?;
+    let hooks = plain::outbox_settings(&settings, &state_dir);
+    let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;
+
+    let address = settings.listener.listen;
+    let socket = TcpListener::bind(address)
+        .await
+        .map_err(|source| Error::Listen { address, source })?;
+    let address = socket
+        .local_addr()
+        .map_err(|source| Error::Listen { address, source })?;
+    let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
+        .await
+        .map_err(Error::Bell)?;
+
+    let shutdown = Shutdown::new();
+    let bells = ledger.bells();
+    let mut loops: JoinSet<&'static str> = JoinSet::new();
+    let (reader, writer) = (ledger.reader(), ledger.writer());
+    let book = LedgerBook {
+        reader: reader.clone(),
+        writer: writer.clone(),
+    };
+    let stopping = shutdown.clone();
+    loops.spawn(async move {
+        let served = listener::run(socket, heard, book, stopping).await;
+        tracing::info!(?served, "the listener has stopped");
+        "the listener"
+    });
+    let gate = Gate::new(plain::gate_limits(&settings));
+    let store = Store::new(&state_dir);
+    let elsewhere = Elsewhere::of_daemon();
+    let parts = poller::Parts {
+        writer: writer.clone(),
+        reader: reader.clone(),
+        client,
+        gate,
+        store,
+        elsewhere,
+    };
+    let (polls, stopping) = (plain::poller_settings(&settings), shutdown.clone());
+    loops.spawn(async move {
+        poller::run(parts, polls, bell, bells.ask, stopping).await;
+        "the poller"
+    });
+    let stopping = shutdown.clone();
+    loops.spawn(async move {
+        outbox::run(writer, reader, hooks, bells.owed, stopping).await;
+        "the outbox"
+    });
+
+    tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
+    tell_systemd(&[NotifyState::Ready]);
+    ready(address);
+    let ended = supervise(&mut stop, &mut loops, &mut ledger).await;
+    tell_systemd(&[NotifyState::Stopping]);
+    shutdown.request();
+    finish(loops, within).await;
+    ledger.close(STOP_MARGIN).await;
+    drop(lock);
+    tracing::info!("tilld has stopped");
+    ended
+}
+
+/// Waits for the wish to stop, or for a part that ends without it.
+async fn supervise(
+    stop: &mut StopSignals,
+    loops: &mut JoinSet<&'static str>,
+    ledger: &mut Ledger,
+) -> Result<(), Error> {
+    let ended = tokio::select! {
+        name = stop.requested() => {
+            tracing::info!(signal = name, "tilld is asked to stop");
+            return Ok(());
+        }
+        Some(ended) = loops.join_next() => ended,
+        _ = ledger.writer_ended() => Ok("the ledger's writer"),
+    };
+    let name = ended.unwrap_or("a part that panicked");
+    tracing::error!("{name} ended by itself: tilld stops, to be started anew");
+    Err(Error::Ended(name))
+}
+
+/// Waits for the loops, and drops what is left of them after the time they promised.
+async fn finish(mut loops: JoinSet<&'static str>, within: Duration) {
+    let all = async { while loops.join_next().await.is_some() {} };
+    if tokio::time::timeout(within, all).await.is_err() {
+        tracing::error!(
+            within_s = within.as_secs(),
+            "a part of tilld did not stop in time and is cut off"
+        );
+        loops.shutdown().await;
+    }
+}
+
+async fn take_lock(state_dir: &std::path::Path) -> Result<ServeLock, LockError> {
+    for _ in 1..LOCK_TRIES {
+        match ServeLock::take(state_dir) {
+            Err(LockError::Held { .. }) => tokio::time::sleep(LOCK_PAUSE).await,
+            other => return other,
+        }
+    }
+    ServeLock::take(state_dir)
+}
+
+/// Without a socket this does nothing; trouble with it must not stop the daemon.
+fn tell_systemd(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::warn!(reason = %error, "systemd could not be told");
+    }
+}
+
+/// SIGTERM and SIGINT.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn requested(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

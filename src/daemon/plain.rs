@@ -1,15 +1,21 @@
 //! From the settings to the plain structs the rest of the program takes. Nothing here decides; ranges were checked when
 //! the settings were loaded.
 
-use std::path::PathBuf;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::client;
+use crate::client::{self, gate};
 use crate::config::Settings;
+use crate::hook::launch;
+use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
+use crate::http::Limits;
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
 use crate::ledger::{Bounds, Options, Rules};
+use crate::listener::presentation::{PlaceError, Presentations};
+use crate::{listener, opening, outbox, poller};
 
 /// How long a one-shot command waits for another process's lock (design, section 5).
 const COMMAND_BUSY: Duration = Duration::from_secs(15);
@@ -35,6 +41,12 @@ pub fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .iter()
             .map(subscription)
             .collect::<Result<_, _>>()?,
+        first_delay_ms: ms(settings
+            .outbox
+            .schedule_s
+            .first()
+            .copied()
+            .unwrap_or_default()),
     })
 }
 
@@ -52,13 +64,16 @@ pub fn schedule(settings: &Settings) -> Schedule {
     }
 }
 
+/// The hooks' working directories, in the state directory.
+const RUN_DIRECTORY: &str = "run";
+
 /// How the daemon opens the ledger.
 pub fn ledger_options(settings: &Settings, state_dir: PathBuf) -> Result<Options, UnknownSelector> {
     let ledger = &settings.ledger;
     Ok(Options {
         state_dir,
         busy_budget: Duration::from_millis(ledger.busy_budget_ms),
-        queue: usize::try_from(ledger.queue).unwrap_or(usize::MAX),
+        queue: size(ledger.queue),
         bounds: Bounds {
             history_per_invoice: small(ledger.history_per_invoice),
             history_rows: small(ledger.history_rows),
@@ -87,6 +102,111 @@ pub fn client_settings(settings: &Settings, base_url: String) -> client::Setting
         request_timeout: Duration::from_secs(settings.service.request_timeout_s),
         allow_plain_http: settings.service.allow_plain_http,
     }
+}
+
+/// How notifications are heard. `public_url` was required and checked by the caller.
+pub fn listener_settings(
+    settings: &Settings,
+    public_url: &str,
+) -> Result<listener::Settings, PlaceError> {
+    let heard = &settings.listener;
+    let presentations = match &heard.presentations {
+        crate::config::Presentations::Auto => Presentations::auto(),
+        crate::config::Presentations::Only(names) => Presentations::only(names)?,
+    };
+    let limits = Limits {
+        header_bytes: size(heard.header_limit_bytes),
+        body_bytes: size(heard.body_limit_bytes),
+        header_time: Duration::from_secs(heard.header_time_s),
+        body_time: Duration::from_secs(heard.body_time_s),
+        write_time: Duration::from_secs(heard.write_time_s),
+        idle_time: Duration::from_secs(heard.idle_time_s),
+        connections: size(heard.connections),
+    };
+    let public_path = listener::route::public_path(public_url);
+    Ok(listener::Settings {
+        public_path,
+        presentations,
+        limits,
+        drain: Duration::from_secs(heard.drain_s),
+    })
+}
+
+/// How silence is broken.
+pub fn poller_settings(settings: &Settings) -> poller::Settings {
+    poller::Settings {
+        schedule: schedule(settings),
+        cadence: Duration::from_secs(settings.poller.cadence_s),
+        at_once: size(settings.poller.concurrency),
+    }
+}
+
+/// How much the service is asked.
+pub fn gate_limits(settings: &Settings) -> gate::Limits {
+    gate::Limits {
+        per_second: at_least_one(settings.poller.requests_per_second),
+        at_once: at_least_one(settings.poller.concurrency),
+    }
+}
+
+/// How hooks are run.
+pub fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::Settings {
+    let outbox = &settings.outbox;
+    let grace = Duration::from_secs(outbox.grace_s);
+    outbox::Settings {
+        hooks: settings
+            .hook
+            .iter()
+            .filter_map(|hook| hook_program(hook, grace))
+            .collect(),
+        // The first gap stands before the first attempt and is dated by the ledger.
+        schedule: outbox
+            .schedule_s
+            .iter()
+            .skip(1)
+            .map(|gap| Duration::from_secs(*gap))
+            .collect(),
+        concurrency: at_least_one(outbox.concurrency),
+        drain: Duration::from_secs(outbox.drain_s),
+        surroundings: Surroundings {
+            launcher: launch::own_binary(),
+            work_dir: state_dir.join(RUN_DIRECTORY),
+            home: launch::home(),
+        },
+    }
+}
+
+/// A hook with its program; `None` is impossible for settings that were checked, which have a program for each hook.
+pub fn hook_program(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
+    let (path, args) = hook.run.split_first()?;
+    let program = Program {
+        path: path.into(),
+        args: args.to_vec(),
+        timeout: Duration::from_secs(hook.timeout_s),
+        grace,
+    };
+    Some(outbox::Hook {
+        name: hook.name.clone(),
+        program,
+    })
+}
+
+/// How invoices are opened. `public_url` was required and checked by the caller.
+pub fn opening_settings(settings: &Settings, public_url: &str) -> opening::Settings {
+    opening::Settings {
+        public_url: public_url.trim_end_matches('/').to_owned(),
+        request_timeout: Duration::from_secs(settings.service.request_timeout_s),
+        start_deal: settings.service.start_deal,
+        window_ms: ms(settings.poller.horizon_s),
+    }
+}
+
+fn size(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn at_least_one(count: u64) -> NonZeroU32 {
+    NonZeroU32::new(small(count)).unwrap_or(NonZeroU32::MIN)
 }
 
 fn ms(seconds: u64) -> i64 {

@@ -1,6 +1,5 @@
 //! What can go wrong with the ledger, split by what the reader can do about it.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -105,15 +104,3 @@ impl WriteError {
 #[derive(Debug, thiserror::Error)]
 #[error("could not read from the ledger")]
 pub struct ReadError(#[source] pub StoreError);
-
-/// An error and its causes in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        // Writing to a String cannot fail.
-        write!(text, ": {inner}").expect("a String takes any text");
-        cause = inner.source();
-    }
-    text
-}

@@ -146,10 +146,14 @@ impl Ledger {
         &mut self.thread.ended
     }
 
-    /// Waits for what was handed over to be stored. All clones of the writer must be dropped, or this waits for them.
-    pub fn close(self) {
-        drop(self.writer);
-        self.thread.join();
+    /// Waits until what was handed over is stored, at most this long. Clones of the writer keep it open: they must be
+    /// dropped before.
+    pub async fn close(self, within: Duration) {
+        let Self { writer, thread, .. } = self;
+        drop(writer);
+        if !thread.join(within).await {
+            tracing::error!("the ledger's writer is still in use at the end");
+        }
     }
 }
 

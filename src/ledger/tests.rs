@@ -13,6 +13,8 @@ use crate::invoice::status::{Outcome, Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::{Decision, Policy};
 
+/// For the writer's end.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Any time; the ledger only compares.
 const NOW: i64 = 1_700_000_000_000;
 
@@ -43,6 +45,7 @@ fn rules() -> Rules {
             subscription("fulfil", vec![Selector::Paid]),
             subscription("log", vec![Selector::All]),
         ],
+        first_delay_ms: 0,
     }
 }
 
@@ -174,7 +177,7 @@ async fn what_was_answered_is_there_after_reopening() {
     let directory = tempfile::tempdir().expect("a directory");
     let ledger = open(&directory);
     let key = opened(&ledger.writer(), "a").await;
-    ledger.close();
+    ledger.close(PATIENCE).await;
     let ledger = open(&directory);
     let row = ledger
         .reader()
@@ -451,7 +454,7 @@ async fn history_and_refusals_stay_within_their_bounds() {
         });
     }
     drop(writer);
-    ledger.close();
+    ledger.close(PATIENCE).await;
     let ledger = open(&directory);
     assert_eq!(ledger.reader().refusals(100).await.expect("read").len(), 10);
     assert_eq!(
@@ -469,10 +472,10 @@ async fn history_and_refusals_stay_within_their_bounds() {
     assert_eq!(sqlite::count_for_tests(&path, "history"), 5);
 }
 
-#[test]
-fn a_file_that_is_no_ledger_is_left_untouched() {
+#[tokio::test]
+async fn a_file_that_is_no_ledger_is_left_untouched() {
     let directory = tempfile::tempdir().expect("a directory");
-    open(&directory).close();
+    open(&directory).close(PATIENCE).await;
     let path = directory.path().join("state").join(FILE_NAME);
     let good = fs::read(&path).expect("read");
     let mut other_program = good.clone();

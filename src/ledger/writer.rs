@@ -17,6 +17,7 @@ use super::batch;
 use super::command::{Command, Refusal, Reply};
 use super::error::WriteError;
 use super::store::{Store, StoreError};
+use crate::telemetry;
 
 /// Commands in one transaction at most. Larger ones gain nothing and make everybody wait for the slowest.
 const BATCH_MOST: usize = 256;
@@ -88,11 +89,16 @@ pub(super) fn start<S: Store + Send + 'static>(
 }
 
 impl WriterThread {
-    /// Waits for the thread to end; it does when the last [`Queue`] is dropped. A panic in it was logged by its hook.
-    pub(super) fn join(self) {
+    /// Waits for the thread to end, at most this long; it does when the last [`Queue`] is dropped. False when it has not.
+    pub(super) async fn join(self, within: Duration) -> bool {
+        // Nothing is ever sent: the sender is dropped as the thread's last act, also by a panic.
+        if tokio::time::timeout(within, self.ended).await.is_err() {
+            return false;
+        }
         if self.handle.join().is_err() {
             tracing::error!("the ledger's writer ended by a panic");
         }
+        true
     }
 }
 
@@ -262,7 +268,7 @@ impl<S: Store> Worker<S> {
     }
 
     fn tell(&mut self, failed: &Arc<StoreError>) {
-        let text = super::error::chain(failed.as_ref());
+        let text = telemetry::chain(failed.as_ref());
         if self.told.as_ref() != Some(&text) {
             tracing::error!(reason = %text, "the ledger cannot store: {text}");
             self.told = Some(text);

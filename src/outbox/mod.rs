@@ -222,7 +222,7 @@ impl Outbox {
         if self.free() == 0 {
             return SCAN_EVERY;
         }
-        match self.reader.next_delivery_ms().await {
+        match self.reader.next_delivery_ms(wall_ms()).await {
             // What is due already was not claimed just now, so it waits for the end of another one.
             Ok(next) => match next.map(|at_ms| u64::try_from(at_ms.saturating_sub(wall_ms()))) {
                 Some(Ok(wait_ms)) if wait_ms > 0 => Duration::from_millis(wait_ms),

@@ -143,6 +143,23 @@ pub(super) fn due(
     Ok(found)
 }
 
+/// One invoice as it is asked about, whether it is due or not.
+pub(super) fn pollable(
+    connection: &Connection,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<DueRow>> {
+    let sql = format!(
+        "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, p.asked_ms, p.nudged_ms, coalesce(p.failures, 0) AS failures \
+         FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+        rows::INVOICE
+    );
+    Ok(connection
+        .prepare_cached(&sql)?
+        .query_row([key.0], due_row)
+        .optional()?
+        .flatten())
+}
+
 fn due_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<DueRow>> {
     let stored = rows::stored(row)?;
     let due_ms: Option<i64> = row.get("due_ms")?;
@@ -274,11 +291,16 @@ pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>>
     found.filter_map(Result::transpose).collect()
 }
 
-/// The earliest time at which a waiting delivery is due.
-pub(super) fn next_delivery_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+/// The earliest time after now at which a waiting delivery is due. What is due already waits for something else.
+pub(super) fn next_delivery_ms(
+    connection: &Connection,
+    now_ms: i64,
+) -> rusqlite::Result<Option<i64>> {
     connection
-        .prepare_cached("SELECT min(next_ms) FROM delivery WHERE state = 'waiting'")?
-        .query_row([], |row| row.get(0))
+        .prepare_cached(
+            "SELECT min(next_ms) FROM delivery WHERE state = 'waiting' AND next_ms > ?1",
+        )?
+        .query_row([now_ms], |row| row.get(0))
 }
 
 pub(super) fn refusals(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<RefusalRow>> {

@@ -35,6 +35,7 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
                 after_expiry_ms: 5_000,
                 horizon_ms: 259_200_000,
             },
+            first_delay_ms: 0,
             subscriptions: Vec::new(),
         },
     };

@@ -55,6 +55,7 @@ impl Owing {
                 policy,
                 schedule,
                 subscriptions,
+                first_delay_ms: 0,
             },
         };
         Self(Ledger::open(options).expect("a new ledger"))

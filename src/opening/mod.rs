@@ -1,0 +1,292 @@
+//! Opens an invoice safely: row first, then the request, then the record of its answer. Whatever dies in between, the
+//! ledger knows that a request may have left, and nothing is ever posted twice by itself (A01, A32).
+
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::client::error::CreateError;
+use crate::client::gate::{Closed, Gate};
+use crate::clock;
+use crate::entropy;
+use crate::invoice::ids::{InvoiceRef, OrderId};
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::{Observation, Source};
+use crate::invoice::opening::{Mode, Wanted};
+use crate::ledger::{
+    Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer,
+};
+use crate::process_mark::ProcessMark;
+use crate::secret::Secret;
+use crate::telemetry::chain;
+use crate::wire::create::{CreateRequest, ReturnUrls};
+
+/// A creator that has not recorded an answer this long after the request's own time limit never will.
+const CREATOR_SLACK: Duration = Duration::from_secs(5);
+/// How often a creation under way elsewhere is looked at. It takes as long as a request.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// An answer in hand is offered to the ledger for this long: it is worth more than the wait.
+const RECORD_FOR: Duration = Duration::from_mins(1);
+/// Between two offers.
+const RECORD_EVERY: Duration = Duration::from_millis(500);
+/// How long a request may wait for its turn at the gate before it is given up. Nothing was written by then.
+const TURN_WITHIN: Duration = Duration::from_secs(30);
+
+/// How invoices are opened here.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address the service reaches the listener at, without a slash at the end; the notificationUrl is
+    /// `{public_url}/{ref}`.
+    pub public_url: String,
+    /// The request's own time limit.
+    pub request_timeout: Duration,
+    /// The `startDeal` sent.
+    pub start_deal: bool,
+    /// How long a Redirect invoice, which has no `expireAt`, counts as open, milliseconds.
+    pub window_ms: i64,
+}
+
+/// What is to be opened.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The merchant's order.
+    pub order_id: OrderId,
+    /// Amount, method, mode.
+    pub wanted: Wanted,
+    /// The return addresses, exactly when the mode is Redirect.
+    pub return_urls: Option<ReturnUrls>,
+}
+
+/// Everything an opening works with.
+pub struct Opener<'a> {
+    /// Where rows are written.
+    pub writer: &'a Writer,
+    /// Where rows are read.
+    pub reader: &'a Reader,
+    /// The service.
+    pub client: &'a Client,
+    /// The access token.
+    pub token: &'a Secret,
+    /// The gate all requests pass.
+    pub gate: &'a Gate,
+    /// How.
+    pub settings: &'a Settings,
+}
+
+/// How it ended, where the ledger has the answer.
+#[derive(Debug)]
+pub enum Opened {
+    /// The service opened it just now.
+    Fresh(Box<InvoiceRow>),
+    /// It was open already and is what was asked for.
+    Standing(Box<InvoiceRow>),
+    /// The order is paid: nothing was opened.
+    Paid(Box<InvoiceRow>),
+    /// An earlier request of this order may have arrived: nothing was sent.
+    Unknown(Box<InvoiceRow>),
+    /// The order has an open invoice that differs in the named respect: nothing was sent.
+    Differs(Box<InvoiceRow>, &'static str),
+}
+
+/// How it ended, where there is nothing to show.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The service wants to be left alone for longer than this command waits. Nothing was sent.
+    #[error("could not send the request")]
+    Gate(#[source] Closed),
+    /// The request's end, as far as it is known; it stands in the ledger too.
+    #[error("could not open an invoice for order `{order_id}`")]
+    Create {
+        /// The order.
+        order_id: String,
+        /// How the request ended.
+        #[source]
+        source: CreateError,
+    },
+    /// The ledger could not be written before the request: nothing was sent.
+    #[error("could not write the invoice's row, so no request was sent")]
+    Before(#[source] WriteError),
+    /// The ledger could not be read while waiting for a creation under way: nothing was sent.
+    #[error("could not look at the creation under way for order `{order_id}`")]
+    Look {
+        /// The order.
+        order_id: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// The service answered and the answer could not be recorded.
+    #[error(
+        "the service opened invoice `{invoice_id}` for order `{order_id}`, but the ledger could not record it"
+    )]
+    After {
+        /// The order.
+        order_id: String,
+        /// The service's id.
+        invoice_id: String,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
+}
+
+impl Opener<'_> {
+    /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
+    pub async fn open(&self, order: &Order) -> Result<Opened, Error> {
+        // The turn comes first: once the row is written, the request must leave within its time.
+        let permit = self
+            .gate
+            .admit_within(TURN_WITHIN)
+            .await
+            .map_err(Error::Gate)?;
+        loop {
+            let (intent, token) = self.intent(order);
+            let reference = intent.reference.clone();
+            match self
+                .writer
+                .begin_opening(intent)
+                .await
+                .map_err(Error::Before)?
+            {
+                Begun::Fresh(key) => {
+                    let row = self.request(order, key, &reference, &token).await?;
+                    drop(permit);
+                    return Ok(Opened::Fresh(Box::new(row)));
+                }
+                Begun::Standing(row) => return Ok(Opened::Standing(row)),
+                Begun::Paid(row) => return Ok(Opened::Paid(row)),
+                Begun::Unknown(row) => return Ok(Opened::Unknown(row)),
+                Begun::Differs(row, what) => return Ok(Opened::Differs(row, what)),
+                Begun::BeingCreated(row) => self.wait_for(&row).await?,
+            }
+        }
+    }
+
+    fn intent(&self, order: &Order) -> (Intent, NotifyToken) {
+        let token = NotifyToken::from_entropy(entropy::bytes());
+        let reference = InvoiceRef::from_entropy(entropy::bytes());
+        let now_ms = clock::wall_ms();
+        let limit = self.settings.request_timeout + CREATOR_SLACK;
+        let intent = Intent {
+            order_id: order.order_id.clone(),
+            wanted: order.wanted.clone(),
+            sealed: self.writer.seal(&token, &reference),
+            reference,
+            creator: ProcessMark::own(),
+            now_ms,
+            deadline_ms: now_ms
+                .saturating_add(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)),
+            window_ms: self.settings.window_ms,
+        };
+        (intent, token)
+    }
+
+    /// Sends the request whose row stands, and records how it ended.
+    async fn request(
+        &self,
+        order: &Order,
+        key: InvoiceKey,
+        reference: &InvoiceRef,
+        token: &NotifyToken,
+    ) -> Result<InvoiceRow, Error> {
+        let Wanted {
+            sum,
+            method,
+            mode,
+            anew: _,
+        } = &order.wanted;
+        let request = CreateRequest {
+            internal_id: order.order_id.as_str().to_owned(),
+            amount: sum.amount.clone(),
+            currency: sum.currency.clone(),
+            start_deal: self.settings.start_deal,
+            method: method.clone(),
+            notification_url: format!("{}/{}", self.settings.public_url, reference.as_str()),
+            notification_token: token.secret().clone(),
+            return_urls: match mode {
+                Mode::H2h => None,
+                Mode::Redirect => order.return_urls.clone(),
+            },
+        };
+        let order_id = || order.order_id.to_string();
+        match self.client.create_invoice(self.token, &request).await {
+            Ok(decoded) => {
+                let report = decoded.report.without(token.secret()).without(self.token);
+                let invoice_id = report.id.to_string();
+                let (source, received_ms) = (Source::Create, clock::wall_ms());
+                let answer = Observation {
+                    source,
+                    report,
+                    asked_at_revision: Some(0),
+                    received_ms,
+                };
+                let settled = self.settle(key, Settled::Answered(Box::new(answer))).await;
+                settled.map_err(|source| Error::After {
+                    order_id: order_id(),
+                    invoice_id,
+                    source,
+                })
+            }
+            Err(source) => {
+                if let Some(wait) = source.retry_after() {
+                    self.gate.heed(wait);
+                }
+                let settled = match &source {
+                    CreateError::NoRequisites { .. } | CreateError::NotCreated { .. } => {
+                        Settled::Refused(chain(&source))
+                    }
+                    CreateError::OutcomeUnknown { .. } => Settled::Unknown(chain(&source)),
+                };
+                // When even this cannot be stored, the row stays as being created by a process that is gone: unknown.
+                if let Err(error) = self.settle(key, settled).await {
+                    tracing::error!(reason = %error, order.id = %order.order_id, "the end of a creation could not be recorded");
+                }
+                Err(Error::Create {
+                    order_id: order_id(),
+                    source,
+                })
+            }
+        }
+    }
+
+    /// Records the end of an opening, offering it again while the ledger is busy.
+    async fn settle(&self, key: InvoiceKey, settled: Settled) -> Result<InvoiceRow, WriteError> {
+        let until = tokio::time::Instant::now() + RECORD_FOR;
+        loop {
+            match self.writer.settle_opening(key, settled.clone()).await {
+                Ok((row, _recorded)) => return Ok(row),
+                Err(error) if error.is_transient() && tokio::time::Instant::now() < until => {
+                    tokio::time::sleep(RECORD_EVERY).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits until a creation under way has ended, and gives it up when its creator is gone or too late.
+    async fn wait_for(&self, row: &InvoiceRow) -> Result<(), Error> {
+        use crate::invoice::opening::Opening;
+        loop {
+            let look = self.reader.invoice(row.key).await;
+            let now = look.map_err(|source| Error::Look {
+                order_id: row.order_id.clone(),
+                source,
+            })?;
+            let Some(now) = now.filter(|row| row.opening == Opening::Creating) else {
+                return Ok(());
+            };
+            if is_given_up(&now, clock::wall_ms()) {
+                return self
+                    .writer
+                    .give_up_opening(now.key)
+                    .await
+                    .map_err(Error::Before);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+/// True when nobody will record the answer to this creation any more.
+pub fn is_given_up(row: &InvoiceRow, now_ms: i64) -> bool {
+    now_ms >= row.creator_deadline_ms || !row.creator.as_ref().is_some_and(ProcessMark::is_running)
+}

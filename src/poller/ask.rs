@@ -1,0 +1,125 @@
+//! One question about one invoice, and what becomes of its answer.
+
+use crate::client::Client;
+use crate::client::error::Error;
+use crate::client::gate::Gate;
+use crate::clock;
+use crate::invoice::observation::{Observation, Report, Source};
+use crate::invoice::transition::Decision;
+use crate::ledger::{DueRow, InvoiceKey, PollFailed, Reader, Writer};
+use crate::telemetry::chain;
+
+use super::login::Token;
+
+/// What a question needs.
+pub(super) struct Asker {
+    pub(super) writer: Writer,
+    pub(super) reader: Reader,
+    pub(super) client: Client,
+    pub(super) gate: Gate,
+}
+
+/// How a question ended.
+pub(super) struct Ended {
+    /// The invoice.
+    pub(super) key: InvoiceKey,
+    /// What became of it.
+    pub(super) outcome: Outcome,
+}
+
+/// What became of a question.
+pub(super) enum Outcome {
+    /// The answer is in the ledger.
+    Recorded,
+    /// The service refused the token with this number.
+    LoginRefused(u64),
+    /// No answer, or none that could be recorded; the reason in one line.
+    Trouble(String),
+}
+
+impl Asker {
+    /// Asks, and records the answer. Whatever is no proper answer changes nothing but the time of the next question.
+    pub(super) async fn ask(&self, row: DueRow, token: Token) -> Ended {
+        let permit = self.gate.admit().await;
+        let asked_ms = clock::wall_ms();
+        let answer = self
+            .client
+            .fetch_invoice(&token.secret, &row.invoice_id)
+            .await;
+        drop(permit);
+        let outcome = match answer {
+            Ok(decoded) => {
+                for field in &decoded.odd {
+                    tracing::debug!(field, order.id = %row.order_id, "the service wrote `{field}` in another form than its contract");
+                }
+                self.record(&row, &token, decoded.report, asked_ms).await
+            }
+            Err(error) => self.no_answer(&row, &token, &error, asked_ms).await,
+        };
+        Ended {
+            key: row.key,
+            outcome,
+        }
+    }
+
+    async fn no_answer(
+        &self,
+        row: &DueRow,
+        token: &Token,
+        error: &Error,
+        asked_ms: i64,
+    ) -> Outcome {
+        if let Some(wait) = error.retry_after() {
+            self.gate.heed(wait);
+        }
+        self.put_back(row.key, asked_ms).await;
+        if matches!(error, Error::LoginNeeded) {
+            return Outcome::LoginRefused(token.number);
+        }
+        let reason = chain(error);
+        tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        Outcome::Trouble(reason)
+    }
+
+    async fn record(&self, row: &DueRow, token: &Token, report: Report, asked_ms: i64) -> Outcome {
+        let report = report.without(&token.secret);
+        let report = match self.reader.notify_token(row.key).await {
+            Ok(Some(own)) => report.without(own.secret()),
+            Ok(None) => report,
+            // Stored with a secret in it, it could not be unsaid; asked again, it costs one request.
+            Err(error) => return trouble("an answer was dropped", &error),
+        };
+        let observation = Observation {
+            source: Source::Poll,
+            report,
+            asked_at_revision: Some(row.revision),
+            received_ms: clock::wall_ms(),
+        };
+        match self.writer.record(row.key, observation).await {
+            Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
+                self.put_back(row.key, asked_ms).await;
+                let reason = "the answer names another order";
+                tracing::warn!(order.id = %row.order_id, "about order {}: {reason}", row.order_id);
+                Outcome::Trouble(reason.to_owned())
+            }
+            Ok(_recorded) => Outcome::Recorded,
+            Err(error) => trouble(
+                "an answer could not be recorded and is asked for again",
+                &error,
+            ),
+        }
+    }
+
+    /// Moves the invoice back. When that cannot be stored it stays due, which the gate's pace bounds.
+    async fn put_back(&self, key: InvoiceKey, asked_ms: i64) {
+        if let Err(error) = self.writer.poll_failed(PollFailed { key, asked_ms }).await {
+            tracing::warn!(reason = %chain(&error), "a due time could not be stored");
+        }
+    }
+}
+
+fn trouble(what: &'static str, error: &dyn std::error::Error) -> Outcome {
+    let reason = chain(error);
+    tracing::warn!(%reason, "{what}");
+    Outcome::Trouble(reason)
+}

@@ -1,0 +1,214 @@
+//! Asks about invoices nobody speaks of. Works from the ledger's state alone: the bell and the wake only say when to look.
+//!
+//! Promises: at most the configured requests per second and at once; one question per invoice at a time; whatever is not
+//! a proper answer changes nothing and moves the invoice back; a 401 stops all questions until the login changes.
+
+mod ask;
+pub mod budget;
+mod login;
+pub mod single;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use crate::client::Client;
+use crate::client::credentials::{Elsewhere, Store};
+use crate::client::gate::Gate;
+use crate::clock;
+use crate::invoice::silence::{self, Due, Schedule};
+use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::opening;
+use crate::shutdown::Shutdown;
+use crate::telemetry::chain;
+use crate::wake::Wake;
+
+use ask::{Asker, Ended, Outcome};
+use login::Login;
+
+/// Due invoices looked at in one pass.
+const LOOKED_AT: u32 = 256;
+/// Rings that may fail to come before a pass is made all the same and the bell is built anew.
+const MISSED_RINGS: u32 = 3;
+
+/// How to poll.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// When silent invoices are due.
+    pub schedule: Schedule,
+    /// How often the bell rings.
+    pub cadence: Duration,
+    /// Questions under way at once.
+    pub at_once: usize,
+}
+
+/// What the poller works with.
+pub struct Parts {
+    /// Where answers are recorded.
+    pub writer: Writer,
+    /// Where due invoices are found.
+    pub reader: Reader,
+    /// The service.
+    pub client: Client,
+    /// The gate all requests pass.
+    pub gate: Gate,
+    /// Where the login lies; looked at again in every pass.
+    pub store: Store,
+    /// Where else a token may come from.
+    pub elsewhere: Elsewhere,
+}
+
+/// The bell that sets the cadence. Rings may be lost; then [`Bell::renew`] is called.
+pub trait Bell: Send {
+    /// Resolves at the next ring.
+    fn rung(&mut self) -> impl Future<Output = ()> + Send;
+    /// Called when the bell has been silent for too long.
+    fn renew(&mut self) -> impl Future<Output = ()> + Send;
+}
+
+struct Poller {
+    asker: Arc<Asker>,
+    reader: Reader,
+    writer: Writer,
+    settings: Settings,
+    login: Login,
+    /// Questions under way.
+    asking: JoinSet<Ended>,
+    /// Their invoices.
+    asked: HashSet<InvoiceKey>,
+}
+
+/// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
+pub async fn run(
+    parts: Parts,
+    settings: Settings,
+    mut bell: impl Bell,
+    wake: Wake,
+    shutdown: Shutdown,
+) {
+    let Parts {
+        writer,
+        reader,
+        client,
+        gate,
+        store,
+        elsewhere,
+    } = parts;
+    let login = Login::new(store, elsewhere, client.origin());
+    let asker = Arc::new(Asker {
+        writer: writer.clone(),
+        reader: reader.clone(),
+        client,
+        gate,
+    });
+    let (asking, asked) = (JoinSet::new(), HashSet::new());
+    let patience = settings.cadence * MISSED_RINGS;
+    let mut poller = Poller {
+        asker,
+        reader,
+        writer,
+        settings,
+        login,
+        asking,
+        asked,
+    };
+    loop {
+        poller.pass().await;
+        tokio::select! {
+            () = shutdown.requested() => break,
+            () = wake.rung() => {}
+            rung = tokio::time::timeout(patience, bell.rung()) => if rung.is_err() {
+                tracing::warn!(patience_s = patience.as_secs(), "the poller's bell has not rung: looking all the same");
+                bell.renew().await;
+            },
+            Some(ended) = poller.asking.join_next() => poller.ended(ended),
+        }
+    }
+    poller.asking.shutdown().await;
+}
+
+impl Poller {
+    /// One look at what is due. Asks as much as there is room for.
+    async fn pass(&mut self) {
+        while let Some(ended) = self.asking.try_join_next() {
+            self.ended(ended);
+        }
+        let now_ms = clock::wall_ms();
+        if let Err(error) = self.look(now_ms).await {
+            tracing::warn!(reason = %chain(&error), "could not look at what is due: {}", chain(&error));
+        }
+    }
+
+    async fn look(&mut self, now_ms: i64) -> Result<(), Trouble> {
+        for row in self.reader.creating().await? {
+            if opening::is_given_up(&row, now_ms) {
+                self.writer.give_up_opening(row.key).await?;
+                tracing::warn!(order.id = %row.order_id, "nobody knows whether the service opened order {}: look at it", row.order_id);
+            }
+        }
+        let longest = self.settings.schedule.longest_gap_ms();
+        let rows = self.reader.due(now_ms, longest, LOOKED_AT).await?;
+        let mut due = Vec::new();
+        let mut moved = Vec::new();
+        for row in rows
+            .into_iter()
+            .filter(|row| !self.asked.contains(&row.key))
+        {
+            match silence::next(&self.settings.schedule, &row.heard, now_ms) {
+                Due::At(at) if at <= now_ms => due.push(row),
+                Due::Unresolved => self.writer.unresolve(row.key, now_ms).await?,
+                // Heard of since its due time was written, or expected no more: counted again, lazily.
+                Due::At(_) | Due::Never => moved.push(row.key),
+            }
+        }
+        self.writer.redate(&moved, now_ms).await?;
+        if !due.is_empty()
+            && let Some(token) = self.login.token()
+        {
+            self.ask(&due, now_ms, &token);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, due: &[DueRow], now_ms: i64, token: &login::Token) {
+        let room = self.settings.at_once.saturating_sub(self.asking.len());
+        let classes: Vec<budget::Class> = due
+            .iter()
+            .map(|row| budget::class(&row.heard, now_ms))
+            .collect();
+        for row in budget::choose(&classes, room)
+            .into_iter()
+            .filter_map(|at| due.get(at))
+        {
+            self.asked.insert(row.key);
+            let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
+            self.asking
+                .spawn(async move { asker.ask(row, token).await });
+        }
+    }
+
+    fn ended(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
+        match ended {
+            Ok(ended) => {
+                self.asked.remove(&ended.key);
+                if let Outcome::LoginRefused(number) = ended.outcome {
+                    self.login.refused(number);
+                }
+            }
+            // A panic in one question is a bug, and the process ends by it as by one in the loop itself.
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_cancelled) => {}
+        }
+    }
+}
+
+/// Why a look was cut short. The next one starts anew.
+#[derive(Debug, thiserror::Error)]
+enum Trouble {
+    #[error("could not read what is due")]
+    Read(#[from] crate::ledger::ReadError),
+    #[error("could not store a due time")]
+    Write(#[from] crate::ledger::WriteError),
+}
