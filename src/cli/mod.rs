@@ -8,6 +8,7 @@
 mod context;
 mod delivery;
 mod failure;
+mod hook;
 mod invoice;
 mod ledger;
 mod login;
@@ -74,6 +75,8 @@ enum Command {
     Invoice(invoice::Args),
     /// Show what hooks were told and what they answered, and have them told again
     Delivery(delivery::Args),
+    /// List the configured hooks and try one out
+    Hook(hook::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -113,6 +116,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
         Command::Delivery(args) => delivery::run(args, context).await,
+        Command::Hook(args) => hook::run(args, context).await,
     }
 }
 

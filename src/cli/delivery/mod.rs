@@ -9,6 +9,8 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use crate::ledger::{EventRow, Reader};
 
+pub(super) use view::{Written, print_written};
+
 /// The commands about deliveries.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
