@@ -11,6 +11,7 @@ mod ledger;
 mod process;
 mod service;
 mod setup;
+mod shop;
 mod world;
 
 use std::thread;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::http::{Answer, Wire, request};
 pub(crate) use self::invoice::Issued;
-pub(crate) use self::process::Ran;
+pub(crate) use self::process::{Process, Ran, children};
 pub(crate) use self::service::Service;
 pub(crate) use self::setup::Setup;
 pub(crate) use self::world::World;
