@@ -8,3 +8,5 @@ mod launch;
 mod layout;
 mod login;
 mod notifications;
+mod polling;
+mod wait;
