@@ -4,6 +4,7 @@ mod config;
 mod create;
 #[expect(unused, reason = "furnished before all its guests have come")]
 mod harness;
+mod hooks;
 mod launch;
 mod layout;
 mod login;
