@@ -134,7 +134,8 @@ impl Failure {
 
     /// Says what could not be done, in front of the cause.
     #[must_use]
-    pub(super) fn context(mut self, doing: &'static str) -> Self {
+    pub(super) fn context(mut self, doing: impl Into<String>) -> Self {
+        let doing = doing.into();
         self.error = self
             .error
             .map(|source| Box::new(Doing { doing, source }).into());
@@ -206,13 +207,13 @@ impl Failure {
 /// Something that could not be done, with its cause behind it.
 #[derive(Debug)]
 struct Doing {
-    doing: &'static str,
+    doing: String,
     source: Box<dyn Error + Send + Sync>,
 }
 
 impl fmt::Display for Doing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.doing)
+        f.write_str(&self.doing)
     }
 }
 

@@ -1,10 +1,15 @@
 //! How commands come to the ledger: to write it as its owner, or only to read it.
 
+use std::time::Duration;
+
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::owner;
 use crate::daemon::plain;
 use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
+
+/// How long a command waits for its last change to be stored; it was answered already.
+pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Opens the ledger for writing, once it is sure that this user may. `command` is for the hint.
 pub(super) fn open(context: &Context, command: &str) -> Result<Ledger, Failure> {

@@ -7,6 +7,7 @@
 
 mod context;
 mod failure;
+mod invoice;
 mod ledger;
 mod login;
 mod logout;
@@ -68,6 +69,8 @@ enum Command {
     Logout(logout::Args),
     /// Show the shop, the service and where the access token lies
     Whoami(whoami::Args),
+    /// Open invoices and show them
+    Invoice(invoice::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -105,6 +108,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Login(args) => login::run(args, context).await,
         Command::Logout(args) => logout::run(args, context).await,
         Command::Whoami(args) => whoami::run(args, context).await,
+        Command::Invoice(args) => invoice::run(args, context).await,
     }
 }
 

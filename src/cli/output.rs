@@ -61,6 +61,24 @@ impl Output {
         self.json
     }
 
+    /// The same, but nothing is wrapped however narrow the terminal is.
+    #[must_use]
+    pub(super) const fn unwrapped(self) -> Self {
+        Self {
+            width: None,
+            ..self
+        }
+    }
+
+    /// Prints one line of text for people. Strangers' text in it is escaped by the caller.
+    #[expect(
+        clippy::unused_self,
+        reason = "a line is an answer, and answers go out through here"
+    )]
+    pub(super) fn line(self, line: &str) -> Result<(), Failure> {
+        print(&format!("{line}\n")).map_err(Failure::from_write)
+    }
+
     /// Prints a table; without headings when there are none. Cells are escaped here.
     pub(super) fn table<const N: usize>(
         self,
@@ -71,10 +89,10 @@ impl Output {
     }
 
     /// Prints names with their values, one a line.
-    pub(super) fn pairs(self, pairs: &[(&str, String)]) -> Result<(), Failure> {
+    pub(super) fn pairs<N: AsRef<str>>(self, pairs: &[(N, String)]) -> Result<(), Failure> {
         let rows: Vec<[String; 2]> = pairs
             .iter()
-            .map(|(name, value)| [(*name).to_owned(), value.clone()])
+            .map(|(name, value)| [name.as_ref().to_owned(), value.clone()])
             .collect();
         self.table(None, &rows)
     }

@@ -64,8 +64,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     for hook in &settings.hook {
         hook.check()?;
     }
-    plain::listener_settings(settings, public.as_str())
-        .map_err(daemon::Error::from)?;
+    plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
         return Err(failure.hint("unset it and run `tilld login`, which keeps the token in a file"));

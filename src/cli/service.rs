@@ -27,7 +27,6 @@ pub(super) fn store(context: &Context, command: &str) -> Result<Store, Failure> 
 
 /// The access token a one-shot command uses towards the service. `command` is for the hint. The credentials file is only
 /// looked at when `SERVICE_TOKEN` is not set.
-#[expect(dead_code, reason = "for the commands that ask about invoices")]
 pub(super) fn token(context: &Context, client: &Client, command: &str) -> Result<Found, Failure> {
     let elsewhere = Elsewhere::of_one_shot();
     let store = if elsewhere.env_token.is_some() {
@@ -64,10 +63,6 @@ pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
 }
 
 /// A create that yielded no invoice.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "for the command that creates invoices")
-)]
 pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) -> Failure {
     match error {
         CreateError::NoRequisites { .. } => {

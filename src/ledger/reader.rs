@@ -133,6 +133,11 @@ impl Reader {
             .await
     }
 
+    /// An invoice as it is asked about, whether it is due or not; `None` when it has no id yet.
+    pub async fn pollable(&self, key: InvoiceKey) -> Result<Option<DueRow>, ReadError> {
+        self.ask(move |store| store.pollable(key)).await
+    }
+
     /// The earliest time an invoice is due.
     pub async fn next_due_ms(&self) -> Result<Option<i64>, ReadError> {
         self.ask(ReadStore::next_due_ms).await

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::client::error::Error;
 use crate::client::gate::Gate;
 use crate::clock;
-use crate::invoice::observation::{Observation, Source};
+use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::transition::Decision;
 use crate::ledger::{DueRow, InvoiceKey, PollFailed, Reader, Writer};
 use crate::telemetry::chain;
@@ -23,8 +23,18 @@ pub(super) struct Asker {
 pub(super) struct Ended {
     /// The invoice.
     pub(super) key: InvoiceKey,
-    /// The number of the token, when the service refused it.
-    pub(super) refused: Option<u64>,
+    /// What became of it.
+    pub(super) outcome: Outcome,
+}
+
+/// What became of a question.
+pub(super) enum Outcome {
+    /// The answer is in the ledger.
+    Recorded,
+    /// The service refused the token with this number.
+    LoginRefused(u64),
+    /// No answer, or none that could be recorded; the reason in one line.
+    Trouble(String),
 }
 
 impl Asker {
@@ -37,46 +47,47 @@ impl Asker {
             .fetch_invoice(&token.secret, &row.invoice_id)
             .await;
         drop(permit);
-        let mut ended = Ended {
-            key: row.key,
-            refused: None,
-        };
-        match answer {
+        let outcome = match answer {
             Ok(decoded) => {
                 for field in &decoded.odd {
                     tracing::debug!(field, order.id = %row.order_id, "the service wrote `{field}` in another form than its contract");
                 }
-                self.record(&row, &token, decoded.report, asked_ms).await;
+                self.record(&row, &token, decoded.report, asked_ms).await
             }
-            Err(error) => {
-                if let Some(wait) = error.retry_after() {
-                    self.gate.heed(wait);
-                }
-                if matches!(error, Error::LoginNeeded) {
-                    ended.refused = Some(token.number);
-                } else {
-                    let reason = chain(&error);
-                    tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
-                }
-                self.put_back(row.key, asked_ms).await;
-            }
+            Err(error) => self.no_answer(&row, &token, &error, asked_ms).await,
+        };
+        Ended {
+            key: row.key,
+            outcome,
         }
-        ended
     }
 
-    async fn record(
+    async fn no_answer(
         &self,
         row: &DueRow,
         token: &Token,
-        report: crate::invoice::observation::Report,
+        error: &Error,
         asked_ms: i64,
-    ) {
+    ) -> Outcome {
+        if let Some(wait) = error.retry_after() {
+            self.gate.heed(wait);
+        }
+        self.put_back(row.key, asked_ms).await;
+        if matches!(error, Error::LoginNeeded) {
+            return Outcome::LoginRefused(token.number);
+        }
+        let reason = chain(error);
+        tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        Outcome::Trouble(reason)
+    }
+
+    async fn record(&self, row: &DueRow, token: &Token, report: Report, asked_ms: i64) -> Outcome {
         let report = report.without(&token.secret);
         let report = match self.reader.notify_token(row.key).await {
             Ok(Some(own)) => report.without(own.secret()),
             Ok(None) => report,
             // Stored with a secret in it, it could not be unsaid; asked again, it costs one request.
-            Err(error) => return tracing::warn!(reason = %chain(&error), "an answer was dropped"),
+            Err(error) => return trouble("an answer was dropped", &error),
         };
         let observation = Observation {
             source: Source::Poll,
@@ -86,13 +97,16 @@ impl Asker {
         };
         match self.writer.record(row.key, observation).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
-                tracing::warn!(order.id = %row.order_id, "the answer about order {} names another order", row.order_id);
                 self.put_back(row.key, asked_ms).await;
+                let reason = "the answer names another order";
+                tracing::warn!(order.id = %row.order_id, "about order {}: {reason}", row.order_id);
+                Outcome::Trouble(reason.to_owned())
             }
-            Ok(_recorded) => {}
-            Err(error) => {
-                tracing::warn!(reason = %chain(&error), "an answer could not be recorded and is asked for again");
-            }
+            Ok(_recorded) => Outcome::Recorded,
+            Err(error) => trouble(
+                "an answer could not be recorded and is asked for again",
+                &error,
+            ),
         }
     }
 
@@ -102,4 +116,10 @@ impl Asker {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");
         }
     }
+}
+
+fn trouble(what: &'static str, error: &dyn std::error::Error) -> Outcome {
+    let reason = chain(error);
+    tracing::warn!(%reason, "{what}");
+    Outcome::Trouble(reason)
 }

@@ -55,7 +55,9 @@ impl Login {
             .current
             .as_ref()
             .filter(|current| current.secret.expose() == found.expose());
-        let token = if let Some(same) = same { same.clone() } else {
+        let token = if let Some(same) = same {
+            same.clone()
+        } else {
             let number = self.current.as_ref().map_or(0, |current| current.number) + 1;
             Token {
                 secret: found,

@@ -6,6 +6,7 @@
 mod ask;
 pub mod budget;
 mod login;
+pub mod single;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
-use ask::{Asker, Ended};
+use ask::{Asker, Ended, Outcome};
 use login::Login;
 
 /// Due invoices looked at in one pass.
@@ -192,8 +193,8 @@ impl Poller {
         match ended {
             Ok(ended) => {
                 self.asked.remove(&ended.key);
-                if let Some(refused) = ended.refused {
-                    self.login.refused(refused);
+                if let Outcome::LoginRefused(number) = ended.outcome {
+                    self.login.refused(number);
                 }
             }
             // A panic in one question is a bug, and the process ends by it as by one in the loop itself.

@@ -143,6 +143,23 @@ pub(super) fn due(
     Ok(found)
 }
 
+/// One invoice as it is asked about, whether it is due or not.
+pub(super) fn pollable(
+    connection: &Connection,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<DueRow>> {
+    let sql = format!(
+        "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, p.asked_ms, p.nudged_ms, coalesce(p.failures, 0) AS failures \
+         FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+        rows::INVOICE
+    );
+    Ok(connection
+        .prepare_cached(&sql)?
+        .query_row([key.0], due_row)
+        .optional()?
+        .flatten())
+}
+
 fn due_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<DueRow>> {
     let stored = rows::stored(row)?;
     let due_ms: Option<i64> = row.get("due_ms")?;

@@ -10,7 +10,7 @@ use super::open::open_reader;
 use super::read::{
     Filter, attempts, creating, deliveries_of, due, events, invoice_by_id, invoice_by_key,
     invoices_of_order, list_deliveries, list_invoices, meta, next_delivery_ms, next_due_ms,
-    refusals, running, sealed_by_key, sealed_by_ref,
+    pollable, refusals, running, sealed_by_key, sealed_by_ref,
 };
 use crate::invoice::ids::InvoiceRef;
 use crate::ledger::error::OpenError;
@@ -140,5 +140,12 @@ impl ReadStore {
 
     pub(in crate::ledger) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
         meta(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn pollable(
+        &self,
+        key: InvoiceKey,
+    ) -> Result<Option<DueRow>, StoreError> {
+        pollable(&self.0, key).map_err(from_sqlite)
     }
 }

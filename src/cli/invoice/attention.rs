@@ -1,0 +1,93 @@
+//! Why a person must look at an invoice, in plain sentences: one for each word the ledger keeps.
+
+use super::view::{reported, sum};
+use crate::ledger::InvoiceRow;
+
+/// One sentence for each reason, led by the ledger's word for it. Not escaped.
+pub(super) fn sentences(row: &InvoiceRow) -> Vec<String> {
+    let told = |word: &String| match sentence(word, row) {
+        Some(sentence) => format!("{word}: {sentence}"),
+        None => word.clone(),
+    };
+    row.attention.iter().map(told).collect()
+}
+
+fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
+    let agreed = sum(&row.amount_agreed, &row.currency_agreed);
+    let sentence = match word {
+        "unsorted_status" => unsorted(row.status.as_deref().unwrap_or_default()),
+        "mismatch" => format!(
+            "the service calls it paid with {} where {agreed} was agreed; no `paid` hook runs for it",
+            reported(row)
+        ),
+        "amount_differs" => format!(
+            "the service opened it with {} where {} was asked for; a payment will show as `mismatch`",
+            reported(row),
+            sum(&row.amount_asked, &row.currency_asked)
+        ),
+        "other_id" => {
+            "the service gave this invoice a second id; the first one stands, look both up in the cabinet"
+                .to_owned()
+        }
+        "rewound" => {
+            "the service went back to an older status, twice; look the invoice up in the cabinet"
+                .to_owned()
+        }
+        "unresolved" => {
+            "the service was asked until `poller.horizon_s` and gave no final answer; it may still be paid"
+                .to_owned()
+        }
+        "outcome_unknown" => format!(
+            "the answer to its create was lost and it is not asked for again; look for order {} in the cabinet",
+            row.order_id
+        ),
+        _ => return None,
+    };
+    Some(sentence)
+}
+
+/// Names the status and the line that sorts it.
+fn unsorted(status: &str) -> String {
+    // A JSON string is a TOML basic string as well.
+    let quoted = serde_json::Value::from(status).to_string();
+    format!(
+        "the status {quoted} is on no list, so it changes no outcome; add it to the one of `open`, `paid`, `failed`, \
+         `reversed` that it means, under `[statuses]` in the config: `paid = [{quoted}]`, for example"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::tests::row;
+    use super::*;
+
+    #[test]
+    fn every_word_the_ledger_keeps_has_its_sentence() {
+        for word in [
+            "unsorted_status",
+            "mismatch",
+            "amount_differs",
+            "other_id",
+            "rewound",
+            "unresolved",
+            "outcome_unknown",
+        ] {
+            assert!(sentence(word, &row()).is_some(), "{word}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_sorts_a_status_is_toml_whatever_the_status() {
+        let told = unsorted("PAID \"x\"\u{1b}");
+        assert!(told.contains(r#"`paid = ["PAID \"x\"\u001b"]`"#), "{told}");
+    }
+
+    #[test]
+    fn a_word_of_a_newer_ledger_is_shown_as_it_is() {
+        let row = InvoiceRow {
+            attention: vec!["newer".to_owned()],
+            ..row()
+        };
+        assert_eq!(sentences(&row), ["newer"]);
+    }
+}

@@ -1,0 +1,34 @@
+//! `tilld invoice list`: invoices of the ledger, newest first. Asks nobody.
+
+use super::super::context::Context;
+use super::super::failure::{Exit, Failure};
+use super::super::ledger;
+use super::view;
+use crate::ledger::Filter;
+
+/// Flags of `invoice list`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only those still to be paid
+    #[arg(long, conflicts_with = "attention")]
+    open: bool,
+    /// Only those a person must look at
+    #[arg(long)]
+    attention: bool,
+    /// At most N
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+/// Runs `invoice list`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let filter = match (args.open, args.attention) {
+        (true, _) => Filter::Open,
+        (false, true) => Filter::Attention,
+        (false, false) => Filter::All,
+    };
+    let reader = ledger::open_reader(&context)?;
+    let rows = reader.list_invoices(filter, args.limit).await?;
+    view::print_many(context.output, &rows)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,207 @@
+//! `tilld invoice wait`: returns when an order's money has come, or when it is clear that it will not.
+//!
+//! While a daemon serves, the ledger is watched; without one, the command asks the service itself.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep_until};
+
+use super::super::context::Context;
+use super::super::failure::{Exit, Failure};
+use super::super::output::talk;
+use super::super::{ledger, service};
+use super::{show, view};
+use crate::client::gate::Gate;
+use crate::clock::wall_ms;
+use crate::daemon::{self, plain};
+use crate::invoice::opening::Opening;
+use crate::invoice::status::Outcome;
+use crate::ledger::{InvoiceRow, Reader};
+use crate::poller::single::{self, Question};
+
+/// How often the ledger is looked at: quick enough for a person, and one indexed read each.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Flags of `invoice wait`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The order id; or the service's id or the ref of one invoice
+    #[arg(value_name = "ORDER-OR-ID")]
+    name: String,
+    /// Give up after this long, for example 90s or 15m; then the exit code is 6
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_time)]
+    timeout: Duration,
+}
+
+/// Reads `90`, `90s`, `15m` or `2h`.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = text.strip_prefix(digits).unwrap_or_default();
+    let factor = match unit {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3_600),
+        _ => None,
+    };
+    let seconds = digits
+        .parse::<u64>()
+        .ok()
+        .zip(factor)
+        .and_then(|(count, factor)| count.checked_mul(factor));
+    seconds
+        .map(Duration::from_secs)
+        .ok_or_else(|| format!("`{text}` is no time such as `90s`, `15m` or `2h`"))
+}
+
+/// Runs `invoice wait`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let until = Instant::now() + args.timeout;
+    let reader = ledger::open_reader(&context)?;
+    let mut asking: Option<Asking> = None;
+    loop {
+        let found = show::find(&reader, &args.name).await?;
+        let row = found
+            .into_iter()
+            .next()
+            .ok_or_else(|| show::not_found(&args.name))?;
+        if let Some(end) = end(&row) {
+            close(asking).await;
+            view::print(context.output, &row, wall_ms())?;
+            return end;
+        }
+        if Instant::now() >= until {
+            close(asking).await;
+            view::print(context.output, &row, wall_ms())?;
+            let text = format!(
+                "order `{}` is still {} after {} s",
+                row.order_id,
+                row.outcome,
+                args.timeout.as_secs()
+            );
+            return Err(Failure::new(Exit::TimeOut, text).hint("run it again to go on waiting"));
+        }
+        if daemon::is_served(&context.state_dir()?) {
+            close(asking.take()).await;
+        } else {
+            let asker = match asking.take() {
+                Some(asker) => asker,
+                None => Asking::begin(&context)?,
+            };
+            asking = Some(asker.ask_when_due(&reader, &row).await?);
+        }
+        sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
+    }
+}
+
+/// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.
+fn end(row: &InvoiceRow) -> Option<Result<Exit, Failure>> {
+    let unknown = |text: String| {
+        Some(Err(
+            Failure::new(Exit::Unknown, text).hint("look the order up in the cabinet")
+        ))
+    };
+    match row.outcome {
+        Outcome::Paid => Some(Ok(Exit::Ok)),
+        Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => Some(Ok(Exit::NotPaid)),
+        Outcome::Open if row.unresolved => unknown(format!(
+            "the service never gave a final answer about order `{}`",
+            row.order_id
+        )),
+        Outcome::Open if row.opening == Opening::Unknown => unknown(format!(
+            "nobody knows whether the create of order `{}` reached the service",
+            row.order_id
+        )),
+        Outcome::Open if row.opening == Opening::Refused => {
+            let text = format!("the create of order `{}` opened no invoice", row.order_id);
+            Some(Err(
+                Failure::new(Exit::NotPaid, text).hint("run `tilld invoice create` again")
+            ))
+        }
+        Outcome::Open => None,
+    }
+}
+
+/// What it takes to ask without a daemon.
+struct Asking {
+    ledger: crate::ledger::Ledger,
+    question: Question,
+    every: Duration,
+    next: Instant,
+}
+
+impl Asking {
+    fn begin(context: &Context) -> Result<Self, Failure> {
+        const COMMAND: &str = "invoice wait";
+        let settings = context.settings()?;
+        let client = service::client(context)?;
+        let found = service::token(context, &client, COMMAND)?;
+        let ledger = ledger::open(context, COMMAND)?;
+        let gate = Gate::new(plain::gate_limits(settings));
+        let question = Question::new(ledger.writer(), ledger.reader(), client, gate, found.token);
+        let every = Duration::from_secs(settings.poller.cadence_s);
+        talk("no `tilld serve` runs on this state directory: asking the service from here");
+        Ok(Self {
+            ledger,
+            question,
+            every,
+            next: Instant::now(),
+        })
+    }
+
+    /// Asks, unless it did so a moment ago. Trouble on the way is told and waited out; a refused login is not.
+    async fn ask_when_due(mut self, reader: &Reader, row: &InvoiceRow) -> Result<Self, Failure> {
+        if Instant::now() < self.next {
+            return Ok(self);
+        }
+        self.next = Instant::now() + self.every;
+        match self.question.ask(reader, row.key).await {
+            Ok(single::Asked::Recorded | single::Asked::NothingToAsk) => Ok(self),
+            Ok(single::Asked::Trouble(reason)) => {
+                talk(&format!(
+                    "no answer yet: {}",
+                    super::super::output::escape(&reason)
+                ));
+                Ok(self)
+            }
+            Ok(single::Asked::LoginNeeded) => {
+                close(Some(self)).await;
+                Err(
+                    Failure::new(Exit::LoginNeeded, "the service refuses the access token")
+                        .hint("run `tilld login`"),
+                )
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+async fn close(asking: Option<Asking>) {
+    if let Some(Asking {
+        ledger, question, ..
+    }) = asking
+    {
+        drop(question);
+        ledger.close(ledger::CLOSE_WITHIN).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        for (text, seconds) in [
+            ("90", 90),
+            ("90s", 90),
+            ("15m", 900),
+            ("2h", 7_200),
+            ("0", 0),
+        ] {
+            assert_eq!(parse_time(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1.5m", "1d", "99999999999999999999h"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! When invoices are due to be asked about, and the event for those past their horizon.
+
+use super::record::{add_attention, write_event};
+use super::{ApplyError, Rules, load};
+use crate::invoice::event::{Change, EventKind};
+use crate::invoice::observation::{Observation, Source};
+use crate::invoice::silence::{self, Due, Heard, Schedule};
+use crate::invoice::status::Outcome;
+use crate::invoice::transition::Ask;
+use crate::ledger::command::Reply;
+use crate::ledger::row::InvoiceKey;
+use crate::ledger::store::{PollState, Store, StoreError, Stored};
+
+/// A refused notification pulls the due time forward at most this often, milliseconds; those within leave one poll due
+/// at its end.
+const NUDGE_EVERY_MS: i64 = 60_000;
+
+/// Sets the due time where the observation touches it. A notification that leaves no doubt does not: the poller counts
+/// again when the old due time comes, which spares every notification a write to the due-time index.
+pub(super) fn date_after<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &Stored,
+    observation: &Observation,
+    ask: Ask,
+    first_id: bool,
+) -> Result<(), StoreError> {
+    let asked = observation.source == Source::Poll;
+    if !asked && !first_id && ask == Ask::AsPlanned {
+        return Ok(());
+    }
+    let mut state = store.poll_state(stored.row.key)?;
+    if asked {
+        state.asked_ms = Some(observation.received_ms);
+        state.failures = 0;
+    }
+    let now_ms = observation.received_ms;
+    state.due_ms = match ask {
+        Ask::Now => Some(now_ms),
+        Ask::After(wait_ms) => Some(now_ms.saturating_add(wait_ms)),
+        Ask::AsPlanned => due_ms(&rules.schedule, &heard(stored, &state), now_ms),
+    };
+    store.save_poll(stored.row.key, &state)
+}
+
+/// What the silence of a stored invoice is counted from.
+pub(in crate::ledger) fn heard(stored: &Stored, state: &PollState) -> Heard {
+    Heard {
+        created_ms: stored.row.created_ms,
+        expire_ms: stored.row.expire_ms,
+        heard_ms: stored.heard_ms,
+        asked_ms: state.asked_ms,
+        nudged_ms: state.nudged_ms,
+        failures: state.failures,
+        doubt: stored.invoice.doubt,
+        pending_since_ms: stored
+            .invoice
+            .pending
+            .as_ref()
+            .map(|pending| pending.since_ms),
+        outcome: stored.row.outcome,
+        outcome_ms: stored.row.outcome_ms,
+        unresolved: stored.row.unresolved,
+    }
+}
+
+/// The stored form of a due time. `unresolved` is due at once: the poller writes its event.
+fn due_ms(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Option<i64> {
+    match silence::next(schedule, heard, now_ms) {
+        Due::At(at) => Some(at),
+        Due::Unresolved => Some(now_ms),
+        Due::Never => None,
+    }
+}
+
+pub(super) fn redate<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    key: InvoiceKey,
+    mut state: PollState,
+    now_ms: i64,
+) -> Result<Reply, ApplyError> {
+    let stored = load(store, key)?;
+    state.due_ms = due_ms(&rules.schedule, &heard(&stored, &state), now_ms);
+    store.save_poll(key, &state)?;
+    Ok(Reply::Done)
+}
+
+pub(super) fn nudge<S: Store>(
+    store: &mut S,
+    key: InvoiceKey,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let Some(stored) = store.load(key)? else {
+        return Ok(());
+    };
+    if stored.invoice.id.is_none() {
+        return Ok(());
+    }
+    let mut state = store.poll_state(key)?;
+    let at = match state.nudged_ms {
+        Some(planned) if planned > now_ms => planned,
+        Some(last) if now_ms < last.saturating_add(NUDGE_EVERY_MS) => {
+            last.saturating_add(NUDGE_EVERY_MS)
+        }
+        Some(_) | None => now_ms,
+    };
+    state.nudged_ms = Some(at);
+    state.due_ms = Some(state.due_ms.map_or(at, |due| due.min(at)));
+    store.save_poll(key, &state)
+}
+
+pub(super) fn unresolve<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    key: InvoiceKey,
+    now_ms: i64,
+) -> Result<Reply, ApplyError> {
+    let mut stored = load(store, key)?;
+    if !stored.row.unresolved && stored.row.outcome == Outcome::Open {
+        stored.row.unresolved = true;
+        stored.row.updated_ms = now_ms;
+        add_attention(&mut stored.row, "unresolved");
+        store.save(&stored)?;
+        let status = stored
+            .invoice
+            .claim
+            .as_ref()
+            .map(|claim| claim.status.clone());
+        let change = Change {
+            kind: EventKind::Unresolved,
+            rewound: false,
+            cause: None,
+            status: status.clone(),
+            previous_status: status,
+            outcome: Outcome::Open,
+            previous_outcome: Outcome::Open,
+        };
+        let reported = (
+            stored.row.amount_reported.clone(),
+            stored.row.currency_reported.clone(),
+        );
+        write_event(store, rules, key, &change, None, now_ms, reported, None)?;
+    }
+    let state = store.poll_state(key)?;
+    redate(store, rules, key, state, now_ms)
+}

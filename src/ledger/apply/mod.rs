@@ -1,0 +1,122 @@
+//! Applies one command to the store. The only caller of `decide`: every claim, whoever makes it, comes through here,
+//! and what it changes (invoice, event, deliveries, due time, history) stands in one commit.
+
+mod dates;
+mod opening;
+mod record;
+
+use std::collections::BTreeSet;
+
+use crate::hook::Subscription;
+use crate::invoice::silence::Schedule;
+use crate::invoice::transition::Policy;
+
+use super::command::{Command, Reply};
+use super::row::InvoiceKey;
+use super::store::{Store, StoreError, Stored};
+
+pub(in crate::ledger) use dates::heard;
+
+use dates::{nudge, redate, unresolve};
+use opening::{begin, give_up_opening, settle};
+use record::record;
+
+/// What the merchant configured, as far as the ledger acts on it.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// How claims are judged.
+    pub policy: Policy,
+    /// When silent invoices are due.
+    pub schedule: Schedule,
+    /// Which hooks are owed what.
+    pub subscriptions: Vec<Subscription>,
+    /// How long after its event a delivery is first run, milliseconds.
+    pub first_delay_ms: i64,
+}
+
+/// Why a command was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The ledger has no such row.
+    #[error("the ledger has no {0}")]
+    Missing(&'static str),
+}
+
+/// Applies one command within the open transaction.
+pub(super) fn apply<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    command: &Command,
+) -> Result<Reply, ApplyError> {
+    match command {
+        Command::Record(key, observation) => {
+            Ok(Reply::Recorded(record(store, rules, *key, observation)?))
+        }
+        Command::Begin(intent) => Ok(Reply::Begun(begin(store, intent)?)),
+        Command::Settle(key, settled) => settle(store, rules, *key, settled),
+        Command::GiveUpOpening(key) => give_up_opening(store, *key),
+        Command::PollFailed(failed) => {
+            let mut state = store.poll_state(failed.key)?;
+            state.asked_ms = Some(failed.asked_ms);
+            state.failures = state.failures.saturating_add(1);
+            redate(store, rules, failed.key, state, failed.asked_ms)
+        }
+        Command::Redate(keys, now_ms) => {
+            for key in keys {
+                let state = store.poll_state(*key)?;
+                redate(store, rules, *key, state, *now_ms)?;
+            }
+            Ok(Reply::Done)
+        }
+        Command::Unresolve(key, now_ms) => unresolve(store, rules, *key, *now_ms),
+        Command::Claim {
+            claimant,
+            now_ms,
+            want,
+        } => {
+            let hooks: Vec<String> = rules.subscriptions.iter().map(|s| s.hook.clone()).collect();
+            Ok(Reply::Claimed(
+                store.claim(claimant, *now_ms, *want, &hooks)?,
+            ))
+        }
+        Command::NameChild(key, child) => {
+            if store.name_child(*key, child)? {
+                Ok(Reply::Done)
+            } else {
+                Err(ApplyError::Missing("such running delivery"))
+            }
+        }
+        Command::Finish(key, record, after) => {
+            store.finish(*key, record, *after)?;
+            Ok(Reply::Done)
+        }
+        Command::Retry(wish) => Ok(Reply::Retried(store.retry(wish)?)),
+        Command::Refuse(refusals) => {
+            let nudged: BTreeSet<InvoiceKey> = refusals
+                .iter()
+                .filter_map(|refusal| refusal.invoice)
+                .collect();
+            store.add_refusals(refusals)?;
+            let now_ms = refusals
+                .iter()
+                .map(|refusal| refusal.at_ms)
+                .max()
+                .unwrap_or_default();
+            for key in nudged {
+                nudge(store, key, now_ms)?;
+            }
+            Ok(Reply::Done)
+        }
+        Command::Note(key, value) => {
+            store.set_meta(key, value)?;
+            Ok(Reply::Done)
+        }
+    }
+}
+
+fn load<S: Store>(store: &mut S, key: InvoiceKey) -> Result<Stored, ApplyError> {
+    store.load(key)?.ok_or(ApplyError::Missing("such invoice"))
+}

@@ -1,0 +1,109 @@
+//! The opening of an invoice, from its row to the end of its request.
+
+use super::record::{record_on, set_attention};
+use super::{ApplyError, Rules, load};
+use crate::invoice::amount::Amount;
+use crate::invoice::opening::{Judgement, Opening, Standing, judge};
+use crate::invoice::sum::Sum;
+use crate::invoice::transition::Decision;
+use crate::ledger::command::{Begun, Intent, Reply, Settled};
+use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::store::{Store, StoreError, Stored};
+
+pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, ApplyError> {
+    let rows = store.invoices_of_order(intent.order_id.as_str())?;
+    let standing: Vec<Standing> = rows
+        .iter()
+        .filter_map(|row| standing(row, intent.window_ms))
+        .collect();
+    let boxed = |at: usize| {
+        rows.get(at)
+            .cloned()
+            .map(Box::new)
+            .ok_or(ApplyError::Missing("such invoice"))
+    };
+    match judge(&standing, &intent.wanted, intent.now_ms) {
+        Judgement::Open => Ok(Begun::Fresh(store.insert_invoice(intent)?)),
+        Judgement::Standing(at) => Ok(Begun::Standing(boxed(at)?)),
+        Judgement::Paid(at) => Ok(Begun::Paid(boxed(at)?)),
+        Judgement::BeingCreated(at) => Ok(Begun::BeingCreated(boxed(at)?)),
+        Judgement::Unknown(at) => Ok(Begun::Unknown(boxed(at)?)),
+        Judgement::Differs(at, what) => Ok(Begun::Differs(boxed(at)?, what)),
+    }
+}
+
+/// `None` is impossible for rows this code wrote: their sums were checked before they were stored.
+fn standing(row: &InvoiceRow, window_ms: i64) -> Option<Standing> {
+    // Redirect answers carry no `expireAt` (contract 2.3): a configured window stands in.
+    let stand_in = row.created_ms.saturating_add(window_ms);
+    Some(Standing {
+        opening: row.opening,
+        outcome: row.outcome,
+        sum: Sum::new(Amount::parse(&row.amount_asked).ok()?, &row.currency_asked).ok()?,
+        method: row.method.clone(),
+        mode: row.mode,
+        closes_ms: row.expire_ms.unwrap_or(stand_in),
+    })
+}
+
+pub(super) fn settle<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    key: InvoiceKey,
+    settled: &Settled,
+) -> Result<Reply, ApplyError> {
+    let mut stored = load(store, key)?;
+    let mut recorded = None;
+    match settled {
+        Settled::Answered(observation) => {
+            stored.row.opening = Opening::Answered;
+            stored.row.creator = None;
+            set_attention(&mut stored.row, "outcome_unknown", false);
+            let made = record_on(store, rules, &mut stored, observation)?;
+            if made.decision == Decision::NotThisInvoice {
+                end_opening(
+                    store,
+                    &mut stored,
+                    Opening::Unknown,
+                    "the answer names another order",
+                )?;
+            }
+            recorded = Some(made);
+        }
+        Settled::Refused(note) => end_opening(store, &mut stored, Opening::Refused, note)?,
+        Settled::Unknown(note) => end_opening(store, &mut stored, Opening::Unknown, note)?,
+    }
+    let row = load(store, key)?.row;
+    Ok(Reply::Settled(Box::new(row), recorded))
+}
+
+pub(super) fn give_up_opening<S: Store>(
+    store: &mut S,
+    key: InvoiceKey,
+) -> Result<Reply, ApplyError> {
+    let mut stored = load(store, key)?;
+    if stored.row.opening == Opening::Creating {
+        let note = "the process that opened it ended before the answer was recorded";
+        end_opening(store, &mut stored, Opening::Unknown, note)?;
+    }
+    Ok(Reply::Done)
+}
+
+/// Ends an opening without an answer. If a notification has named the id meanwhile, the service has the invoice after all.
+fn end_opening<S: Store>(
+    store: &mut S,
+    stored: &mut Stored,
+    opening: Opening,
+    note: &str,
+) -> Result<(), StoreError> {
+    let known = stored.invoice.id.is_some();
+    stored.row.opening = if known { Opening::Answered } else { opening };
+    stored.row.opening_note = (!known).then(|| note.to_owned());
+    stored.row.creator = None;
+    set_attention(
+        &mut stored.row,
+        "outcome_unknown",
+        !known && opening == Opening::Unknown,
+    );
+    store.save(stored)
+}

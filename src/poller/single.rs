@@ -1,0 +1,59 @@
+//! One question about one invoice, out of turn: for a command that waits while no daemon serves.
+
+use crate::client::Client;
+use crate::client::gate::Gate;
+use crate::ledger::{InvoiceKey, ReadError, Reader, Writer};
+use crate::secret::Secret;
+
+use super::ask::{Asker, Outcome};
+use super::login::Token;
+
+/// What it takes to ask.
+pub struct Question {
+    asker: Asker,
+    token: Token,
+}
+
+/// What became of a question.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The answer is in the ledger.
+    Recorded,
+    /// The invoice has no id yet: there is nothing to ask for.
+    NothingToAsk,
+    /// No answer, or none about this invoice; the reason is for people.
+    Trouble(String),
+    /// The service refuses the access token.
+    LoginNeeded,
+}
+
+impl Question {
+    /// Takes what it takes. Close the ledger only after dropping this.
+    pub fn new(writer: Writer, reader: Reader, client: Client, gate: Gate, token: Secret) -> Self {
+        Self {
+            asker: Asker {
+                writer,
+                reader,
+                client,
+                gate,
+            },
+            token: Token {
+                secret: token,
+                number: 0,
+            },
+        }
+    }
+
+    /// Asks about an invoice and records the answer.
+    pub async fn ask(&self, reader: &Reader, key: InvoiceKey) -> Result<Asked, ReadError> {
+        let Some(row) = reader.pollable(key).await? else {
+            return Ok(Asked::NothingToAsk);
+        };
+        let ended = self.asker.ask(row, self.token.clone()).await;
+        Ok(match ended.outcome {
+            Outcome::Recorded => Asked::Recorded,
+            Outcome::LoginRefused(_) => Asked::LoginNeeded,
+            Outcome::Trouble(reason) => Asked::Trouble(reason),
+        })
+    }
+}
