@@ -273,11 +273,16 @@ fn offers(form: &str, tag: &str, name: &str, value: &str) -> bool {
 
 /// Text of an attribute, its entities read.
 fn plain(text: &str) -> String {
-    [("&quot;", "\""), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")]
-        .into_iter()
-        .fold(text.to_owned(), |text, (entity, character)| {
-            text.replace(entity, character)
-        })
+    [
+        ("&quot;", "\""),
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&amp;", "&"),
+    ]
+    .into_iter()
+    .fold(text.to_owned(), |text, (entity, character)| {
+        text.replace(entity, character)
+    })
 }
 
 #[cfg(test)]
