@@ -97,7 +97,7 @@ impl Account {
             })
             .collect();
         let headings = ["ORDER", "MODE", "AMOUNT", "STATUS", "OUTCOME", "FOUND BY"];
-        say("\nThe ledger's invoices\n")?;
+        say("\nThe ledger's invoices:\n")?;
         output.table(Some(headings), &invoices)?;
         let events: Vec<[String; 6]> = self
             .events
@@ -114,9 +114,9 @@ impl Account {
             })
             .collect();
         let headings = ["SEQ", "ORDER", "KIND", "STATUS", "SOURCE", "HOOK"];
-        say("\nits events, and the scripts that were run for them\n")?;
+        say("\nIts events, and the scripts that were run for them:\n")?;
         output.table(Some(headings), &events)?;
-        say(&format!("\nand {} refused request\n", self.refusals))
+        say(&format!("\nRefused requests: {}\n", self.refusals))
     }
 
     fn hooks_of(&self, event_id: &str) -> String {
@@ -178,7 +178,7 @@ impl Around {
     }
 
     fn print(&self, output: Output, directory: &Directory) -> Result<(), Failure> {
-        say("\nEverything keeps running\n")?;
+        say("\nEverything keeps running:\n")?;
         let pages: Vec<(&str, String)> = self
             .pages
             .iter()
@@ -186,7 +186,7 @@ impl Around {
             .chain([("log", directory.serve_log().display().to_string())])
             .collect();
         output.pairs(&pages)?;
-        say("\nTo try in another terminal; pay the new invoice from the cabinet's list\n")?;
+        say("\nTo try in another terminal; pay the new invoice from the cabinet's list:\n")?;
         for command in &self.commands {
             say(&format!("  {command}\n"))?;
         }
@@ -220,7 +220,7 @@ pub(super) fn print_all(
     }
     account.print(output)?;
     if stays {
-        say("\nTo ask it yourself\n")?;
+        say("\nTo ask it yourself:\n")?;
     } else {
         let again = format!("`tilld demo --dir {NEXT_DIR}` keeps it");
         say(&format!(
