@@ -120,6 +120,12 @@ pub async fn run(start: Start) -> Result<(), Error> {
         .await
         .map_err(Error::Bell)?;
 
+    if settings.statuses.paid.is_empty() {
+        tracing::warn!(
+            "no status means paid yet: no invoice will ever count as paid until `[statuses] paid` names one"
+        );
+    }
+
     let shutdown = Shutdown::new();
     let bells = ledger.bells();
     let mut loops: JoinSet<&'static str> = JoinSet::new();

@@ -181,6 +181,13 @@ fn tell(recorded: &Recorded) {
             event.kind
         );
     }
+    for field in &recorded.new_odd {
+        tracing::warn!(
+            field,
+            order.id = %recorded.order_id,
+            "the service wrote `{field}` in another form than its contract; all else was kept"
+        );
+    }
     if let Some(status) = &recorded.new_unsorted {
         tracing::warn!(
             status = %status,

@@ -101,6 +101,7 @@ fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
             method: None,
             payment_url: None,
             requisites: None,
+            odd: Vec::new(),
             raw: "{}".into(),
         },
         asked_at_revision: None,
