@@ -143,10 +143,12 @@ impl Around {
     /// Looks where everything is.
     pub(super) fn of(stage: &Stage<'_>) -> Self {
         let config = stage.directory.config();
-        let program = std::env::args()
-            .next()
-            .unwrap_or_else(|| "tilld".to_owned());
-        let tilld = format!("{} --config {}", quoted(&program), quoted_path(&config));
+        let program = std::env::args_os().next().unwrap_or_else(|| "tilld".into());
+        let tilld = format!(
+            "{} --config {}",
+            quoted(&program.to_string_lossy()),
+            quoted_path(&config)
+        );
         Self {
             pages: [
                 ("service", stage.sandbox.url()),
@@ -188,6 +190,8 @@ impl Around {
         output.pairs(&pages)?;
         say("\nTo try in another terminal; pay the new invoice from the cabinet's list:\n")?;
         for command in &self.commands {
+            // Broken before its options where it has many: it is read at 80 columns.
+            let command = command.replacen(" --order", " \\\n    --order", 1);
             say(&format!("  {command}\n"))?;
         }
         say(if directory.is_kept() {
@@ -222,10 +226,8 @@ pub(super) fn print_all(
     if stays {
         say("\nTo ask it yourself:\n")?;
     } else {
-        let again = format!("`tilld demo --dir {NEXT_DIR}` keeps it");
-        say(&format!(
-            "\nThis ledger is gone now. {again}, to ask it yourself\n"
-        ))?;
+        say("\nThis ledger is gone now. To keep one and ask it yourself:\n")?;
+        say(&format!("  tilld demo --dir {NEXT_DIR}\n"))?;
     }
     say(&format!(
         "  sqlite3 -readonly {ledger} \\\n    \"{QUESTION}\"\n"
