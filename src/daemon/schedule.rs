@@ -13,7 +13,7 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 use crate::poller::Bell;
 
 /// Why the scheduler could not be started.
-pub type BellError = JobSchedulerError;
+pub(super) type BellError = JobSchedulerError;
 
 /// A bell rung by a cron job in UTC.
 pub(super) struct CronBell {
