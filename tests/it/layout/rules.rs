@@ -33,7 +33,8 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("client", &["wire", "invoice"]),
     ("ledger", &["invoice", HOOK_PURE]),
     ("listener", &["http", "wire", "invoice", "ledger"]),
-    ("opening", &["client", "ledger", "invoice"]),
+    // The request it sends is `wire`'s own type.
+    ("opening", &["client", "ledger", "invoice", "wire"]),
     ("poller", &["client", "ledger", "invoice"]),
     ("control", &["http", "opening", "ledger", "invoice"]),
     ("outbox", &["ledger", "hook", "invoice"]),
@@ -65,7 +66,12 @@ const HOMES: [(&str, &[&str]); 5] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
     (
         "reqwest",
-        &["src/client/", "src/hook/post", "src/sandbox/notifier"],
+        &[
+            "src/client/",
+            "src/hook/post",
+            "src/sandbox/notifier",
+            "src/sandbox/visitor",
+        ],
     ),
     ("figment", &["src/config/"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
