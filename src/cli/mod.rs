@@ -6,7 +6,10 @@
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
 mod context;
+mod delivery;
+mod demo;
 mod failure;
+mod hook;
 mod invoice;
 mod ledger;
 mod login;
@@ -63,6 +66,8 @@ enum Command {
     Serve(serve::Args),
     /// Run an imitation of the payment service on this machine, to try tilld out and to test against
     Sandbox(sandbox::Args),
+    /// Show everything at work on this machine in a few seconds: login, payments, a lost notification, a forged one
+    Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
     Login(login::Args),
     /// Remove the local access token
@@ -71,6 +76,10 @@ enum Command {
     Whoami(whoami::Args),
     /// Open invoices and show them
     Invoice(invoice::Args),
+    /// Show what hooks were told and what they answered, and have them told again
+    Delivery(delivery::Args),
+    /// List the configured hooks and try one out
+    Hook(hook::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -105,10 +114,13 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Demo(args) => demo::run(args, context).await,
         Command::Login(args) => login::run(args, context).await,
         Command::Logout(args) => logout::run(args, context).await,
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
+        Command::Delivery(args) => delivery::run(args, context).await,
+        Command::Hook(args) => hook::run(args, context).await,
     }
 }
 
@@ -130,7 +142,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// What `--version` prints, with its last newline.
 fn version() -> String {
-    format!("tilld {}\n", env!("CARGO_PKG_VERSION"))
+    let (own, sqlite) = (env!("CARGO_PKG_VERSION"), crate::ledger::sqlite_version());
+    format!("tilld {own} (SQLite {sqlite})\n")
 }
 
 #[cfg(test)]

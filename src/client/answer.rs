@@ -9,8 +9,9 @@ use super::LARGEST_ANSWER;
 use super::error::{Error, Foreign};
 use super::retry_after;
 use crate::clock;
+use crate::invoice::observation::Report;
 use crate::secret::{self, Secret};
-use crate::wire::invoice::{self, Decoded};
+use crate::wire::invoice;
 use crate::wire::json::{self, Object};
 use crate::wire::problem;
 
@@ -139,13 +140,9 @@ impl Answer {
     }
 
     /// The body as an invoice.
-    pub(super) fn invoice(self) -> Result<Decoded, Error> {
-        let body = self.body?;
-        let object = json::object(&body).map_err(|why| Error::NotTheService {
-            why: Foreign::Shape(why),
-        })?;
-        let raw = String::from_utf8_lossy(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body));
-        invoice::decode(&object, raw.trim()).map_err(|why| Error::NotTheService {
+    pub(super) fn invoice(self) -> Result<Report, Error> {
+        let object = self.object()?;
+        invoice::decode(&object).map_err(|why| Error::NotTheService {
             why: Foreign::Invoice(why),
         })
     }

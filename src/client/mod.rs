@@ -13,10 +13,10 @@ use reqwest::redirect::Policy;
 use rustls::crypto::{CryptoProvider, ring};
 
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::observation::Report;
 use crate::secret::Secret;
 use crate::wire;
 use crate::wire::create::CreateRequest;
-use crate::wire::invoice::Decoded;
 use crate::wire::login::{LoginStarted, TokenIssued};
 use crate::wire::problem;
 use address::{Address, AddressError};
@@ -191,7 +191,7 @@ impl Client {
         &self,
         token: &Secret,
         request: &CreateRequest,
-    ) -> Result<Decoded, CreateError> {
+    ) -> Result<Report, CreateError> {
         let hidden = [token, &request.notification_token];
         let sent = self
             .post(
@@ -209,7 +209,7 @@ impl Client {
             .success(Answer::refused)
             .and_then(Answer::invoice)
             .map_err(CreateError::sort)?;
-        match &decoded.report.order_id {
+        match &decoded.order_id {
             Some(order) if *order != request.internal_id => {
                 Err(CreateError::sort(Error::NotTheService {
                     why: Foreign::OtherOrder,
@@ -220,12 +220,12 @@ impl Client {
     }
 
     /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for.
-    pub async fn fetch_invoice(&self, token: &Secret, id: &InvoiceId) -> Result<Decoded, Error> {
+    pub async fn fetch_invoice(&self, token: &Secret, id: &InvoiceId) -> Result<Report, Error> {
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
         let answer = Answer::receive(request, "fetch", &[token]).await?;
         let decoded = answer.success(Answer::refused_one)?.invoice()?;
-        if decoded.report.id == *id {
+        if decoded.id == *id {
             Ok(decoded)
         } else {
             Err(Error::NotTheService {

@@ -85,6 +85,8 @@ pub struct Report {
     pub payment_url: Option<String>,
     /// `dealRequisites` after decoding, as JSON text; `None` when missing or when it does not parse.
     pub requisites: Option<String>,
+    /// Contract fields whose form was not the contract's, and which were left out or taken as text (A08).
+    pub odd: Vec<&'static str>,
     /// The whole document as it came, compact JSON. Secrets are cut out by whoever stores it.
     pub raw: String,
 }

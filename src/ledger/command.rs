@@ -73,6 +73,8 @@ pub struct Recorded {
     pub outcome: Outcome,
     /// A status that stands on no list and was not seen before in this ledger.
     pub new_unsorted: Option<String>,
+    /// Fields the service wrote in another form than its contract, not seen before in this ledger.
+    pub new_odd: Vec<&'static str>,
     /// It left something to ask at once.
     pub ask_soon: bool,
 }

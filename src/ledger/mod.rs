@@ -44,7 +44,7 @@ pub use row::{
     InvoiceRow, RefusalRow, Running, Watched,
 };
 pub use seal::{KeyError, Sealed};
-pub use sqlite::{Bounds, Filter};
+pub use sqlite::{Bounds, Filter, sqlite_version};
 pub use store::StoreError;
 
 use command::{Command, Reply};
@@ -179,6 +179,13 @@ fn tell(recorded: &Recorded) {
             "order {}: {}",
             recorded.order_id,
             event.kind
+        );
+    }
+    for field in &recorded.new_odd {
+        tracing::warn!(
+            field,
+            order.id = %recorded.order_id,
+            "the service wrote `{field}` in another form than its contract; all else was kept"
         );
     }
     if let Some(status) = &recorded.new_unsorted {

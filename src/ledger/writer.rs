@@ -259,12 +259,24 @@ impl<S: Store> Worker<S> {
             return;
         }
         let command = Command::Refuse(taken.refusals);
-        let stored = batch::run(&mut self.store, &self.rules, &[&command]);
-        if let Err(failed) = stored {
-            // Refusals are worth little: dropped rather than kept waiting without bound.
+        if let Err(failed) = batch::run(&mut self.store, &self.rules, &[&command]) {
             self.fail(Vec::new(), failed);
+            self.keep(command);
         }
         self.bells.ask.ring();
+    }
+
+    /// Refusals that could not be written wait for the next time, since a poll may hang on each; as many as there is room.
+    fn keep(&mut self, command: Command) {
+        let Command::Refuse(older) = command else {
+            return;
+        };
+        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = std::mem::take(&mut gathered.refusals);
+        gathered
+            .refusals
+            .extend(older.into_iter().chain(newer).take(GATHERED_MOST));
+        self.flush_at = Some(Instant::now() + GATHER_FOR);
     }
 
     fn tell(&mut self, failed: &Arc<StoreError>) {

@@ -188,7 +188,6 @@ impl<B: Book> Inner<B> {
                 tracing::debug!(
                     invoice.key = invoice.0,
                     listener.place = %place,
-                    notification.odd = ?notification.odd(),
                     "a notification carried its token in `{place}`"
                 );
                 let observation = notification.into_observation(&token, arrival.received_ms);

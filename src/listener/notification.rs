@@ -3,19 +3,17 @@
 //! The shape is judged before the token, so that the answer to a misshapen body never depends on the ref.
 
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
-use serde_json::Value;
 
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Observation, Report, Source};
-use crate::secret::cut;
-use crate::wire::invoice::{Decoded, NotAnInvoice, decode};
+use crate::wire::invoice::{NotAnInvoice, decode};
 use crate::wire::json::{Object, ShapeError, object};
 
 /// A body of the right shape. It is not authentic yet.
 #[derive(Debug)]
 pub struct Notification {
     object: Object,
-    decoded: Decoded,
+    report: Report,
 }
 
 /// Why a body is no notification. Nothing of the body is in it.
@@ -71,11 +69,8 @@ impl Notification {
     /// Reads a body.
     pub fn read(body: &[u8]) -> Result<Self, Misshapen> {
         let object = object(body)?;
-        // Written anew instead of kept to the byte: only in one spelling is every occurrence of a secret found and cut,
-        // and a body that came as a JSON string is stored as the object it holds (A11).
-        let raw = Value::Object(object.clone()).to_string();
-        let decoded = decode(&object, &raw)?;
-        Ok(Self { object, decoded })
+        let report = decode(&object)?;
+        Ok(Self { object, report })
     }
 
     /// The object, for the places in it that may carry the token.
@@ -83,19 +78,12 @@ impl Notification {
         &self.object
     }
 
-    /// Known fields whose form was not the contract's.
-    pub fn odd(&self) -> &[&'static str] {
-        &self.decoded.odd
-    }
-
     /// What it says, once it was found authentic by `token`, which is cut out of the document. `received_ms` is by our
     /// clock.
     pub fn into_observation(self, token: &NotifyToken, received_ms: i64) -> Observation {
-        let report = self.decoded.report;
-        let raw = cut(&report.raw, token.secret());
         Observation {
             source: Source::Notification,
-            report: Report { raw, ..report },
+            report: self.report.without(token.secret()),
             asked_at_revision: None,
             received_ms,
         }
@@ -105,6 +93,7 @@ impl Notification {
 #[cfg(test)]
 mod tests {
     use hyper::header::HeaderValue;
+    use serde_json::Value;
 
     use super::*;
 

@@ -209,8 +209,8 @@ impl Opener<'_> {
         };
         let order_id = || order.order_id.to_string();
         match self.client.create_invoice(self.token, &request).await {
-            Ok(decoded) => {
-                let report = decoded.report.without(token.secret()).without(self.token);
+            Ok(report) => {
+                let report = report.without(token.secret()).without(self.token);
                 let invoice_id = report.id.to_string();
                 let (source, received_ms) = (Source::Create, clock::wall_ms());
                 let answer = Observation {

@@ -48,12 +48,7 @@ impl Asker {
             .await;
         drop(permit);
         let outcome = match answer {
-            Ok(decoded) => {
-                for field in &decoded.odd {
-                    tracing::debug!(field, order.id = %row.order_id, "the service wrote `{field}` in another form than its contract");
-                }
-                self.record(&row, &token, decoded.report, asked_ms).await
-            }
+            Ok(report) => self.record(&row, &token, report, asked_ms).await,
             Err(error) => self.no_answer(&row, &token, &error, asked_ms).await,
         };
         Ended {

@@ -1,7 +1,7 @@
 //! The invoice object (contract 2.3): the answer to a create, the answer to a status check, the body of a notification.
 //!
 //! Only `id` and `status` are needed. `null`, `""` and a missing field are the same; a number where a string belongs is
-//! read as its digits; anything else odd is named in [`Decoded::odd`] and loses nothing but itself (A08, A11).
+//! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11).
 
 use serde_json::{Value, json};
 
@@ -15,15 +15,6 @@ use crate::invoice::status::Status;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
 const LAYERS: usize = 3;
 
-/// An invoice object that was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decoded {
-    /// What it says.
-    pub report: Report,
-    /// Known fields whose form was not the contract's and which were left out or taken as text.
-    pub odd: Vec<&'static str>,
-}
-
 /// Why an object is no invoice. The reason is a fixed word; nothing of the body is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAnInvoice {
@@ -35,8 +26,9 @@ pub enum NotAnInvoice {
     Status,
 }
 
-/// Reads an invoice object. `raw` is the document's text, kept in the report as it came.
-pub fn decode(object: &Object, raw: &str) -> Result<Decoded, NotAnInvoice> {
+/// Reads an invoice object. The document is kept whole in the report, written anew: only in one spelling is every
+/// occurrence of a secret found and cut. Numbers keep their digits, names come sorted.
+pub fn decode(object: &Object) -> Result<Report, NotAnInvoice> {
     let id = text(object.get("id"))
         .and_then(|id| InvoiceId::new(id).ok())
         .ok_or(NotAnInvoice::Id)?;
@@ -59,7 +51,7 @@ pub fn decode(object: &Object, raw: &str) -> Result<Decoded, NotAnInvoice> {
     };
     let amount = field("amount");
     let (updated_at, expire_at) = (field("updatedAt"), field("expireAt"));
-    let report = Report {
+    let mut report = Report {
         id,
         status,
         order_id: field("internalId"),
@@ -70,7 +62,8 @@ pub fn decode(object: &Object, raw: &str) -> Result<Decoded, NotAnInvoice> {
         method: field("paymentMethod"),
         payment_url: field("paymentUrl"),
         requisites: object.get("dealRequisites").and_then(requisites),
-        raw: raw.to_owned(),
+        raw: Value::Object(object.clone()).to_string(),
+        odd: Vec::new(),
     };
     let unreadable_time =
         |text: &Option<String>, moment: Option<Moment>| text.is_some() && moment.is_none();
@@ -89,7 +82,8 @@ pub fn decode(object: &Object, raw: &str) -> Result<Decoded, NotAnInvoice> {
     {
         odd.push("dealRequisites");
     }
-    Ok(Decoded { report, odd })
+    report.odd = odd;
+    Ok(report)
 }
 
 /// `dealRequisites` as JSON text of an object, whatever number of string layers it came in. `None` when it is no object.
@@ -214,8 +208,8 @@ mod tests {
     use super::*;
     use crate::wire::json::object;
 
-    fn read(body: &str) -> Decoded {
-        decode(&object(body.as_bytes()).expect(body), body).expect(body)
+    fn read(body: &str) -> Report {
+        decode(&object(body.as_bytes()).expect(body)).expect(body)
     }
 
     #[test]
@@ -223,9 +217,9 @@ mod tests {
         let found = read(
             r#"{"id":"a1","status":"PARTIALLY_REVERSED","paymentOption":null,"direction":"sideways","extra":{"x":[1]}}"#,
         );
-        assert_eq!(found.report.status.as_str(), "PARTIALLY_REVERSED");
-        assert_eq!(found.report.amount, Reported::Missing);
-        assert!(found.report.raw.contains("extra"));
+        assert_eq!(found.status.as_str(), "PARTIALLY_REVERSED");
+        assert_eq!(found.amount, Reported::Missing);
+        assert!(found.raw.contains("extra"));
         assert!(found.odd.is_empty());
     }
 
@@ -234,8 +228,8 @@ mod tests {
         let found = read(
             r#"{"id":"a1","status":"x","dealRate":91.5,"amount":12.50,"expireAt":"soon","currency":["RUB"],"dealRequisites":"not json"}"#,
         );
-        assert_eq!(found.report.amount.as_str(), Some("12.50"));
-        assert_eq!(found.report.currency, None);
+        assert_eq!(found.amount.as_str(), Some("12.50"));
+        assert_eq!(found.currency, None);
         assert_eq!(
             found.odd,
             ["amount", "currency", "expireAt", "dealRequisites"]
@@ -245,17 +239,15 @@ mod tests {
     #[test]
     fn an_amount_that_is_no_decimal_agrees_with_nothing() {
         assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":1e3}"#)
-                .report
-                .amount,
+            read(r#"{"id":"a","status":"x","amount":1e3}"#).amount,
             Reported::Unreadable("1e+3".into())
         );
         assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":{}}"#).report.amount,
+            read(r#"{"id":"a","status":"x","amount":{}}"#).amount,
             Reported::Unreadable("{}".into())
         );
         assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":""}"#).report.amount,
+            read(r#"{"id":"a","status":"x","amount":""}"#).amount,
             Reported::Missing
         );
     }
@@ -267,15 +259,11 @@ mod tests {
         let twice = Value::from(once.as_str()).to_string();
         for form in [wanted, &once, &twice] {
             let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
-            assert_eq!(
-                read(&body).report.requisites.as_deref(),
-                Some(wanted),
-                "{form}"
-            );
+            assert_eq!(read(&body).requisites.as_deref(), Some(wanted), "{form}");
         }
         for form in [r#""""#, "null", r#""not json""#, r#""5""#] {
             let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
-            assert_eq!(read(&body).report.requisites, None, "{form}");
+            assert_eq!(read(&body).requisites, None, "{form}");
         }
     }
 
@@ -289,7 +277,7 @@ mod tests {
             (r#"{"id":"a","status":7}"#, NotAnInvoice::Status),
         ] {
             assert_eq!(
-                decode(&object(body.as_bytes()).expect(body), body),
+                decode(&object(body.as_bytes()).expect(body)),
                 Err(wanted),
                 "{body}"
             );

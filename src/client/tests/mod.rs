@@ -11,7 +11,7 @@ mod stub;
 async fn the_requests_are_the_contracts() {
     let stub = Stub::answering("201 Created", "", INVOICE).await;
     let created = stub.create().await.expect("created");
-    assert_eq!(created.report.raw, INVOICE);
+    assert_eq!(created.raw, INVOICE);
     stub.fetch().await.expect("fetched");
     assert!(matches!(
         stub.client.start_login("shop").await,

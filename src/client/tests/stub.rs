@@ -11,14 +11,14 @@ use crate::client::error::{CreateError, Error};
 use crate::client::{Client, Settings};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::observation::Report;
 use crate::secret::Secret;
 use crate::wire::create::CreateRequest;
-use crate::wire::invoice::Decoded;
 
 pub(super) const TOKEN: &str = "shop:very-secret-token";
 pub(super) const NOTIFY_TOKEN: &str = "notify-token-notify-token-notify-token-1234";
 pub(super) const INVOICE: &str =
-    r#"{"id":"inv-1","status":"new","amount":"599.80","internalId":"order-1"}"#;
+    r#"{"amount":"599.80","id":"inv-1","internalId":"order-1","status":"new"}"#;
 /// For cases in which no time-out is the point: long enough for a loaded machine.
 pub(super) const PATIENT: Duration = Duration::from_secs(30);
 
@@ -79,12 +79,12 @@ impl Stub {
         Self::new(Reply::Text(response(status, headers, body))).await
     }
 
-    pub(super) async fn fetch(&self) -> Result<Decoded, Error> {
+    pub(super) async fn fetch(&self) -> Result<Report, Error> {
         let id = InvoiceId::new("inv-1").expect("an id");
         self.client.fetch_invoice(&self.token, &id).await
     }
 
-    pub(super) async fn create(&self) -> Result<Decoded, CreateError> {
+    pub(super) async fn create(&self) -> Result<Report, CreateError> {
         let request = CreateRequest {
             internal_id: "order-1".into(),
             amount: Amount::parse_payable("599.80").expect("an amount"),

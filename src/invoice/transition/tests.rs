@@ -55,6 +55,7 @@ fn report(status: &str, at: Option<i64>) -> Report {
         method: None,
         payment_url: None,
         requisites: None,
+        odd: Vec::new(),
         raw: String::new(),
     }
 }

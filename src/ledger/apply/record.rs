@@ -53,6 +53,7 @@ pub(super) fn record_on<S: Store>(
         event: None,
         outcome: made.after.outcome,
         new_unsorted: None,
+        new_odd: Vec::new(),
         ask_soon: made.ask == Ask::Now,
     };
     if made.decision == Decision::NotThisInvoice {
@@ -66,6 +67,7 @@ pub(super) fn record_on<S: Store>(
     let first_id = stored.invoice.id.is_none();
     take_over(stored, &made, observation);
     recorded.new_unsorted = note_unsorted(store, rules, stored)?;
+    recorded.new_odd = note_odd(store, stored, &observation.report.odd)?;
     store.save(stored)?;
     let (at_ms, source) = (observation.received_ms, observation.source);
     store.add_history(&NewHistory {
@@ -201,6 +203,23 @@ fn note_unsorted<S: Store>(
     }
     store.set_meta(&key, stored.row.order_id.as_str())?;
     Ok(Some(status.as_str().to_owned()))
+}
+
+/// Remembers each field that came in another form than the contract's, once per ledger (A08).
+fn note_odd<S: Store>(
+    store: &mut S,
+    stored: &Stored,
+    odd: &[&'static str],
+) -> Result<Vec<&'static str>, StoreError> {
+    let mut new = Vec::new();
+    for field in odd {
+        let key = format!("odd:{field}");
+        if store.meta(&key)?.is_none() {
+            store.set_meta(&key, stored.row.order_id.as_str())?;
+            new.push(*field);
+        }
+    }
+    Ok(new)
 }
 
 #[expect(

@@ -169,6 +169,7 @@ impl Owing {
 
 fn observation(order: &str, status: &str, minute: u32) -> Observation {
     let report = Report {
+        odd: Vec::new(),
         id: InvoiceId::new(format!("inv-{order}")).expect("an id"),
         status: Status::new(status).expect("a status"),
         order_id: Some(order.to_owned()),

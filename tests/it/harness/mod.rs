@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use self::http::{Answer, Wire, request};
 pub(crate) use self::invoice::Issued;
+pub(crate) use self::ledger::sql;
 pub(crate) use self::process::Ran;
 pub(crate) use self::service::Service;
 pub(crate) use self::setup::Setup;
