@@ -33,29 +33,13 @@ fn a_payment_that_outruns_the_create_answer_is_kept() {
         .noting_hook("fulfil", &["paid"])
         .start();
     // Longer than any machine needs for the rest, and cut short by nothing: this test takes that long.
-    world.control("POST", "/faults", &json!({ "hold_create_ms": 5_000 }));
-    let mut create = world.start_tilld(&[
-        "invoice",
-        "create",
-        "--json",
-        "--order",
-        "A-1",
-        "--amount",
-        "599.80",
-        "--currency",
-        "RUB",
-        "--method",
-        "SBP",
-    ]);
+    world.faults(&json!({ "hold_create_ms": 5_000 }));
+    let mut create = world.start_open("A-1");
     wait_until(PATIENCE, "the service to make the invoice", || {
         world.issued("A-1").is_some()
     });
     let invoice = world.issued("A-1").expect("made");
-    world.control(
-        "POST",
-        &format!("/invoices/{}/status", invoice.id),
-        &json!({ "status": "paid" }),
-    );
+    world.happens(&invoice, &json!({ "status": "paid" }));
     let paid = "SELECT count(*) FROM events WHERE kind = 'paid'";
     wait_until(PATIENCE, "the payment to be recorded", || {
         world.value(paid) == "1"

@@ -86,11 +86,11 @@ fn secrets_stay_in_their_files_whatever_happens() {
     let echo = json!({ "error": format!("bad: Authorization: Bearer {access}") }).to_string();
     let fault = |endpoint: &str| json!({ "api_status": { "endpoint": endpoint, "status": 500, "body": echo, "times": 1 } });
     let asked = world.requests("fetch");
-    world.control("POST", "/faults", &fault("fetch"));
+    world.faults(&fault("fetch"));
     wait_until(PATIENCE, "more polls", || {
         world.requests("fetch") > asked + 1
     });
-    world.control("POST", "/faults", &fault("create"));
+    world.faults(&fault("create"));
     let failed = world.try_create("A-2");
     assert_ne!(failed.code, 0, "{failed:?}");
 

@@ -66,19 +66,7 @@ fn the_digits_that_were_typed_are_the_digits_that_are_sent() {
         .enumerate()
     {
         let order = format!("A-{number}");
-        let ran = world.tilld(&[
-            "invoice",
-            "create",
-            "--json",
-            "--order",
-            &order,
-            "--amount",
-            amount,
-            "--currency",
-            "RUB",
-            "--method",
-            "SBP",
-        ]);
+        let ran = world.open(&order, amount, &[]);
         assert_eq!(ran.code, 0, "{ran:?}");
         let heard = service.heard();
         let body = &heard.last().expect("a create").body;

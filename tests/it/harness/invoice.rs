@@ -62,19 +62,7 @@ impl World {
     /// `tilld invoice create` of 599.80 RUB for `order`, however it ends.
     #[track_caller]
     pub(crate) fn try_create(&self, order: &str) -> super::Ran {
-        self.tilld(&[
-            "invoice",
-            "create",
-            "--json",
-            "--order",
-            order,
-            "--amount",
-            "599.80",
-            "--currency",
-            "RUB",
-            "--method",
-            "SBP",
-        ])
+        self.open(order, "599.80", &[])
     }
 
     /// The newest invoice of `order` as the service has it.

@@ -11,6 +11,7 @@ mod ledger;
 mod process;
 mod service;
 mod setup;
+mod shop;
 mod world;
 
 use std::thread;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::sql;
-pub(crate) use self::process::Ran;
+pub(crate) use self::process::{Process, Ran, children};
 pub(crate) use self::service::{ACCESS_TOKEN, DEVICE_CODE, Heard, Service};
 pub(crate) use self::setup::Setup;
 pub(crate) use self::world::World;

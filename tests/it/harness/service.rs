@@ -16,12 +16,19 @@ pub(crate) const DEVICE_CODE: &str = "dc_device-code-of-the-short-service";
 /// A request it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
-    /// Method and path.
+    /// Its first line.
     pub(crate) line: String,
     /// Its header lines.
     pub(crate) headers: String,
     /// Its body.
     pub(crate) body: String,
+}
+
+impl Heard {
+    /// The path in its first line.
+    pub(crate) fn path(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
 }
 
 /// Answers a request with a status and a body.
@@ -78,9 +85,9 @@ fn answer(mut stream: TcpStream, kept: &Mutex<Vec<Heard>>, say: &Say) -> std::io
         headers,
         body: String::from_utf8_lossy(&body).into_owned(),
     };
-    let (status, said) = if heard.line.contains("/agent/login ") {
+    let (status, said) = if heard.path().ends_with("/agent/login") {
         (201, login())
-    } else if heard.line.contains("/agent/token ") {
+    } else if heard.path().ends_with("/agent/token") {
         (
             200,
             json!({ "token": ACCESS_TOKEN, "shopName": "Short" }).to_string(),

@@ -101,7 +101,7 @@ impl World {
         format!("{PATH}/{reference}")
     }
 
-    fn command(&self, under: &[String]) -> Command {
+    pub(super) fn command(&self, under: &[String]) -> Command {
         let mut words = under.iter().map(String::as_str);
         let mut command = match words.next() {
             Some(program) => {
@@ -302,7 +302,7 @@ fn free_address(number: u32) -> SocketAddr {
     listener.local_addr().expect("bound")
 }
 
-fn next_name() -> String {
+pub(super) fn next_name() -> String {
     format!("{:04}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
