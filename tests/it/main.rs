@@ -1,20 +1,24 @@
 //! The one integration test binary: the real `tilld` from outside, and the source tree read as data.
 
+mod answers;
 mod config;
 mod crash;
 mod create;
 mod delivery;
 mod demo;
-#[expect(unused, reason = "furnished before all its guests have come")]
+mod durability;
 mod harness;
 mod hook;
 mod hooks;
 mod invoice_read;
 mod launch;
 mod layout;
+mod limits;
 mod login;
 mod notifications;
 mod polling;
+mod secrets;
+mod shapes;
 mod shop;
 mod stop;
 mod wait;

@@ -1,5 +1,5 @@
-//! A payment service of the test's own, for answers the sandbox would never give: it logs everybody in, tells what it was
-//! asked, and answers creates and fetches as it is told to.
+//! A payment service of the test's own, for answers the sandbox would never give: it tells what it was asked, and
+//! answers creates and fetches as it is told to.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -34,9 +34,9 @@ pub(super) fn start() -> Stub {
     let orders = Arc::new(Mutex::new(Orders::default()));
     let (tell, creates) = channel();
     let shared = Arc::clone(&orders);
-    let service = Service::start(move |_method, path, body| {
-        let body: Value = serde_json::from_str(body).unwrap_or_default();
-        answer(path, &body, &shared, &tell)
+    let service = Service::start(move |heard| {
+        let body: Value = serde_json::from_str(&heard.body).unwrap_or_default();
+        answer(heard.path(), &body, &shared, &tell)
     });
     Stub {
         service,
@@ -47,19 +47,6 @@ pub(super) fn start() -> Stub {
 }
 
 fn answer(path: &str, body: &Value, orders: &Mutex<Orders>, tell: &Sender<Value>) -> (u16, String) {
-    if path.ends_with("/agent/login") {
-        let started = json!({
-            "deviceCode": "dc_1", "userCode": "ABCD-EFGH", "verificationUrl": "http://127.0.0.1/activate",
-            "expiresIn": 600, "interval": 1,
-        });
-        return (201, started.to_string());
-    }
-    if path.ends_with("/agent/token") {
-        return (
-            200,
-            json!({ "token": "shop:token", "shopName": "Shop" }).to_string(),
-        );
-    }
     let mut orders = orders.lock().expect("no panic there");
     if !path.ends_with("/invoices") {
         let mut document = orders.last.clone();

@@ -32,7 +32,7 @@ const KINDS: [&str; 10] = [
 
 /// Rows of a query, every value as text; `NULL` is empty.
 #[track_caller]
-pub(super) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
+pub(crate) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).expect("the ledger opens");
     connection.busy_timeout(BUSY).expect("a timeout");
@@ -86,6 +86,12 @@ impl Neighbour {
     #[track_caller]
     pub(crate) fn let_go(&self) {
         self.0.execute_batch("ROLLBACK").expect("the lock was held");
+    }
+
+    /// Runs statements in tilld's own tables, to bring about what no command can.
+    #[track_caller]
+    pub(crate) fn tamper(&self, statements: &str) {
+        self.0.execute_batch(statements).expect("statements");
     }
 
     /// One short transaction of its own.

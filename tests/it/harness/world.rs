@@ -37,12 +37,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One with the defaults: logged in, served, without hooks.
-    #[track_caller]
-    pub(crate) fn start() -> Self {
-        Setup::new().start()
-    }
-
     #[track_caller]
     pub(super) fn build(setup: Setup) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
