@@ -3,10 +3,13 @@
 mod answers;
 mod config;
 mod create;
+mod delivery;
 mod demo;
 mod durability;
 #[expect(unused, reason = "furnished before all its guests have come")]
 mod harness;
+mod hook;
+mod invoice_read;
 mod launch;
 mod layout;
 mod limits;
@@ -15,4 +18,5 @@ mod notifications;
 mod polling;
 mod secrets;
 mod shapes;
+mod shop;
 mod wait;

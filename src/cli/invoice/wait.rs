@@ -17,7 +17,6 @@ use crate::daemon::{self, plain};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
 use crate::ledger::{InvoiceRow, Reader};
-use crate::opening::is_given_up;
 use crate::poller::single::{self, Question};
 
 /// How often the ledger is looked at: quick enough for a person, and one indexed read each.
@@ -138,7 +137,7 @@ fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
 
 /// True when the process that was opening the invoice died or took too long, and nothing else told of the invoice.
 fn is_lost(row: &InvoiceRow, now_ms: i64) -> bool {
-    row.opening == Opening::Creating && row.invoice_id.is_none() && is_given_up(row, now_ms)
+    row.opening == Opening::Creating && row.invoice_id.is_none() && row.is_given_up(now_ms)
 }
 
 /// What it takes to ask without a daemon.
