@@ -208,32 +208,18 @@ fn a_service_that_says_everything_back_makes_nothing_of_it_known() {
 fn what_holds_secrets_is_private_from_the_first_moment() {
     let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o7777;
     let umask = ["/bin/sh", "-c", "umask 022; exec \"$0\" \"$@\""];
-    let mut world = Setup::new()
-        .quiet()
-        .under(&umask)
-        .logged_out()
-        .not_served()
-        .start();
+    let world = Setup::new().quiet().under(&umask).start();
     let (state, secret) = (world.state_dir(), world.state_dir().join("secret"));
     let credentials = secret.join("credentials");
-    // Looser than it should be, by somebody's restore: a login makes it private, and so do later ones.
-    let loosen = || {
-        let loose = fs::Permissions::from_mode(0o644);
-        fs::set_permissions(&credentials, loose).expect("our own file");
-    };
-    fs::create_dir_all(&secret).expect("a directory");
-    fs::write(&credentials, "old").expect("a file");
-    loosen();
-    world.login();
     assert_eq!(mode(&credentials), 0o600);
-    loosen();
+    // Looser than it should be, by somebody's restore: a login makes it private again.
+    fs::set_permissions(&credentials, fs::Permissions::from_mode(0o644)).expect("our own file");
     world.login();
-    world.start_serve();
     world.create("A-1");
     for (path, wanted) in [
         (state.clone(), 0o750),
         (secret.clone(), 0o700),
-        (credentials.clone(), 0o600),
+        (credentials, 0o600),
         (secret.join("ledger-key"), 0o600),
         (state.join("ledger.db"), 0o640),
         (state.join("ledger.db-wal"), 0o640),
