@@ -10,7 +10,7 @@ use super::error::{Error, Foreign};
 use super::retry_after;
 use crate::clock;
 use crate::invoice::observation::Report;
-use crate::secret::{self, Secret};
+use crate::secret::Secret;
 use crate::wire::invoice;
 use crate::wire::json::{self, Object};
 use crate::wire::problem;
@@ -58,16 +58,11 @@ impl Answer {
         let retry_after = retry_after::from_headers(response.headers(), clock::wall_ms());
         let host = pointed_to(&response);
         let body = read(response).await;
-        let said = body
+        let text = body
             .as_ref()
             .ok()
             .filter(|_| status >= 400)
-            .and_then(|body| problem::error_text(body));
-        let text = said.map(|said| {
-            hidden
-                .iter()
-                .fold(said, |said, hidden| secret::cut(&said, hidden))
-        });
+            .and_then(|body| problem::error_text(body, hidden));
         Ok(Self {
             status,
             retry_after,

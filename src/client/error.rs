@@ -107,9 +107,9 @@ pub enum Foreign {
 ///
 /// The service documents no way to repeat a create without the danger of a second invoice (A32). So the one question is
 /// whether it may have acted. It may have: no complete answer; a 2xx that cannot be read; any 5xx but the contract's own
-/// 503, since a proxy says 502 or 504 after the service did its work, and a service that fails after storing says 500.
-/// It has not: the connection never stood; a 4xx, which is a refusal (408 means the request never arrived whole); a 3xx,
-/// which whoever sent it did not act on.
+/// 503, since a proxy says 502 or 504 after the service did its work, and a service that fails after storing says 500;
+/// a 302 or 303, which are also how a server says "done, look there". It has not: the connection never stood; a 4xx,
+/// which is a refusal (408 means the request never arrived whole); a 301, 307 or 308, which only point elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
     /// The contract's 503: all requisites for the amount and method are occupied (section 7). Nothing was created.
@@ -172,12 +172,13 @@ impl Error {
         match self {
             Self::Unanswered { .. } | Self::NotTheService { .. } => true,
             Self::Busy { status, .. } => *status >= 500,
+            // 301, 307 and 308 only point elsewhere; 302 and 303 are also how a server says "done, look there".
+            Self::Redirected { status, .. } => !matches!(*status, 301 | 307 | 308),
             Self::NotSent { .. }
             | Self::LoginNeeded
             | Self::Forbidden { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. }
-            | Self::Redirected { .. }
             | Self::TokenUnusable => false,
         }
     }
@@ -250,10 +251,17 @@ mod tests {
             ),
             (
                 Error::Redirected {
-                    status: 302,
+                    status: 307,
                     host: None,
                 },
                 false,
+            ),
+            (
+                Error::Redirected {
+                    status: 303,
+                    host: None,
+                },
+                true,
             ),
             (Error::TokenUnusable, false),
         ] {

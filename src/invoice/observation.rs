@@ -120,6 +120,15 @@ impl Report {
     }
 }
 
+/// A question as it was when it was sent. A slow answer must not overwrite a newer state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The invoice's revision then.
+    pub revision: i64,
+    /// When, by our clock, milliseconds since 1970.
+    pub at_ms: i64,
+}
+
 /// One observation: a report and where it came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {
@@ -127,9 +136,8 @@ pub struct Observation {
     pub source: Source,
     /// What is said.
     pub report: Report,
-    /// The invoice's revision when the question was sent; `None` for what nobody asked for. A slow answer must not
-    /// overwrite a newer state.
-    pub asked_at_revision: Option<i64>,
+    /// The question it answers; `None` for what nobody asked for.
+    pub asked: Option<Asked>,
     /// When it reached us, by our clock, in milliseconds since 1970. Dates rows; orders nothing.
     pub received_ms: i64,
 }

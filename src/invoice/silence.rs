@@ -27,17 +27,10 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The longest gap of the schedule; a stored due time further away than this is not believed (a clock was wrong).
-    pub fn longest_gap_ms(&self) -> i64 {
-        let steps = self
-            .steps
-            .iter()
-            .map(|step| step.every_ms)
-            .max()
-            .unwrap_or(GAP_WITHOUT_STEPS_MS);
-        steps
-            .max(AFTER_FAILURE_MS.into_iter().max().unwrap_or_default())
-            .max(self.horizon_ms)
+    /// The longest gap between two questions about an open invoice, milliseconds.
+    pub fn longest_step_ms(&self) -> i64 {
+        let steps = self.steps.iter().map(|step| step.every_ms);
+        steps.max().unwrap_or(GAP_WITHOUT_STEPS_MS)
     }
 }
 
@@ -95,8 +88,9 @@ const BACK_OFF_MOST_MS: i64 = 600_000;
 /// The gap when a schedule has no steps.
 const GAP_WITHOUT_STEPS_MS: i64 = 60_000;
 
-/// The next time to ask.
+/// The next time to ask. Past times that lie in the future were written by a clock that was wrong: they count as unknown.
 pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
+    let heard = &believable(heard, now_ms);
     let urgent = heard.doubt || heard.pending_since_ms.is_some();
     let planned = match heard.outcome {
         _ if urgent => Due::At(urgent_at(heard, now_ms)),
@@ -120,6 +114,30 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
     }
 }
 
+/// A nudge is never planned further ahead than this, milliseconds.
+pub const NUDGE_EVERY_MS: i64 = 60_000;
+
+fn believable(heard: &Heard, now_ms: i64) -> Heard {
+    let past = |at: Option<i64>| at.filter(|at| *at <= now_ms);
+    let (heard_ms, asked_ms) = (past(heard.heard_ms), past(heard.asked_ms));
+    let last = [heard_ms, asked_ms].into_iter().flatten().max();
+    // What remains known stands in; when nothing does, the invoice is due at once.
+    let stand_in = last.unwrap_or(i64::MIN);
+    Heard {
+        heard_ms,
+        asked_ms,
+        created_ms: past(Some(heard.created_ms)).unwrap_or(stand_in),
+        outcome_ms: past(Some(heard.outcome_ms)).unwrap_or(stand_in),
+        pending_since_ms: heard
+            .pending_since_ms
+            .map(|since| past(Some(since)).unwrap_or(i64::MIN)),
+        nudged_ms: heard
+            .nudged_ms
+            .map(|nudged| nudged.min(now_ms.saturating_add(NUDGE_EVERY_MS))),
+        ..*heard
+    }
+}
+
 fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {
     match heard.pending_since_ms {
         Some(since) => since.saturating_add(super::transition::SECOND_POLL_AFTER_MS),
@@ -134,7 +152,7 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         .saturating_add(schedule.horizon_ms);
     if now_ms >= end {
         // Asked once more at the horizon itself before it is given up.
-        let asked_at_end = heard.asked_ms.is_some_and(|asked| asked >= end);
+        let asked_at_end = heard.failures == 0 && heard.asked_ms.is_some_and(|asked| asked >= end);
         return match (heard.unresolved, asked_at_end) {
             (true, _) => Due::Never,
             (false, true) => Due::Unresolved,
@@ -164,7 +182,9 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
 }
 
 fn after_failure(heard: &Heard) -> Due {
-    let last = [heard.heard_ms, heard.asked_ms]
+    // A question that brought no answer leaves its mark to be asked again.
+    let asked = heard.asked_ms.filter(|_| heard.failures == 0);
+    let last = [heard.heard_ms, asked]
         .into_iter()
         .flatten()
         .max()
@@ -405,6 +425,78 @@ mod tests {
             259_202_000,
             Due::Never,
         );
+    }
+
+    #[test]
+    fn times_of_a_clock_that_was_ahead_do_not_silence_it() {
+        const AHEAD: i64 = 1_000_000_000_000;
+        let now = 10 * MINUTE;
+        let wrong = Heard {
+            created_ms: AHEAD,
+            outcome_ms: AHEAD,
+            ..silent()
+        };
+        let due_now =
+            |heard: Heard| matches!(next(&schedule(), &heard, now), Due::At(at) if at <= now);
+        assert!(due_now(wrong));
+        assert!(due_now(Heard {
+            heard_ms: Some(AHEAD),
+            asked_ms: Some(AHEAD),
+            ..wrong
+        }));
+        assert!(due_now(Heard {
+            pending_since_ms: Some(AHEAD),
+            doubt: true,
+            ..wrong
+        }));
+        assert!(due_now(Heard {
+            doubt: true,
+            heard_ms: Some(AHEAD),
+            ..silent()
+        }));
+        // Once it was asked by the right clock, it waits like any other.
+        check(
+            Heard {
+                asked_ms: Some(now),
+                ..wrong
+            },
+            now,
+            Due::At(now + MINUTE),
+        );
+        check(
+            Heard {
+                heard_ms: Some(AHEAD),
+                asked_ms: Some(now),
+                ..silent()
+            },
+            now,
+            Due::At(now + MINUTE),
+        );
+        let failed = Heard {
+            outcome: Outcome::Failed,
+            asked_ms: Some(now),
+            ..wrong
+        };
+        check(failed, now, Due::At(now + 5 * MINUTE));
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_not_the_last_one() {
+        let end = 72 * 60 * MINUTE;
+        let unanswered = Heard {
+            asked_ms: Some(end + 20),
+            failures: 1,
+            ..silent()
+        };
+        check(unanswered, end + 30, Due::At(end + 5_020));
+        let failed = Heard {
+            outcome: Outcome::Failed,
+            heard_ms: Some(0),
+            asked_ms: Some(259_200_001),
+            failures: 1,
+            ..silent()
+        };
+        assert_ne!(next(&schedule(), &failed, 259_200_002), Due::Never);
     }
 
     #[test]

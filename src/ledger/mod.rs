@@ -47,6 +47,9 @@ pub use seal::{KeyError, Sealed};
 pub use sqlite::{Bounds, Filter, sqlite_version};
 pub use store::StoreError;
 
+#[cfg(test)]
+pub(crate) use tests::HeldLock;
+
 use command::{Command, Reply};
 use seal::Sealer;
 use writer::{Queue, WriterThread};
@@ -106,8 +109,14 @@ impl Ledger {
         for (directory, mode) in [(&options.state_dir, STATE_MODE), (&secrets, SECRET_MODE)] {
             make_directory(directory, mode)?;
         }
-        let sealer =
-            Arc::new(Sealer::load_or_make(&secrets.join(KEY_FILE)).map_err(OpenError::Key)?);
+        let key = secrets.join(KEY_FILE);
+        // The key is made before the file it seals for: a ledger without its key has lost it.
+        let sealer = if path.try_exists().unwrap_or(false) {
+            Sealer::load(&key)
+        } else {
+            Sealer::load_or_make(&key)
+        };
+        let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
         let store = sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();

@@ -123,14 +123,17 @@ impl Reader {
     }
 
     /// Invoices whose time to be asked about has come.
-    pub async fn due(
+    pub async fn due(&self, now_ms: i64, limit: u32) -> Result<Vec<DueRow>, ReadError> {
+        self.ask(move |store| store.due(now_ms, limit)).await
+    }
+
+    /// Invoices whose due time lies after a place in the order of due times, nearest first.
+    pub async fn due_after(
         &self,
-        now_ms: i64,
-        longest_gap_ms: i64,
+        place: (i64, InvoiceKey),
         limit: u32,
     ) -> Result<Vec<DueRow>, ReadError> {
-        self.ask(move |store| store.due(now_ms, longest_gap_ms, limit))
-            .await
+        self.ask(move |store| store.due_after(place, limit)).await
     }
 
     /// An invoice as it is asked about, whether it is due or not; `None` when it has no id yet.

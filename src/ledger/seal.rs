@@ -32,6 +32,12 @@ pub enum KeyError {
         #[source]
         source: io::Error,
     },
+    /// It is gone, and the ledger it belongs to is not.
+    #[error("key file `{path}` is missing, and the notify tokens in the ledger are sealed with it")]
+    Gone {
+        /// The file.
+        path: PathBuf,
+    },
     /// Others may read it.
     #[error("key file `{path}` has mode {found:04o}, but nobody else may read it: 0600 is wanted")]
     Mode {
@@ -58,6 +64,16 @@ impl std::fmt::Debug for Sealer {
 }
 
 impl Sealer {
+    /// Reads the key file that belongs to an existing ledger.
+    pub(super) fn load(path: &Path) -> Result<Self, KeyError> {
+        if path.try_exists().is_ok_and(|there| !there) {
+            return Err(KeyError::Gone {
+                path: path.to_owned(),
+            });
+        }
+        Self::load_or_make(path)
+    }
+
     /// Reads the key file, or makes it (0600, durable before its first use) when there is none. The directory must
     /// exist. Of two processes that make it at once, one wins and both use the winner's.
     pub(super) fn load_or_make(path: &Path) -> Result<Self, KeyError> {
@@ -118,6 +134,11 @@ impl Sealer {
 /// one is never replaced.
 fn make(path: &Path) -> io::Result<()> {
     let draft = path.with_extension(format!("new-{}", std::process::id()));
+    // Left by a process of the same number that was killed in between.
+    match fs::remove_file(&draft) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
     let mut file = fs::OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -192,5 +213,11 @@ mod tests {
             Sealer::load_or_make(&path),
             Err(KeyError::NotAKey { .. })
         ));
+        fs::remove_file(&path).expect("removed");
+        assert!(matches!(Sealer::load(&path), Err(KeyError::Gone { .. })));
+        // A draft left by a killed process of the same number is no hindrance.
+        let draft = path.with_extension(format!("new-{}", std::process::id()));
+        fs::write(&draft, "half").expect("written");
+        Sealer::load_or_make(&path).expect("a new key");
     }
 }

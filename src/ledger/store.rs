@@ -4,6 +4,7 @@
 //! rolled back by the caller.
 
 use crate::invoice::event::Change;
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Claim, Decision, Invoice};
 use crate::process_mark::ProcessMark;
@@ -122,6 +123,8 @@ pub(super) trait Store {
     fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError>;
     /// Loads an invoice to change it.
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
+    /// The invoice with this id of the service.
+    fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// Stores a changed invoice.
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
     /// All invoices of an order, newest first.

@@ -77,6 +77,7 @@ pub(super) fn start<S: Store + Send + 'static>(
         inbox,
         gathered: Arc::clone(&gathered),
         flush_at: None,
+        lost: false,
         told: None,
     };
     let handle = thread::Builder::new()
@@ -143,6 +144,8 @@ struct Worker<S> {
     gathered: Arc<Mutex<Gathered>>,
     /// When the gathered refusals are written, while there are some.
     flush_at: Option<Instant>,
+    /// The file at the ledger's path is another one: what is known here is not what stands there.
+    lost: bool,
     /// The last trouble that was logged, so that it is logged once and its end too.
     told: Option<String>,
 }
@@ -168,7 +171,7 @@ impl<S: Store> Worker<S> {
                 self.flush();
             }
             self.store.tidy();
-            if closed {
+            if closed || self.lost {
                 return;
             }
         }
@@ -237,6 +240,7 @@ impl<S: Store> Worker<S> {
             }
         }
         self.tell(&failed);
+        self.lost |= matches!(*failed, StoreError::Moved);
         for job in jobs {
             answer(job, Err(WriteError::NotStored(Arc::clone(&failed))));
         }

@@ -84,7 +84,7 @@ impl Notification {
         Observation {
             source: Source::Notification,
             report: self.report.without(token.secret()),
-            asked_at_revision: None,
+            asked: None,
             received_ms,
         }
     }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::client::Client;
 use crate::client::error::CreateError;
 use crate::client::gate::{Closed, Gate};
@@ -10,7 +12,7 @@ use crate::clock;
 use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
 use crate::invoice::notify_token::NotifyToken;
-use crate::invoice::observation::{Observation, Source};
+use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Wanted};
 use crate::ledger::{
     Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer,
@@ -105,6 +107,9 @@ pub enum Error {
     /// The ledger could not be written before the request: nothing was sent.
     #[error("could not write the invoice's row, so no request was sent")]
     Before(#[source] WriteError),
+    /// The ledger took the row too late for the request to leave within its time: nothing was sent.
+    #[error("the ledger was busy for too long, so no request was sent")]
+    Late,
     /// The ledger could not be read while waiting for a creation under way: nothing was sent.
     #[error("could not look at the creation under way for order `{order_id}`")]
     Look {
@@ -139,6 +144,7 @@ impl Opener<'_> {
             .await
             .map_err(Error::Gate)?;
         loop {
+            let began = Instant::now();
             let (intent, token) = self.intent(order);
             let reference = intent.reference.clone();
             match self
@@ -147,6 +153,12 @@ impl Opener<'_> {
                 .await
                 .map_err(Error::Before)?
             {
+                // The row's deadline counts from before the wait for the ledger; a request that left now could outlive it.
+                Begun::Fresh(key) if began.elapsed() > CREATOR_SLACK / 2 => {
+                    let note = Settled::Refused("the ledger was busy for too long".to_owned());
+                    self.settle(key, note).await.map_err(Error::Before)?;
+                    return Err(Error::Late);
+                }
                 Begun::Fresh(key) => {
                     let row = self.request(order, key, &reference, &token).await?;
                     drop(permit);
@@ -208,6 +220,7 @@ impl Opener<'_> {
             },
         };
         let order_id = || order.order_id.to_string();
+        let asked_ms = clock::wall_ms();
         match self.client.create_invoice(self.token, &request).await {
             Ok(report) => {
                 let report = report.without(token.secret()).without(self.token);
@@ -216,7 +229,10 @@ impl Opener<'_> {
                 let answer = Observation {
                     source,
                     report,
-                    asked_at_revision: Some(0),
+                    asked: Some(Asked {
+                        revision: 0,
+                        at_ms: asked_ms,
+                    }),
                     received_ms,
                 };
                 let settled = self.settle(key, Settled::Answered(Box::new(answer))).await;
@@ -250,11 +266,11 @@ impl Opener<'_> {
 
     /// Records the end of an opening, offering it again while the ledger is busy.
     async fn settle(&self, key: InvoiceKey, settled: Settled) -> Result<InvoiceRow, WriteError> {
-        let until = tokio::time::Instant::now() + RECORD_FOR;
+        let until = Instant::now() + RECORD_FOR;
         loop {
             match self.writer.settle_opening(key, settled.clone()).await {
                 Ok((row, _recorded)) => return Ok(row),
-                Err(error) if error.is_transient() && tokio::time::Instant::now() < until => {
+                Err(error) if error.is_transient() && Instant::now() < until => {
                     tokio::time::sleep(RECORD_EVERY).await;
                 }
                 Err(error) => return Err(error),

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::client::error::Error;
 use crate::client::gate::Gate;
 use crate::clock;
-use crate::invoice::observation::{Observation, Report, Source};
+use crate::invoice::observation::{Asked, Observation, Report, Source};
 use crate::invoice::transition::Decision;
 use crate::ledger::{DueRow, InvoiceKey, PollFailed, Reader, Writer};
 use crate::telemetry::chain;
@@ -87,7 +87,10 @@ impl Asker {
         let observation = Observation {
             source: Source::Poll,
             report,
-            asked_at_revision: Some(row.revision),
+            asked: Some(Asked {
+                revision: row.revision,
+                at_ms: asked_ms,
+            }),
             received_ms: clock::wall_ms(),
         };
         match self.writer.record(row.key, observation).await {

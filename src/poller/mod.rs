@@ -29,6 +29,8 @@ use login::Login;
 
 /// Due invoices looked at in one pass.
 const LOOKED_AT: u32 = 256;
+/// A step back of the clock smaller than this is its ordinary correction, milliseconds.
+const CLOCK_SLACK_MS: i64 = 1_000;
 /// Rings that may fail to come before a pass is made all the same and the bell is built anew.
 const MISSED_RINGS: u32 = 3;
 
@@ -77,6 +79,10 @@ struct Poller {
     asking: JoinSet<Ended>,
     /// Their invoices.
     asked: HashSet<InvoiceKey>,
+    /// The time of the last look.
+    looked_ms: i64,
+    /// How far due times were counted again, while they are.
+    recheck: Option<(i64, InvoiceKey)>,
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
@@ -104,6 +110,7 @@ pub async fn run(
     });
     let (asking, asked) = (JoinSet::new(), HashSet::new());
     let patience = settings.cadence * MISSED_RINGS;
+    let (now_ms, longest_ms) = (clock::wall_ms(), settings.schedule.longest_step_ms());
     let mut poller = Poller {
         asker,
         reader,
@@ -112,6 +119,9 @@ pub async fn run(
         login,
         asking,
         asked,
+        looked_ms: now_ms,
+        // Further ahead than any question about an open invoice: written by a clock that was ahead, or of failed ones.
+        recheck: Some((now_ms.saturating_add(longest_ms), InvoiceKey(0))),
     };
     loop {
         poller.pass().await;
@@ -147,8 +157,8 @@ impl Poller {
                 tracing::warn!(order.id = %row.order_id, "nobody knows whether the service opened order {}: look at it", row.order_id);
             }
         }
-        let longest = self.settings.schedule.longest_gap_ms();
-        let rows = self.reader.due(now_ms, longest, LOOKED_AT).await?;
+        self.recheck(now_ms).await?;
+        let rows = self.reader.due(now_ms, LOOKED_AT).await?;
         let mut due = Vec::new();
         let mut moved = Vec::new();
         for row in rows
@@ -168,6 +178,29 @@ impl Poller {
         {
             self.ask(&due, now_ms, &token);
         }
+        Ok(())
+    }
+
+    /// Counts far due times again after a clock was set back, some in each pass: they were written by a clock that was
+    /// ahead, and nobody would ask until it had caught up.
+    async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
+        if now_ms < self.looked_ms.saturating_sub(CLOCK_SLACK_MS) {
+            tracing::warn!("the clock was set back: due times are counted again");
+            self.recheck = Some((now_ms, InvoiceKey(i64::MAX)));
+        }
+        self.looked_ms = now_ms;
+        let Some(place) = self.recheck else {
+            return Ok(());
+        };
+        let rows = self.reader.due_after(place, LOOKED_AT).await?;
+        let wrong = |row: &&DueRow| match silence::next(&self.settings.schedule, &row.heard, now_ms)
+        {
+            Due::At(at) => at < row.due_ms,
+            Due::Unresolved | Due::Never => true,
+        };
+        let moved: Vec<InvoiceKey> = rows.iter().filter(wrong).map(|row| row.key).collect();
+        self.writer.redate(&moved, now_ms).await?;
+        self.recheck = rows.last().map(|row| (row.due_ms, row.key));
         Ok(())
     }
 

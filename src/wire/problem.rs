@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::json::object;
+use crate::secret::{self, Secret};
 
-/// Longest error text kept, in characters. It goes to a terminal and a log, not to a machine.
+/// Longest error text shown, in characters. It goes to a terminal and a log, not to a machine.
 const LONGEST: usize = 300;
 
 /// The token poll's code for "not yet confirmed" (contract 4.2).
@@ -19,11 +20,15 @@ pub const ACCESS_DENIED: &str = "access_denied";
 /// The contract's text for "all requisites are occupied" (section 7).
 pub const NO_REQUISITES: &str = "Нет доступных реквизитов";
 
-/// The `error` text of an answer, when the body is a JSON object that has one. Capped at 300 characters.
-pub fn error_text(body: &[u8]) -> Option<String> {
+/// The `error` text of an answer, when the body is a JSON object that has one: without the hidden secrets, and then
+/// capped at 300 characters. In this order: a secret that was cut in half would not be found any more.
+pub fn error_text(body: &[u8], hidden: &[&Secret]) -> Option<String> {
     let object = object(body).ok()?;
     let text = object.get("error").and_then(Value::as_str)?;
-    Some(text.chars().take(LONGEST).collect())
+    let told = hidden
+        .iter()
+        .fold(text.to_owned(), |told, hidden| secret::cut(&told, hidden));
+    Some(told.chars().take(LONGEST).collect())
 }
 
 /// The JSON text of a problem; for the sandbox.
@@ -38,15 +43,25 @@ mod tests {
     #[test]
     fn only_a_json_object_with_an_error_string_speaks() {
         assert_eq!(
-            error_text(to_json(NO_REQUISITES).as_bytes()).as_deref(),
+            error_text(to_json(NO_REQUISITES).as_bytes(), &[]).as_deref(),
             Some(NO_REQUISITES)
         );
         for other in ["<html>503</html>", "", "{}", "{\"error\":5}", "[\"error\"]"] {
-            assert_eq!(error_text(other.as_bytes()), None, "{other}");
+            assert_eq!(error_text(other.as_bytes(), &[]), None, "{other}");
         }
         assert_eq!(
-            error_text(to_json(&"x".repeat(9_000)).as_bytes()).map(|t| t.len()),
+            error_text(to_json(&"x".repeat(9_000)).as_bytes(), &[]).map(|t| t.len()),
             Some(LONGEST)
         );
+    }
+
+    #[test]
+    fn a_secret_at_the_cap_is_cut_whole() {
+        let secret = Secret::new("notify-token-notify-token-notify-token-0123");
+        for pad in 200..320 {
+            let body = to_json(&format!("{}{}", ".".repeat(pad), secret.expose()));
+            let told = error_text(body.as_bytes(), &[&secret]).expect("it speaks");
+            assert!(!told.contains("notify"), "after {pad} characters: {told}");
+        }
     }
 }

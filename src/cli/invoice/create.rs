@@ -186,6 +186,12 @@ fn fresh(context: &Context, row: &InvoiceRow) -> Result<Exit, Failure> {
         );
         return Err(Failure::new(Exit::Unknown, text).hint("look for both orders in the cabinet"));
     }
+    if row.opening == Opening::Refused {
+        let text = "the service answered with the id of another invoice of this ledger";
+        return Err(Failure::new(Exit::Error, text).hint(
+            "look both orders up in the cabinet; `tilld invoice list` shows which has the id",
+        ));
+    }
     if let Some(failure) = doubtful(row) {
         return Err(failure);
     }
@@ -225,7 +231,7 @@ fn failure(error: opening::Error, source: crate::client::credentials::TokenSourc
         error @ opening::Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
         error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
             .hint("the ledger shows it as unknown; a notification settles it, or look it up in the cabinet"),
-        error @ (opening::Error::Before(_) | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
+        error @ (opening::Error::Before(_) | opening::Error::Late | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
             .hint("another program holds the ledger, or the disk is full: mend that and run the command again"),
     }
 }

@@ -6,6 +6,8 @@
 //! *doubt*: the current claim stands and a poll, which nobody can forge or reorder, decides. So the end is a function
 //! of the set of claims and not of their order.
 
+use std::cmp::Ordering;
+
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Report, Reported, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
@@ -202,16 +204,24 @@ impl Step<'_> {
 
     /// Rules 5 to 7: answers to questions of ours.
     fn answer(&mut self, observation: &Observation) -> (Decision, Ask) {
-        let Some(current) = &self.before.claim else {
-            return self.advance(true);
-        };
-        let order = self.order(current);
+        let order = self
+            .before
+            .claim
+            .as_ref()
+            .map(|current| self.order(current));
         let overtaken = observation
-            .asked_at_revision
-            .is_some_and(|asked| asked < self.before.revision);
-        if overtaken && !matches!(order, Order::Newer) {
+            .asked
+            .is_some_and(|asked| asked.revision < self.before.revision);
+        // A question that was sent before a doubt arose cannot end it, however new its answer is.
+        let not_newer = order
+            .as_ref()
+            .is_some_and(|order| !matches!(order, Order::Newer));
+        if overtaken && (self.before.doubt || not_newer) {
             return (Decision::Overtaken, Ask::Now);
         }
+        let (Some(current), Some(order)) = (&self.before.claim, order) else {
+            return self.advance(true);
+        };
         if self.same_as(current) {
             self.end_doubt();
             return self.repeat(Decision::Confirmed);
@@ -285,9 +295,14 @@ impl Step<'_> {
         self.after.doubt = false;
         self.after.pending = None;
         for doubted in std::mem::take(&mut self.after.doubted) {
-            let counts =
+            let in_time =
                 doubted.at.is_some() && (self.claim.at.is_none() || doubted.at <= self.claim.at);
-            if let (true, Some(meaning)) = (counts, self.policy.lists.sort(&doubted.status)) {
+            let meant = self.policy.lists.sort(&doubted.status);
+            // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
+            let unconfirmed =
+                self.policy.confirm_paid && meant == Some(Meaning::Paid) && !self.says_paid();
+            let counts = in_time && !unconfirmed;
+            if let (true, Some(meaning)) = (counts, meant) {
                 self.after.paid_counted |= meaning == Meaning::Paid;
                 feed(
                     &mut self.after.sorted,
@@ -368,15 +383,16 @@ impl Step<'_> {
     }
 }
 
-/// The later one stays; at the same instant the higher meaning, unless a poll has settled it. A claim without an
-/// instant is never later by itself.
+/// The later one stays; at the same instant the higher meaning, then the sum that differs, unless a poll has settled it.
+/// A claim without an instant is never later by itself.
 fn feed(register: &mut Option<Sorted>, new: Sorted) {
+    let rank = |sorted: &Sorted| (sorted.meaning, sorted.claim.verdict != Verdict::Agrees);
     let replaces = register
         .as_ref()
         .is_none_or(|old| match new.claim.at.cmp(&old.claim.at) {
-            std::cmp::Ordering::Greater => true,
-            std::cmp::Ordering::Equal => !old.settled && new.meaning > old.meaning,
-            std::cmp::Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => !old.settled && rank(&new) > rank(old),
+            Ordering::Less => false,
         });
     if replaces {
         *register = Some(new);

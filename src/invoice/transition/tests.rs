@@ -4,6 +4,7 @@ use super::*;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::invoice::moment::Moment;
+use crate::invoice::observation::Asked;
 use crate::invoice::status::Status;
 
 const PAID: &str = "paid";
@@ -65,17 +66,20 @@ fn told(status: &str, at: i64) -> Observation {
     Observation {
         source: Source::Notification,
         report,
-        asked_at_revision: None,
+        asked: None,
         received_ms: 0,
     }
 }
 
 fn answered(invoice: &Invoice, status: &str, at: i64, received_ms: i64) -> Observation {
-    let asked_at_revision = Some(invoice.revision);
+    let asked = Some(Asked {
+        revision: invoice.revision,
+        at_ms: received_ms,
+    });
     Observation {
         source: Source::Poll,
         report: report(status, Some(at)),
-        asked_at_revision,
+        asked,
         received_ms,
     }
 }
@@ -326,13 +330,57 @@ fn a_time_that_cannot_be_read_is_doubt_and_one_answer_more() {
     answer.report.updated_at = None;
     let pending = check(&doubted, &answer, Decision::Pending, None);
     answer.received_ms = 30_000;
-    answer.asked_at_revision = Some(pending.revision);
+    answer.asked = Some(Asked {
+        revision: pending.revision,
+        at_ms: 30_000,
+    });
     check(
         &pending,
         &answer,
         Decision::AdvanceAgreed,
         Some(EventKind::Paid),
     );
+}
+
+#[test]
+fn under_confirm_paid_no_push_makes_a_payment() {
+    let careful = Policy {
+        confirm_paid: true,
+        ..policy()
+    };
+    let step =
+        |invoice: &Invoice, observation: &Observation| decide(invoice, observation, &careful);
+    for (status, at) in [(ODD, 6), (ODD, 5), (NEW, 6)] {
+        let odd = step(&unopened(), &told(ODD, 3)).after;
+        let doubted = step(&odd, &told(PAID, 5));
+        assert_eq!(doubted.decision, Decision::Doubt);
+        let denied = step(&doubted.after, &answered(&doubted.after, status, at, 0)).after;
+        assert_eq!(
+            denied.outcome,
+            Outcome::Open,
+            "the poll says {status} at {at}"
+        );
+        // The denied payment leaves no trace: a failure after it is a plain failure.
+        let failed = step(&denied, &answered(&denied, FAILED, 9, 0));
+        assert_eq!(failed.change.map(|c| c.kind), Some(EventKind::Failed));
+    }
+    let doubted = step(&unopened(), &told(PAID, 5)).after;
+    let confirmed = step(&doubted, &answered(&doubted, PAID, 5, 0));
+    assert_eq!(confirmed.change.map(|c| c.kind), Some(EventKind::Paid));
+}
+
+#[test]
+fn a_question_sent_before_the_doubt_does_not_end_it() {
+    let mut creating = answered(&unopened(), NEW, 1, 0);
+    creating.source = Source::Create;
+    let doubted = check(&unopened(), &cheap(told(PAID, 5)), Decision::Doubt, None);
+    let made = decide(&doubted, &creating, &policy());
+    assert_eq!((made.decision, made.ask), (Decision::Overtaken, Ask::Now));
+    assert!(made.after.doubt && made.after.id.is_some());
+    let open = after(&[(NEW, 1)]);
+    let question = answered(&open, ODD, 3, 0);
+    let doubted = check(&open, &cheap(told(PAID, 5)), Decision::Doubt, None);
+    assert!(decide(&doubted, &question, &policy()).after.doubt);
 }
 
 /// All orders of all sets of two and three claims, then polls until they agree: one status, one outcome, however they came.

@@ -4,37 +4,58 @@ use super::record::{add_attention, write_event};
 use super::{ApplyError, Rules, load};
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
-use crate::invoice::silence::{self, Due, Heard, Schedule};
+use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Ask;
 use crate::ledger::command::Reply;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{PollState, Store, StoreError, Stored};
 
-/// A refused notification pulls the due time forward at most this often, milliseconds; those within leave one poll due
-/// at its end.
-const NUDGE_EVERY_MS: i64 = 60_000;
+/// Why a due time is touched.
+pub(super) struct Touch {
+    /// What the decision asks for.
+    pub(super) ask: Ask,
+    /// The invoice's id is known from now on.
+    pub(super) first_id: bool,
+    /// An event was made.
+    pub(super) changed: bool,
+}
 
-/// Sets the due time where the observation touches it. A notification that leaves no doubt does not: the poller counts
-/// again when the old due time comes, which spares every notification a write to the due-time index.
+/// Sets the due time where the observation touches it. A notification that leaves no doubt does not, unless the invoice
+/// was not to be asked about any more: the poller counts again when the old due time comes, which spares every
+/// notification a write to the due-time index.
 pub(super) fn date_after<S: Store>(
     store: &mut S,
     rules: &Rules,
     stored: &Stored,
     observation: &Observation,
-    ask: Ask,
-    first_id: bool,
+    touch: &Touch,
 ) -> Result<(), StoreError> {
+    let Touch {
+        ask,
+        first_id,
+        changed,
+    } = *touch;
     let asked = observation.source == Source::Poll;
-    if !asked && !first_id && ask == Ask::AsPlanned {
+    let told = !asked && !first_id && ask == Ask::AsPlanned;
+    if told && !changed {
         return Ok(());
     }
     let mut state = store.poll_state(stored.row.key)?;
-    if asked {
-        state.asked_ms = Some(observation.received_ms);
-        state.failures = 0;
+    if told && state.due_ms.is_some() {
+        return Ok(());
     }
     let now_ms = observation.received_ms;
+    if asked {
+        // When it was sent, not when its answer came: a nudge in between is not answered by it.
+        let sent = observation.asked.map(|asked| asked.at_ms);
+        state.asked_ms = Some(sent.unwrap_or(now_ms));
+        state.failures = 0;
+    }
+    if ask == Ask::Now {
+        // Remembered as a wish, since the poller counts the silence again before it asks.
+        state.nudged_ms = Some(now_ms);
+    }
     state.due_ms = match ask {
         Ask::Now => Some(now_ms),
         Ask::After(wait_ms) => Some(now_ms.saturating_add(wait_ms)),
@@ -94,19 +115,20 @@ pub(super) fn nudge<S: Store>(
     let Some(stored) = store.load(key)? else {
         return Ok(());
     };
-    if stored.invoice.id.is_none() {
-        return Ok(());
-    }
     let mut state = store.poll_state(key)?;
+    let quiet_until = |last: i64| last.saturating_add(NUDGE_EVERY_MS);
     let at = match state.nudged_ms {
+        // Further ahead than a nudge can be planned: a clock was wrong.
+        Some(planned) if planned > quiet_until(now_ms) => now_ms,
         Some(planned) if planned > now_ms => planned,
-        Some(last) if now_ms < last.saturating_add(NUDGE_EVERY_MS) => {
-            last.saturating_add(NUDGE_EVERY_MS)
-        }
+        Some(last) if now_ms < quiet_until(last) => quiet_until(last),
         Some(_) | None => now_ms,
     };
     state.nudged_ms = Some(at);
-    state.due_ms = Some(state.due_ms.map_or(at, |due| due.min(at)));
+    // Without an id there is nothing to ask for yet; the wish is remembered until there is.
+    if stored.invoice.id.is_some() {
+        state.due_ms = Some(state.due_ms.map_or(at, |due| due.min(at)));
+    }
     store.save_poll(key, &state)
 }
 

@@ -14,8 +14,12 @@ pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, A
     let rows = store.invoices_of_order(intent.order_id.as_str())?;
     let standing: Vec<Standing> = rows
         .iter()
-        .filter_map(|row| standing(row, intent.window_ms))
-        .collect();
+        .map(|row| {
+            standing(row, intent.window_ms).ok_or(ApplyError::Missing(
+                "readable sum for an invoice of this order",
+            ))
+        })
+        .collect::<Result<_, _>>()?;
     let boxed = |at: usize| {
         rows.get(at)
             .cloned()
@@ -61,12 +65,11 @@ pub(super) fn settle<S: Store>(
             set_attention(&mut stored.row, "outcome_unknown", false);
             let made = record_on(store, rules, &mut stored, observation)?;
             if made.decision == Decision::NotThisInvoice {
-                end_opening(
-                    store,
-                    &mut stored,
-                    Opening::Unknown,
-                    "the answer names another order",
-                )?;
+                let note = "the answer names another order";
+                end_opening(store, &mut stored, Opening::Unknown, note)?;
+            } else if made.decision == Decision::OtherId && stored.invoice.id.is_none() {
+                let note = "the service answered with the id of another invoice of this ledger";
+                end_opening(store, &mut stored, Opening::Refused, note)?;
             }
             recorded = Some(made);
         }

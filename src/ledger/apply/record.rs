@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::dates::date_after;
+use super::dates::{Touch, date_after};
 use super::{ApplyError, Rules, load};
 use crate::invoice::event::Change;
 use crate::invoice::moment::Moment;
@@ -35,6 +35,9 @@ pub(super) fn record_on<S: Store>(
     observation: &Observation,
 ) -> Result<Recorded, StoreError> {
     let key = stored.row.key;
+    if let Some(decision) = taken_by_another(store, stored, observation)? {
+        return refuse(store, stored, decision);
+    }
     let claim = claim_of(&observation.report, &stored.invoice.agreed);
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
     // Only a claim that differs from the current one needs to be looked for among the earlier ones.
@@ -48,21 +51,12 @@ pub(super) fn record_on<S: Store>(
     }
     let made = decide(&stored.invoice, observation, &rules.policy);
     let mut recorded = Recorded {
-        order_id: stored.row.order_id.clone(),
-        decision: made.decision,
-        event: None,
         outcome: made.after.outcome,
-        new_unsorted: None,
-        new_odd: Vec::new(),
         ask_soon: made.ask == Ask::Now,
+        ..nothing(stored, made.decision)
     };
-    if made.decision == Decision::NotThisInvoice {
-        return Ok(recorded);
-    }
-    if made.decision == Decision::OtherId {
-        add_attention(&mut stored.row, "other_id");
-        store.save(stored)?;
-        return Ok(recorded);
+    if matches!(made.decision, Decision::NotThisInvoice | Decision::OtherId) {
+        return refuse(store, stored, made.decision);
     }
     let first_id = stored.invoice.id.is_none();
     take_over(stored, &made, observation);
@@ -91,16 +85,67 @@ pub(super) fn record_on<S: Store>(
             raw,
         )?);
     }
-    date_after(store, rules, stored, observation, made.ask, first_id)?;
+    let touch = Touch {
+        ask: made.ask,
+        first_id,
+        changed: made.change.is_some(),
+    };
+    date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)
+}
+
+/// The decision when the id in the report belongs to another invoice of this ledger: a service may answer a second
+/// create with the invoice it has already.
+fn taken_by_another<S: Store>(
+    store: &mut S,
+    stored: &Stored,
+    observation: &Observation,
+) -> Result<Option<Decision>, StoreError> {
+    if stored.invoice.id.is_some() {
+        return Ok(None);
+    }
+    let owner = store.owner_of(&observation.report.id)?;
+    let taken = owner.is_some_and(|owner| owner != stored.row.key);
+    let decision = match observation.source {
+        Source::Create => Decision::OtherId,
+        Source::Notification | Source::Poll | Source::Operator => Decision::NotThisInvoice,
+    };
+    Ok(taken.then_some(decision))
+}
+
+/// Leaves the invoice as it is; another id in the answer to our own create is for a person to look at.
+fn refuse<S: Store>(
+    store: &mut S,
+    stored: &mut Stored,
+    decision: Decision,
+) -> Result<Recorded, StoreError> {
+    if decision == Decision::OtherId {
+        add_attention(&mut stored.row, "other_id");
+        store.save(stored)?;
+    }
+    Ok(nothing(stored, decision))
+}
+
+fn nothing(stored: &Stored, decision: Decision) -> Recorded {
+    Recorded {
+        order_id: stored.row.order_id.clone(),
+        decision,
+        event: None,
+        outcome: stored.invoice.outcome,
+        new_unsorted: None,
+        new_odd: Vec::new(),
+        ask_soon: false,
+    }
 }
 
 /// Takes the decision and the report's fields over into the stored invoice.
 fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) {
     let report = &observation.report;
     let outcome_changed = stored.invoice.outcome != made.after.outcome;
+    let changed = stored.invoice != made.after;
     stored.invoice = made.after.clone();
     stored.heard_ms = Some(observation.received_ms);
+    let stands = stands(made, report);
     let row = &mut stored.row;
     row.invoice_id = made.after.id.as_ref().map(|id| id.as_str().to_owned());
     if row.opening == Opening::Unknown {
@@ -116,22 +161,13 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     row.outcome = made.after.outcome;
     row.doubt = made.after.doubt;
     row.revision = made.after.revision;
-    row.updated_ms = observation.received_ms;
+    if changed {
+        row.updated_ms = observation.received_ms;
+    }
     if outcome_changed {
         row.outcome_ms = observation.received_ms;
         row.found_by = Some(observation.source);
     }
-    let stands = match made.decision {
-        Decision::Advance | Decision::AdvanceAgreed | Decision::Confirmed | Decision::Repeat => {
-            true
-        }
-        Decision::Stale
-        | Decision::Doubt
-        | Decision::Pending
-        | Decision::Overtaken
-        | Decision::NotThisInvoice
-        | Decision::OtherId => false,
-    };
     fill(row, report, stands);
     set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
     if made.change.as_ref().is_some_and(|change| change.rewound) {
@@ -142,6 +178,22 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     }
     if stored.row.outcome.is_final() {
         set_attention(&mut stored.row, "unresolved", false);
+    }
+}
+
+/// True when the report is the invoice's newest word: not every repeat is one, it may repeat an older claim.
+fn stands(made: &Transition, report: &Report) -> bool {
+    match made.decision {
+        Decision::Advance | Decision::AdvanceAgreed => true,
+        Decision::Confirmed | Decision::Repeat => made.after.claim.as_ref().is_some_and(|claim| {
+            claim.status == report.status && report.updated_at.is_none_or(|at| Some(at) >= claim.at)
+        }),
+        Decision::Stale
+        | Decision::Doubt
+        | Decision::Pending
+        | Decision::Overtaken
+        | Decision::NotThisInvoice
+        | Decision::OtherId => false,
     }
 }
 

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Bounds;
 use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Claim;
 use crate::ledger::command::{Intent, Refusal};
@@ -12,6 +13,9 @@ use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
 const RECORDED_MOST: i64 = 256;
+
+/// Lines of history an invoice may have beyond its bound before they are dropped.
+const HISTORY_TRIM_EVERY: i64 = 16;
 
 pub(super) fn insert(connection: &Connection, intent: &Intent) -> rusqlite::Result<InvoiceKey> {
     let mut statement = connection.prepare_cached(
@@ -47,6 +51,16 @@ pub(super) fn load(connection: &Connection, key: InvoiceKey) -> rusqlite::Result
         .prepare_cached(&sql)?
         .query_row([key.0], rows::stored)
         .optional()
+}
+
+pub(super) fn owner_of(
+    connection: &Connection,
+    id: &InvoiceId,
+) -> rusqlite::Result<Option<InvoiceKey>> {
+    let mut statement =
+        connection.prepare_cached("SELECT id FROM invoice WHERE invoice_id = ?1")?;
+    let found = statement.query_row([id.as_str()], |row| Ok(InvoiceKey(row.get(0)?)));
+    found.optional()
 }
 
 pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
@@ -184,12 +198,15 @@ pub(super) fn add_history(
     let mut count = connection.prepare_cached(
         "UPDATE invoice SET history_count = history_count + 1 WHERE id = ?1 RETURNING history_count",
     )?;
-    let kept: i64 = count.query_row([line.invoice.0], |row| row.get(0))?;
-    if kept > i64::from(bounds.history_per_invoice) {
+    let lines: i64 = count.query_row([line.invoice.0], |row| row.get(0))?;
+    let bound = i64::from(bounds.history_per_invoice);
+    // Not with every line: finding the oldest one to keep reads as many entries of the index as are kept.
+    if lines > bound && lines % HISTORY_TRIM_EVERY.min(bound.max(1)) == 0 {
         let mut trim = connection.prepare_cached(
-            "DELETE FROM history WHERE id = (SELECT id FROM history WHERE invoice = ?1 ORDER BY id LIMIT 1)",
+            "DELETE FROM history WHERE invoice = ?1 AND id <= (SELECT id FROM history \
+             WHERE invoice = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
         )?;
-        trim.execute([line.invoice.0])?;
+        trim.execute([line.invoice.0, bound])?;
     }
     Ok(())
 }

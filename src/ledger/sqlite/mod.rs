@@ -25,6 +25,7 @@ use super::command::{After, AttemptRecord, Intent, Refusal, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{NewEvent, NewHistory, PollState, Store, StoreError, Stored};
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use failure::from_sqlite;
@@ -201,12 +202,12 @@ impl Store for SqliteStore {
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
         match failed {
-            StoreError::Busy | StoreError::Full | StoreError::Refused(_) => Ok(()),
-            // After a failed sync the page cache is not to be trusted, and a moved file is not ours any more: start over.
-            StoreError::Io(_)
-            | StoreError::Moved
-            | StoreError::ReadOnly(_)
-            | StoreError::Corrupt(_) => {
+            // A moved file ends the writer: whoever starts anew looks at what lies there.
+            StoreError::Busy | StoreError::Full | StoreError::Refused(_) | StoreError::Moved => {
+                Ok(())
+            }
+            // After a failed sync the page cache is not to be trusted: start over.
+            StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
                 self.connection = open::reopen_writer(&self.path, self.busy)?;
                 self.hook().map_err(from_sqlite)
             }
@@ -219,6 +220,10 @@ impl Store for SqliteStore {
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
         invoices::load(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
+        invoices::owner_of(&self.connection, id).map_err(from_sqlite)
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {

@@ -95,8 +95,16 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
     // Asserted and not trusted: with less than FULL a power cut may undo what was acknowledged (A16).
     let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    assert_eq!(synchronous, 2, "SQLite took synchronous=FULL");
-    Ok(())
+    if synchronous == 2 {
+        Ok(())
+    } else {
+        Err(refused("SQLite did not take synchronous=FULL"))
+    }
+}
+
+fn refused(why: &str) -> rusqlite::Error {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ERROR);
+    rusqlite::Error::SqliteFailure(code, Some(why.to_owned()))
 }
 
 fn exists(path: &Path) -> Result<bool, OpenError> {
@@ -222,10 +230,11 @@ fn fill(draft: &Path) -> rusqlite::Result<()> {
     let mut connection = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    assert_eq!(
-        mode, "wal",
-        "the state directory's file system carries a write-ahead log"
-    );
+    if mode != "wal" {
+        return Err(refused(
+            "the state directory's file system carries no write-ahead log",
+        ));
+    }
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for step in STEPS {

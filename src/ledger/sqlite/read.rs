@@ -113,34 +113,65 @@ pub(super) fn sealed_by_key(
     found.optional()
 }
 
-/// Invoices that are due, the longest due first; with them those whose due time is further away than it can be, since a
-/// clock must have been wrong when it was written.
+/// The columns of a due row; needs `poll p` and `invoice i` joined.
+const DUE: &str =
+    "p.due_ms, p.asked_ms, p.nudged_ms, p.failures FROM poll p JOIN invoice i ON i.id = p.invoice";
+
+/// Invoices that are due: those that are due for the longest, and those that became due last, which are the young ones
+/// and those in doubt. A long queue of old ones so never hides them.
 pub(super) fn due(
     connection: &Connection,
     now_ms: i64,
-    longest_gap_ms: i64,
     limit: u32,
 ) -> rusqlite::Result<Vec<DueRow>> {
-    let columns = rows::INVOICE;
-    let select = "p.due_ms, p.asked_ms, p.nudged_ms, p.failures FROM poll p JOIN invoice i ON i.id = p.invoice";
-    let mut found = Vec::new();
-    let first = format!(
-        "SELECT {columns}, {select} WHERE p.due_ms <= ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms LIMIT ?2"
-    );
-    let far = format!(
-        "SELECT {columns}, {select} WHERE p.due_ms > ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms DESC LIMIT ?2"
-    );
-    for (sql, bound) in [
-        (first, now_ms),
-        (far, now_ms.saturating_add(longest_gap_ms)),
-    ] {
+    let mut found: Vec<DueRow> = Vec::new();
+    for order in ["", "DESC"] {
+        let sql = format!(
+            "SELECT {}, {DUE} WHERE p.due_ms <= ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms {order} LIMIT ?2",
+            rows::INVOICE
+        );
         let mut statement = connection.prepare_cached(&sql)?;
-        for row in statement.query_map(params![bound, limit], due_row)? {
-            found.extend(row?);
+        for row in statement.query_map(params![now_ms, limit / 2], due_row)? {
+            if let Some(row) = readable(row)?.flatten()
+                && found.iter().all(|known| known.key != row.key)
+            {
+                found.push(row);
+            }
         }
     }
-    found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    found.sort_by_key(|row| row.due_ms);
     Ok(found)
+}
+
+/// Invoices whose due time lies after a place in the order of due times.
+pub(super) fn due_after(
+    connection: &Connection,
+    (due_ms, key): (i64, InvoiceKey),
+    limit: u32,
+) -> rusqlite::Result<Vec<DueRow>> {
+    let sql = format!(
+        "SELECT {}, {DUE} WHERE (p.due_ms, p.invoice) > (?1, ?2) AND p.due_ms IS NOT NULL \
+         AND i.invoice_id IS NOT NULL ORDER BY p.due_ms, p.invoice LIMIT ?3",
+        rows::INVOICE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut found = Vec::new();
+    for row in statement.query_map(params![due_ms, key.0, limit], due_row)? {
+        found.extend(readable(row)?.flatten());
+    }
+    Ok(found)
+}
+
+/// A row that a foreign hand made unreadable must not stop all others: it is told and left out.
+fn readable<T>(row: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match row {
+        Ok(row) => Ok(Some(row)),
+        Err(rusqlite::Error::FromSqlConversionFailure(_, _, cause)) => {
+            tracing::error!(reason = %cause, "an invoice of the ledger cannot be read and is not asked about");
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
 }
 
 /// One invoice as it is asked about, whether it is due or not.

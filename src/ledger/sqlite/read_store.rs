@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use super::failure::from_sqlite;
 use super::open::open_reader;
 use super::read::{
-    Filter, attempts, creating, deliveries_of, due, events, find_event, invoice_by_id,
+    Filter, attempts, creating, deliveries_of, due, due_after, events, find_event, invoice_by_id,
     invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, newest_event,
     next_delivery_ms, next_due_ms, pollable, refusals, running, sealed_by_key, sealed_by_ref,
 };
@@ -78,10 +78,17 @@ impl ReadStore {
     pub(in crate::ledger) fn due(
         &self,
         now_ms: i64,
-        longest_gap_ms: i64,
         limit: u32,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due(&self.0, now_ms, longest_gap_ms, limit).map_err(from_sqlite)
+        due(&self.0, now_ms, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn due_after(
+        &self,
+        place: (i64, InvoiceKey),
+        limit: u32,
+    ) -> Result<Vec<DueRow>, StoreError> {
+        due_after(&self.0, place, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {

@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::ledger::DeliveryState;
+use crate::ledger::HeldLock;
 
 mod owing;
 use owing::Owing;
@@ -278,14 +279,17 @@ async fn a_wake_is_enough_and_not_needed() {
 
 #[tokio::test]
 async fn an_end_that_cannot_be_stored_is_stored_later_and_nothing_runs_twice() {
-    // The hook takes the ledger away and leaves; the test puts it back.
-    let stage = Stage::new("mv $HOME/state/ledger.db $HOME/state/away; echo ran >> $HOME/log");
+    // The hook waits until another program holds the ledger; the test lets it go when the hook has ended.
+    let stage = Stage::new("until test -e $HOME/held; do sleep 0.01; done; echo ran >> $HOME/log");
     stage.ledger.owe("1", 1).await;
     let outbox = stage.start();
     let run_dir = &stage.settings.surroundings.work_dir;
+    wait_until(async || !hook::leftovers(run_dir).is_empty()).await;
+    let lock = HeldLock::take(&stage.dir.path().join("state"));
+    fs::write(stage.dir.path().join("held"), "").expect("written");
     wait_until(async || stage.log() == "ran\n" && hook::leftovers(run_dir).is_empty()).await;
-    let state = stage.dir.path().join("state");
-    fs::rename(state.join("away"), state.join("ledger.db")).expect("put back");
+    assert!(stage.results().await.is_empty(), "nothing could be stored");
+    drop(lock);
     wait_until(async || stage.results().await == ["exit 0"]).await;
     stage.stop(outbox).await;
     assert_eq!(stage.log(), "ran\n");

@@ -1,12 +1,14 @@
 //! The ledger through its own doors, on a real file.
 
 use super::*;
+mod asking;
+
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Report, Reported, Source};
+use crate::invoice::observation::{Asked, Report, Reported, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::status::{Outcome, Status, StatusLists};
@@ -104,7 +106,7 @@ fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
             odd: Vec::new(),
             raw: "{}".into(),
         },
-        asked_at_revision: None,
+        asked: None,
         received_ms: NOW + at,
     }
 }
@@ -213,7 +215,10 @@ async fn a_notification_before_the_answer_gives_the_invoice_its_id() {
         .expect("stored");
     assert_eq!(early.decision, Decision::Advance);
     let late = Settled::Answered(Box::new(Observation {
-        asked_at_revision: Some(0),
+        asked: Some(Asked {
+            revision: 0,
+            at_ms: NOW,
+        }),
         ..said(Source::Create, "id-a", "new", 1)
     }));
     let (row, recorded) = writer.settle_opening(key, late).await.expect("stored");
@@ -223,11 +228,7 @@ async fn a_notification_before_the_answer_gives_the_invoice_its_id() {
         (Outcome::Paid, Opening::Answered)
     );
     assert_eq!(
-        reader
-            .due(NOW + 10, 259_200_000, 10)
-            .await
-            .expect("read")
-            .len(),
+        reader.due(NOW + 10, 10).await.expect("read").len(),
         1,
         "asked at once"
     );
@@ -396,7 +397,7 @@ async fn another_process_that_holds_the_lock_costs_an_answer_and_no_data() {
     let ledger = open(&directory);
     let writer = ledger.writer();
     let key = opened(&writer, "a").await;
-    let other = ProcessHoldingTheLock::start(&directory);
+    let other = HeldLock::take(&directory.path().join("state"));
     let refused = writer
         .record(key, said(Source::Notification, "id-a", "paid", 9))
         .await;
@@ -409,17 +410,18 @@ async fn another_process_that_holds_the_lock_costs_an_answer_and_no_data() {
     assert_eq!(stored.outcome, Outcome::Paid);
 }
 
-/// `sqlite3` is not needed for this: the system's own Python or nothing is, so the lock is held by a second store.
-struct ProcessHoldingTheLock(Box<dyn store::Store>);
+/// Holds the write lock as another process would, through a store of its own.
+pub(crate) struct HeldLock(Box<dyn store::Store>);
 
-impl ProcessHoldingTheLock {
-    fn start(directory: &tempfile::TempDir) -> Self {
-        let path = directory.path().join("state").join(FILE_NAME);
+impl HeldLock {
+    /// Takes the lock of the ledger in this state directory.
+    pub(crate) fn take(state_dir: &Path) -> Self {
         let bounds = Bounds {
             history_per_invoice: 1,
             history_rows: 1,
             refusal_rows: 1,
         };
+        let path = state_dir.join(FILE_NAME);
         let mut other =
             sqlite::SqliteStore::open(path, Duration::from_secs(1), bounds).expect("it opens");
         store::Store::begin(&mut other).expect("it takes the lock");
@@ -427,7 +429,7 @@ impl ProcessHoldingTheLock {
     }
 }
 
-impl Drop for ProcessHoldingTheLock {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         self.0.rollback();
     }
@@ -459,18 +461,14 @@ async fn history_and_refusals_stay_within_their_bounds() {
     let ledger = open(&directory);
     assert_eq!(ledger.reader().refusals(100).await.expect("read").len(), 10);
     assert_eq!(
-        ledger
-            .reader()
-            .due(NOW + 19, 259_200_000, 10)
-            .await
-            .expect("read")
-            .len(),
+        ledger.reader().due(NOW + 19, 10).await.expect("read").len(),
         1,
         "nudged"
     );
     drop(reader);
     let path = directory.path().join("state").join(FILE_NAME);
-    assert_eq!(sqlite::count_for_tests(&path, "history"), 5);
+    let kept = sqlite::count_for_tests(&path, "history");
+    assert!((5..10).contains(&kept), "{kept} lines");
 }
 
 #[tokio::test]

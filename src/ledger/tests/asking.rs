@@ -1,0 +1,184 @@
+//! When invoices are due, what is remembered of nudges, and which document stands: through the ledger's own doors.
+
+use super::*;
+
+/// As [`said`], with the moment at which its question was sent.
+fn answered(status: &str, at: i64, asked_ms: i64) -> Observation {
+    let asked = Some(Asked {
+        revision: i64::MAX,
+        at_ms: asked_ms,
+    });
+    Observation {
+        asked,
+        ..said(Source::Poll, "id-a", status, at)
+    }
+}
+
+fn refused(key: InvoiceKey, at_ms: i64) -> Refusal {
+    Refusal {
+        invoice: Some(key),
+        reason: "token",
+        at_ms,
+        peer: "127.0.0.1".to_owned(),
+        body_bytes: 1,
+        body_sha256: String::new(),
+    }
+}
+
+/// Closes the ledger, which writes what was gathered, and opens it again.
+async fn reopened(directory: &tempfile::TempDir, ledger: Ledger) -> Ledger {
+    ledger.close(PATIENCE).await;
+    open(directory)
+}
+
+async fn due_ms(ledger: &Ledger) -> Option<i64> {
+    let rows = ledger
+        .reader()
+        .due_after((i64::MIN, InvoiceKey(0)), 10)
+        .await;
+    rows.expect("read").first().map(|row| row.due_ms)
+}
+
+#[tokio::test]
+async fn a_nudge_while_a_question_is_under_way_asks_again() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    ledger.writer().refuse(refused(key, NOW + 1_500));
+    let ledger = reopened(&directory, ledger).await;
+    let answer = answered("new", 2_000, NOW + 1_000);
+    ledger.writer().record(key, answer).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 1_500));
+}
+
+#[tokio::test]
+async fn a_nudge_before_the_id_is_known_is_remembered() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = fresh(&ledger.writer(), "a").await;
+    ledger.writer().refuse(refused(key, NOW + 500));
+    let ledger = reopened(&directory, ledger).await;
+    assert_eq!(due_ms(&ledger).await, None);
+    let answer = Settled::Answered(Box::new(said(Source::Create, "id-a", "new", 1_000)));
+    ledger
+        .writer()
+        .settle_opening(key, answer)
+        .await
+        .expect("stored");
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 500));
+}
+
+#[tokio::test]
+async fn a_doubt_and_an_overtaken_answer_are_due_at_once_for_the_poller_too() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    writer
+        .record(key, said(Source::Notification, "id-a", "odd", 9))
+        .await
+        .expect("stored");
+    let stale = Asked {
+        revision: 0,
+        at_ms: NOW,
+    };
+    let late = Observation {
+        asked: Some(stale),
+        received_ms: NOW + 10,
+        ..said(Source::Poll, "id-a", "new", 5)
+    };
+    let made = writer.record(key, late).await.expect("stored");
+    assert_eq!(made.decision, Decision::Overtaken);
+    let row = ledger
+        .reader()
+        .pollable(key)
+        .await
+        .expect("read")
+        .expect("there");
+    let next = crate::invoice::silence::next(&rules().schedule, &row.heard, NOW + 20);
+    assert_eq!(next, crate::invoice::silence::Due::At(NOW + 10));
+}
+
+#[tokio::test]
+async fn what_was_not_to_be_asked_any_more_is_dated_again_when_it_changes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    let horizon = NOW + 1_800_000 + 259_200_000;
+    writer.unresolve(key, horizon).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, None);
+    let failed = said(Source::Notification, "id-a", "failed", horizon - NOW + 9);
+    writer.record(key, failed).await.expect("stored");
+    assert_eq!(
+        due_ms(&ledger).await,
+        Some(horizon + 9 + 300_000),
+        "late money is asked for"
+    );
+}
+
+#[tokio::test]
+async fn a_repeat_of_an_older_claim_does_not_replace_the_document() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    let mut paid = answered("paid", 50, NOW + 40);
+    paid.report.amount = Reported::Amount(Amount::parse("5").expect("plain"));
+    writer.record(key, paid).await.expect("stored");
+    let again = writer
+        .record(key, said(Source::Notification, "id-a", "new", 1))
+        .await
+        .expect("stored");
+    assert_eq!(again.decision, Decision::Repeat);
+    let row = ledger
+        .reader()
+        .invoice(key)
+        .await
+        .expect("read")
+        .expect("there");
+    assert_eq!(
+        (row.outcome, row.amount_reported.as_deref()),
+        (Outcome::Mismatch, Some("5"))
+    );
+}
+
+#[tokio::test]
+async fn an_id_belongs_to_one_invoice() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    opened(&writer, "a").await;
+    let other = fresh(&writer, "b").await;
+    let told = writer
+        .record(other, said(Source::Notification, "id-a", "paid", 9))
+        .await
+        .expect("stored");
+    assert_eq!(told.decision, Decision::NotThisInvoice);
+    let answer = Settled::Answered(Box::new(said(Source::Create, "id-a", "new", 1)));
+    let (row, _) = writer.settle_opening(other, answer).await.expect("stored");
+    assert_eq!(
+        (row.opening, row.attention),
+        (Opening::Refused, vec!["other_id".to_owned()])
+    );
+}
+
+#[tokio::test]
+async fn a_long_queue_of_old_ones_does_not_hide_the_newest() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    for number in 0..30 {
+        opened(&writer, &format!("old-{number}")).await;
+    }
+    let key = opened(&writer, "a").await;
+    let doubtful = said(Source::Notification, "id-a", "odd", 1);
+    writer.record(key, doubtful).await.expect("stored");
+    let late = NOW + 300_000;
+    let nudge = refused(key, late);
+    writer.refuse(nudge);
+    drop((writer, reader));
+    let ledger = reopened(&directory, ledger).await;
+    let rows = ledger.reader().due(late, 10).await.expect("read");
+    assert!(rows.len() == 10 && rows.iter().any(|row| row.key == key));
+}
