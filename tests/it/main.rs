@@ -2,13 +2,14 @@
 
 mod answers;
 mod config;
+mod crash;
 mod create;
 mod delivery;
 mod demo;
 mod durability;
-#[expect(unused, reason = "furnished before all its guests have come")]
 mod harness;
 mod hook;
+mod hooks;
 mod invoice_read;
 mod launch;
 mod layout;
@@ -19,4 +20,5 @@ mod polling;
 mod secrets;
 mod shapes;
 mod shop;
+mod stop;
 mod wait;
