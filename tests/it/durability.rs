@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Issued, PATIENCE, Setup, Wire, World, head, skip, wait_until};
+use crate::harness::{Issued, PATIENCE, Setup, Wire, World, head, request, skip, wait_until};
 
 #[test]
 fn what_was_answered_200_outlives_a_kill() {
@@ -121,6 +121,17 @@ fn storing_outlives_the_senders_patience() {
         world.serve_log().contains(heard)
     });
     wire.hang_up();
+    // What comes after the end of that connection has been dealt with, so has the end.
+    for _ in 0..3 {
+        let look = request(
+            world.listen(),
+            "GET",
+            &World::target(&invoice.reference),
+            &[],
+            "",
+        );
+        assert_eq!(look.status, 200);
+    }
     assert_eq!(world.value("SELECT outcome FROM invoices"), "open");
     neighbour.let_go();
     // Nobody has come again yet.

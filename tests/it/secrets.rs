@@ -205,7 +205,7 @@ fn a_service_that_says_everything_back_makes_nothing_of_it_known() {
 }
 
 #[test]
-fn what_holds_secrets_is_private_from_the_first_moment() {
+fn what_holds_secrets_is_private() {
     let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o7777;
     let umask = ["/bin/sh", "-c", "umask 022; exec \"$0\" \"$@\""];
     let world = Setup::new().quiet().under(&umask).start();
