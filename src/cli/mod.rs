@@ -6,7 +6,9 @@
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
 mod context;
+mod delivery;
 mod failure;
+mod hook;
 mod invoice;
 mod ledger;
 mod login;
@@ -71,6 +73,10 @@ enum Command {
     Whoami(whoami::Args),
     /// Open invoices and show them
     Invoice(invoice::Args),
+    /// Show what hooks were told and what they answered, and have them told again
+    Delivery(delivery::Args),
+    /// List the configured hooks and try one out
+    Hook(hook::Args),
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -109,6 +115,8 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Logout(args) => logout::run(args, context).await,
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
+        Command::Delivery(args) => delivery::run(args, context).await,
+        Command::Hook(args) => hook::run(args, context).await,
     }
 }
 
@@ -130,7 +138,8 @@ fn usage(error: &clap::Error) -> ExitCode {
 
 /// What `--version` prints, with its last newline.
 fn version() -> String {
-    format!("tilld {}\n", env!("CARGO_PKG_VERSION"))
+    let (own, sqlite) = (env!("CARGO_PKG_VERSION"), crate::ledger::sqlite_version());
+    format!("tilld {own} (SQLite {sqlite})\n")
 }
 
 #[cfg(test)]

@@ -15,6 +15,19 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
     crate::telemetry::escape(text)
 }
 
+/// What a program wrote, made harmless for a terminal line by line, each led by `indent`. Line ends and tabs stay; bytes
+/// that are no UTF-8 show as replacement characters.
+pub(super) fn escape_lines(bytes: &[u8], indent: &str) -> String {
+    let mut shown = String::new();
+    for line in String::from_utf8_lossy(bytes).lines() {
+        shown.push_str(indent);
+        let parts: Vec<_> = line.split('\t').map(escape).collect();
+        shown.push_str(&parts.join("\t"));
+        shown.push('\n');
+    }
+    shown
+}
+
 /// Writes to stdout at once, so that a reader of a stream sees each line when it is there.
 pub(super) fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
@@ -144,6 +157,15 @@ mod tests {
              A-1              paid\n\
              A-1000\\u001b[2J  new\\nforged\n"
         );
+    }
+
+    #[test]
+    fn what_a_program_wrote_keeps_its_lines_and_loses_its_power() {
+        assert_eq!(
+            escape_lines(b"one\ttwo\r\n\n\x1b[2J\xff", "  "),
+            "  one\ttwo\n  \n  \\u001b[2J\u{fffd}\n"
+        );
+        assert_eq!(escape_lines(b"", "  "), "");
     }
 
     #[test]

@@ -92,9 +92,14 @@ pub enum Error {
     Ended(&'static str),
 }
 
+/// Makes files readable by the group at most from now on, in this process and in the hooks it runs.
+pub fn set_umask() {
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
+}
+
 /// Runs until SIGTERM or SIGINT, then stops in order: no new work, running hooks finish, what was heard is stored.
 pub async fn run(start: Start) -> Result<(), Error> {
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
+    set_umask();
     let Start {
         settings,
         state_dir,

@@ -44,7 +44,7 @@ pub use row::{
     InvoiceRow, RefusalRow, Running, Watched,
 };
 pub use seal::{KeyError, Sealed};
-pub use sqlite::{Bounds, Filter};
+pub use sqlite::{Bounds, Filter, sqlite_version};
 pub use store::StoreError;
 
 use command::{Command, Reply};

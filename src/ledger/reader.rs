@@ -160,6 +160,22 @@ impl Reader {
             .await
     }
 
+    /// The event with this id, or else with this number.
+    pub async fn find_event(&self, name: &str) -> Result<Option<EventRow>, ReadError> {
+        let name = name.to_owned();
+        self.ask(move |store| store.find_event(&name)).await
+    }
+
+    /// The newest event, of one order or of all.
+    pub async fn newest_event(
+        &self,
+        order_id: Option<&str>,
+    ) -> Result<Option<EventRow>, ReadError> {
+        let order_id = order_id.map(str::to_owned);
+        self.ask(move |store| store.newest_event(order_id.as_deref()))
+            .await
+    }
+
     /// Deliveries, newest first; of one state or of all.
     pub async fn list_deliveries(
         &self,
@@ -223,5 +239,37 @@ impl Pool {
             .unwrap_or_else(PoisonError::into_inner)
             .push(store);
         Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{open, opened};
+
+    #[tokio::test]
+    async fn an_event_is_found_by_its_id_and_by_its_number() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ledger = open(&directory);
+        let (writer, reader) = (ledger.writer(), ledger.reader());
+        assert!(reader.newest_event(None).await.expect("read").is_none());
+        for order in ["a", "b"] {
+            opened(&writer, order).await;
+        }
+        let newest = reader.newest_event(None).await.expect("read");
+        let newest = newest.expect("there is one");
+        assert_eq!((newest.order_id.as_str(), newest.seq), ("b", 2));
+        let of_a = reader.newest_event(Some("a")).await.expect("read");
+        assert_eq!(of_a.map(|event| event.seq), Some(1));
+        let of_none = reader.newest_event(Some("c")).await.expect("read");
+        assert!(of_none.is_none());
+        for (name, seq) in [
+            (newest.event_id.as_str(), Some(2)),
+            ("1", Some(1)),
+            ("3", None),
+            ("none", None),
+        ] {
+            let found = reader.find_event(name).await.expect("read");
+            assert_eq!(found.map(|event| event.seq), seq, "{name}");
+        }
     }
 }

@@ -131,6 +131,9 @@ pub enum DeliveryState {
 }
 
 impl DeliveryState {
+    /// All of them, in the order they usually come.
+    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Done, Self::Abandoned];
+
     /// The word used in the ledger.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -143,9 +146,7 @@ impl DeliveryState {
 
     /// Reads the word back.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Waiting, Self::Running, Self::Done, Self::Abandoned]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
     }
 }
 

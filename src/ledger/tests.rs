@@ -49,7 +49,7 @@ fn rules() -> Rules {
     }
 }
 
-fn open(directory: &tempfile::TempDir) -> Ledger {
+pub(super) fn open(directory: &tempfile::TempDir) -> Ledger {
     let bounds = Bounds {
         history_per_invoice: 5,
         history_rows: 1_000,
@@ -120,7 +120,7 @@ async fn fresh(writer: &Writer, order: &str) -> InvoiceKey {
     }
 }
 
-async fn opened(writer: &Writer, order: &str) -> InvoiceKey {
+pub(super) async fn opened(writer: &Writer, order: &str) -> InvoiceKey {
     let key = fresh(writer, order).await;
     let answer = said(Source::Create, &format!("id-{order}"), "new", 1);
     let (row, _) = writer

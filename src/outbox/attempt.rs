@@ -13,7 +13,7 @@ use crate::clock::wall_ms;
 use crate::entropy;
 use crate::hook::payload::Facts;
 use crate::hook::process::{Ending, Finished, Program, launch};
-use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, WriteError};
+use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
 
 /// The first and the longest pause before a result that could not be stored is tried again. The ledger's own budget for
 /// a lock comes on top.
@@ -82,7 +82,15 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
 }
 
 async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Finished, Went) {
-    let launched = match launch(program, &desk.settings.surroundings, &facts(claimed)).await {
+    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
+    let facts = facts(
+        &claimed.hook,
+        claimed.attempt,
+        claimed.replay,
+        event,
+        invoice,
+    );
+    let launched = match launch(program, &desk.settings.surroundings, &facts).await {
         Ok(launched) => launched,
         Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
     };
@@ -168,13 +176,18 @@ fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     }
 }
 
-/// The event as it was, and the invoice as it stands.
-fn facts(claimed: &Claimed) -> Facts {
-    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
+/// What a hook is told of an event: the event as it was, and the invoice as it stands. `attempt` is 1-based.
+pub fn facts(
+    hook: &str,
+    attempt: u32,
+    replay: bool,
+    event: EventRow,
+    invoice: InvoiceRow,
+) -> Facts {
     Facts {
-        hook: claimed.hook.clone(),
-        attempt: claimed.attempt,
-        replay: claimed.replay,
+        hook: hook.to_owned(),
+        attempt,
+        replay,
         event_id: event.event_id,
         seq: event.seq,
         kind: event.kind,

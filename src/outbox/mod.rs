@@ -29,6 +29,8 @@ use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
+pub use attempt::facts;
+
 use attempt::Went;
 
 /// How long a wake may stay lost: the ledger is looked at this often anyway. As long rests the outbox after the ledger

@@ -6,11 +6,12 @@
 //! grace, no zombie. The result is the direct child's: a descendant that holds the pipes changes nothing, and what is
 //! left of the group after a normal end is ended too. A descendant that left the group (`setsid`) lives on.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -137,6 +138,21 @@ pub struct Launched {
     work_dir: WorkDir,
 }
 
+/// The whole environment of a hook: nothing of tilld's own is handed down.
+pub fn environment(
+    around: &Surroundings,
+    facts: &Facts,
+    payload_file: &Path,
+) -> Vec<(&'static str, OsString)> {
+    let fixed = [
+        ("PATH", PATH.into()),
+        ("HOME", around.home.clone().into()),
+        ("LANG", LANG.into()),
+    ];
+    let told = payload::variables(facts, payload_file);
+    fixed.into_iter().chain(told).collect()
+}
+
 /// Starts the process that will run the program.
 pub async fn launch(
     program: &Program,
@@ -150,14 +166,13 @@ pub async fn launch(
     let work_dir =
         work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
     let mut command = Command::new(&around.launcher);
+    let variables = environment(around, facts, &work_dir.payload_file());
     command
         .arg(launch::WORD)
         .arg(&program.path)
         .args(&program.args)
         .env_clear()
-        .envs([("PATH", PATH), ("LANG", LANG)])
-        .env("HOME", &around.home)
-        .envs(payload::variables(facts, &work_dir.payload_file()))
+        .envs(variables)
         .current_dir(work_dir.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -191,6 +206,11 @@ impl Launched {
     /// The process that will run the program: the same before and after.
     pub fn mark(&self) -> &ProcessMark {
         &self.mark
+    }
+
+    /// Where the document lies while the program runs.
+    pub fn payload_file(&self) -> PathBuf {
+        self.work_dir.payload_file()
     }
 
     /// Ends the process before anything of the program has run.

@@ -37,6 +37,11 @@ const CHECKPOINT_BACK_OFF_MOST: i32 = 64_000;
 /// Prepared statements kept per connection; more than the writer has.
 const STATEMENTS: usize = 64;
 
+/// The version of the SQLite this tilld was built with, for example `3.53.0`.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 /// Bounds of what is kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {

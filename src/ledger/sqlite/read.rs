@@ -216,6 +216,47 @@ pub(super) fn events(
         .collect()
 }
 
+/// The event with this id, or else with this number.
+pub(super) fn find_event(
+    connection: &Connection,
+    name: &str,
+) -> rusqlite::Result<Option<EventRow>> {
+    let sql = |wish: &str| {
+        format!(
+            "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice WHERE {wish} = ?1",
+            rows::EVENT
+        )
+    };
+    let by_id = connection
+        .prepare_cached(&sql("e.event_id"))?
+        .query_row([name], rows::event)
+        .optional()?;
+    match (by_id, name.parse::<i64>()) {
+        (None, Ok(seq)) => connection
+            .prepare_cached(&sql("e.seq"))?
+            .query_row([seq], rows::event)
+            .optional(),
+        (found, _) => Ok(found),
+    }
+}
+
+/// The newest event, of one order or of all.
+pub(super) fn newest_event(
+    connection: &Connection,
+    order: Option<&str>,
+) -> rusqlite::Result<Option<EventRow>> {
+    let sql = format!(
+        "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice WHERE e.seq = CASE WHEN ?1 IS NULL \
+         THEN (SELECT max(seq) FROM event) \
+         ELSE (SELECT max(n.seq) FROM invoice o JOIN event n ON n.invoice = o.id WHERE o.order_id = ?1) END",
+        rows::EVENT
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_row([order], rows::event)
+        .optional()
+}
+
 pub(super) fn list_deliveries(
     connection: &Connection,
     state: Option<&str>,

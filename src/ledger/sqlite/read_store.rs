@@ -8,9 +8,9 @@ use rusqlite::Connection;
 use super::failure::from_sqlite;
 use super::open::open_reader;
 use super::read::{
-    Filter, attempts, creating, deliveries_of, due, events, invoice_by_id, invoice_by_key,
-    invoices_of_order, list_deliveries, list_invoices, meta, next_delivery_ms, next_due_ms,
-    pollable, refusals, running, sealed_by_key, sealed_by_ref,
+    Filter, attempts, creating, deliveries_of, due, events, find_event, invoice_by_id,
+    invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, newest_event,
+    next_delivery_ms, next_due_ms, pollable, refusals, running, sealed_by_key, sealed_by_ref,
 };
 use crate::invoice::ids::InvoiceRef;
 use crate::ledger::error::OpenError;
@@ -99,6 +99,17 @@ impl ReadStore {
         limit: u32,
     ) -> Result<Vec<EventRow>, StoreError> {
         events(&self.0, order, after, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn find_event(&self, name: &str) -> Result<Option<EventRow>, StoreError> {
+        find_event(&self.0, name).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn newest_event(
+        &self,
+        order: Option<&str>,
+    ) -> Result<Option<EventRow>, StoreError> {
+        newest_event(&self.0, order).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn list_deliveries(

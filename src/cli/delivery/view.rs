@@ -1,0 +1,213 @@
+//! How a delivery is shown: one JSON object and one form for people. Fields of the JSON object are only ever added.
+
+use std::str;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use serde::Serialize;
+
+use super::super::failure::Failure;
+use super::super::output::{Output, escape_lines, print_json};
+use crate::invoice::moment::Moment;
+use crate::ledger::{AttemptRow, DeliveryRow, DeliveryState};
+
+/// One delivery in the words of `--json`. Times are UTC with milliseconds.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    event_id: &'a str,
+    seq: i64,
+    order_id: &'a str,
+    kind: &'static str,
+    hook: &'a str,
+    state: &'static str,
+    attempts: u32,
+    next_at: Option<String>,
+    /// Only where attempts are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_attempts: Option<Vec<ShownAttempt<'a>>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownAttempt<'a> {
+    number: u32,
+    started_at: String,
+    ended_at: String,
+    result: &'a str,
+    stdout: Written<'a>,
+    stderr: Written<'a>,
+}
+
+/// What a program wrote: text when it is UTF-8, else base64, and which of the two it is.
+#[derive(Debug, Serialize)]
+#[serde(tag = "encoding", content = "data", rename_all = "lowercase")]
+pub(in crate::cli) enum Written<'a> {
+    /// UTF-8, as it was written.
+    Text(&'a str),
+    /// Any bytes, in standard base64 with padding.
+    Base64(String),
+}
+
+impl<'a> Written<'a> {
+    /// Looks which of the two it is.
+    pub(in crate::cli) fn new(bytes: &'a [u8]) -> Self {
+        match str::from_utf8(bytes) {
+            Ok(text) => Self::Text(text),
+            Err(_other_bytes) => Self::Base64(STANDARD.encode(bytes)),
+        }
+    }
+}
+
+fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'a> {
+    let shown = |attempt: &'a AttemptRow| ShownAttempt {
+        number: attempt.number,
+        started_at: time(attempt.started_ms),
+        ended_at: time(attempt.ended_ms),
+        result: &attempt.result,
+        stdout: Written::new(&attempt.stdout),
+        stderr: Written::new(&attempt.stderr),
+    };
+    Shown {
+        event_id: &row.event_id,
+        seq: row.seq,
+        order_id: &row.order_id,
+        kind: row.kind.as_str(),
+        hook: &row.hook,
+        state: row.state.as_str(),
+        attempts: row.attempts,
+        next_at: next_ms(row).map(time),
+        ended_attempts: attempts.map(|attempts| attempts.iter().map(shown).collect()),
+    }
+}
+
+/// Prints many deliveries: a table, or JSON lines.
+pub(super) fn print_many(output: Output, rows: &[DeliveryRow]) -> Result<(), Failure> {
+    if output.json() {
+        return rows.iter().try_for_each(|row| print_json(&json(row, None)));
+    }
+    let cells: Vec<[String; 7]> = rows
+        .iter()
+        .map(|row| {
+            [
+                row.event_id.clone(),
+                row.order_id.clone(),
+                row.kind.to_string(),
+                row.hook.clone(),
+                row.state.as_str().to_owned(),
+                row.attempts.to_string(),
+                next_ms(row).map_or_else(|| "-".to_owned(), time),
+            ]
+        })
+        .collect();
+    let headings = [
+        "EVENT", "ORDER", "KIND", "HOOK", "STATE", "ATTEMPTS", "NEXT",
+    ];
+    output.table(Some(headings), &cells)
+}
+
+/// Prints one delivery with the attempts that have ended, oldest first.
+pub(super) fn print(
+    output: Output,
+    row: &DeliveryRow,
+    attempts: &[AttemptRow],
+) -> Result<(), Failure> {
+    if output.json() {
+        return print_json(&json(row, Some(attempts)));
+    }
+    let mut pairs = vec![
+        ("hook", row.hook.clone()),
+        ("event", format!("{}, number {}", row.event_id, row.seq)),
+        ("kind", row.kind.to_string()),
+        ("order", row.order_id.clone()),
+        ("state", row.state.as_str().to_owned()),
+        ("attempts", row.attempts.to_string()),
+    ];
+    if let Some(next_ms) = next_ms(row) {
+        pairs.push(("next at", time(next_ms)));
+    }
+    output.pairs(&pairs)?;
+    for attempt in attempts {
+        output.line(&format!("\nAttempt {}", attempt.number))?;
+        output.pairs(&[
+            ("  started", time(attempt.started_ms)),
+            ("  ended", time(attempt.ended_ms)),
+            ("  result", attempt.result.clone()),
+        ])?;
+        print_written(output, &attempt.stdout, &attempt.stderr)?;
+    }
+    Ok(())
+}
+
+/// Prints what a program wrote, for people; silence is not mentioned.
+pub(in crate::cli) fn print_written(
+    output: Output,
+    stdout: &[u8],
+    stderr: &[u8],
+) -> Result<(), Failure> {
+    for (name, written) in [("stdout", stdout), ("stderr", stderr)] {
+        if !written.is_empty() {
+            let lines = escape_lines(written, "    ");
+            output.line(&format!("  {name}:\n{}", lines.trim_end_matches('\n')))?;
+        }
+    }
+    Ok(())
+}
+
+/// When it runs next. What is done, given up or under way has no next time, whatever was stored before.
+fn next_ms(row: &DeliveryRow) -> Option<i64> {
+    match row.state {
+        DeliveryState::Waiting => row.next_ms,
+        DeliveryState::Running | DeliveryState::Done | DeliveryState::Abandoned => None,
+    }
+}
+
+fn time(ms: i64) -> String {
+    Moment::from_ms(ms).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invoice::event::EventKind;
+    use crate::ledger::DeliveryKey;
+
+    #[test]
+    fn the_json_object_is_what_scripts_rely_on() {
+        let row = DeliveryRow {
+            key: DeliveryKey(1),
+            seq: 7,
+            event_id: "0199-e".to_owned(),
+            order_id: "1042".to_owned(),
+            kind: EventKind::Paid,
+            hook: "fulfil".to_owned(),
+            state: DeliveryState::Waiting,
+            attempts: 1,
+            next_ms: Some(1_795_860_720_000),
+        };
+        let attempt = AttemptRow {
+            number: 1,
+            started_ms: 1_795_860_120_004,
+            ended_ms: 1_795_860_120_104,
+            result: "exit 1".to_owned(),
+            stdout: b"one\ntwo\n".to_vec(),
+            stderr: vec![0xff],
+        };
+        let listed = concat!(
+            r#"{"event_id":"0199-e","seq":7,"order_id":"1042","kind":"paid","hook":"fulfil","state":"waiting","#,
+            r#""attempts":1,"next_at":"2026-11-28T10:12:00.000Z"}"#,
+        );
+        let text = |shown: &Shown<'_>| serde_json::to_string(shown).expect("plain data");
+        assert_eq!(text(&json(&row, None)), listed);
+        let attempts = concat!(
+            r#","ended_attempts":[{"number":1,"started_at":"2026-11-28T10:02:00.004Z","#,
+            r#""ended_at":"2026-11-28T10:02:00.104Z","result":"exit 1","#,
+            r#""stdout":{"encoding":"text","data":"one\ntwo\n"},"#,
+            r#""stderr":{"encoding":"base64","data":"/w=="}}]}"#,
+        );
+        let whole = format!("{}{attempts}", listed.trim_end_matches('}'));
+        assert_eq!(text(&json(&row, Some(&[attempt]))), whole);
+        let done = DeliveryRow {
+            state: DeliveryState::Done,
+            ..row
+        };
+        assert_eq!(json(&done, None).next_at, None);
+    }
+}

@@ -1,0 +1,34 @@
+//! `tilld hook …`: the configured hooks, and a way to try one out before the first payment.
+
+mod list;
+mod sample;
+mod test;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+
+/// The commands about hooks.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// List the configured hooks, and whether their programs can be run now
+    List(list::Args),
+    /// Run a hook once, and show what it was told and what it answered
+    ///
+    /// The program really runs, as the user of this command, with what the newest event would tell it. Nothing is
+    /// recorded, and no delivery changes.
+    Test(test::Args),
+}
+
+/// Runs `hook`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    match args.action {
+        Action::List(args) => list::run(&args, &context),
+        Action::Test(args) => test::run(args, context).await,
+    }
+}

@@ -1,0 +1,300 @@
+//! `tilld hook test`: one run of a hook outside the ledger. It shows everything the program saw and said, and what the
+//! daemon would do next. The program runs as it does under the daemon, but as the user of this command.
+
+use std::env;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use super::super::context::Context;
+use super::super::delivery::{Written, print_written};
+use super::super::failure::{Exit, Failure};
+use super::super::output::{escape, print_json, talk};
+use super::super::owner;
+use super::sample;
+use crate::clock::wall_ms;
+use crate::config;
+use crate::daemon::{self, plain};
+use crate::hook::Selector;
+use crate::hook::payload::{self, Facts};
+use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
+use crate::invoice::event::Change;
+use crate::invoice::status::Status;
+use crate::ledger::{EventRow, Ledger, OpenError, Reader};
+use crate::outbox::{self, retry};
+use crate::shutdown::Shutdown;
+
+/// Flags of `hook test`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The hook's name in the config
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Tell it the newest event of this order, instead of the newest of all
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
+}
+
+/// What the hook is told.
+struct Told {
+    facts: Facts,
+    /// It never happened.
+    sample: bool,
+    /// The hook's `on` list names such events.
+    wanted: bool,
+}
+
+/// One run that is over, with what it saw.
+struct Ran {
+    finished: Finished,
+    variables: Vec<(&'static str, OsString)>,
+    took: Duration,
+}
+
+/// Runs `hook test`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let settings = context.settings()?;
+    let hook = settings.hook.iter().find(|hook| hook.name == args.name);
+    let hook = hook.ok_or_else(|| unknown(&args.name, &settings.hook))?;
+    hook.check()?;
+    let state_dir = context.state_dir()?;
+    let outbox = plain::outbox_settings(settings, &state_dir);
+    let program = outbox.hooks.into_iter().find(|one| one.name == hook.name);
+    let program = program.expect("a checked hook has a program").program;
+    let told = tell(hook, args.order.as_deref(), &context).await?;
+    if let Err(other) = owner::check(&state_dir) {
+        talk(&format!(
+            "warning: {other}; the daemon's hooks run as its owner"
+        ));
+    }
+    announce(hook, &told);
+    let around = Surroundings {
+        // The daemon's own directory is cleared by the daemon when it starts.
+        work_dir: env::temp_dir(),
+        ..outbox.surroundings
+    };
+    let ran = run_program(&program, &around, &told.facts).await?;
+    let random = 0;
+    let plan = retry::plan(&ran.finished.ending, 0, &outbox.schedule, random, 0);
+    if context.output.json() {
+        print_json(&report(&told, &ran, plan))?;
+    } else {
+        show(&context, &told, &ran, plan)?;
+    }
+    Ok(match plan {
+        retry::Plan::Done => Exit::Ok,
+        retry::Plan::Retry { .. } | retry::Plan::Abandon | retry::Plan::Interrupted => Exit::Error,
+    })
+}
+
+/// No hook of this name.
+fn unknown(name: &str, hooks: &[config::Hook]) -> Failure {
+    let failure = Failure::new(Exit::NotFound, format!("no hook `{name}` is configured"));
+    let names: Vec<String> = hooks
+        .iter()
+        .map(|hook| format!("`{}`", hook.name))
+        .collect();
+    if names.is_empty() {
+        failure.hint("add a `[[hook]]` with `name`, `on` and `run` to the config")
+    } else {
+        failure.hint(format!("configured are {}", names.join(", ")))
+    }
+}
+
+/// The newest event with its invoice, or a sample when there is none yet.
+async fn tell(
+    hook: &config::Hook,
+    order: Option<&str>,
+    context: &Context,
+) -> Result<Told, Failure> {
+    let selectors: Vec<Selector> = hook
+        .on
+        .iter()
+        .filter_map(|word| Selector::parse(word).ok())
+        .collect();
+    let newest = match Ledger::open_reader(&context.state_dir()?) {
+        Ok(reader) => newest(&reader, order, &hook.name).await?,
+        Err(OpenError::Absent { .. }) if order.is_none() => None,
+        Err(error) => return Err(error.into()),
+    };
+    if let Some((facts, change)) = newest {
+        let wanted = selectors.iter().any(|selector| selector.wants(&change));
+        let sample = false;
+        return Ok(Told {
+            facts,
+            sample,
+            wanted,
+        });
+    }
+    let wish = selectors.first().expect("a checked hook wants something");
+    Ok(Told {
+        facts: sample::facts(&hook.name, wish, order, wall_ms()),
+        sample: true,
+        wanted: true,
+    })
+}
+
+async fn newest(
+    reader: &Reader,
+    order: Option<&str>,
+    hook: &str,
+) -> Result<Option<(Facts, Change)>, Failure> {
+    let Some(event) = reader.newest_event(order).await? else {
+        return match order {
+            Some(order) if reader.invoices_of_order(order).await?.is_empty() => {
+                let error = format!("no invoice of an order `{order}` in the ledger");
+                Err(Failure::new(Exit::NotFound, error))
+            }
+            Some(_) | None => Ok(None),
+        };
+    };
+    let Some(invoice) = reader.invoice(event.invoice).await? else {
+        return Ok(None);
+    };
+    let change = change(&event);
+    let (attempt, replay) = (1, false);
+    Ok(Some((
+        outbox::facts(hook, attempt, replay, event, invoice),
+        change,
+    )))
+}
+
+/// The event as selectors judge it.
+fn change(event: &EventRow) -> Change {
+    Change {
+        kind: event.kind,
+        rewound: event.rewound,
+        cause: None,
+        status: event.status.clone().and_then(Status::new),
+        previous_status: event.previous_status.clone().and_then(Status::new),
+        outcome: event.outcome,
+        previous_outcome: event.previous_outcome,
+    }
+}
+
+/// Says before the run what is going to happen: the program is real.
+fn announce(hook: &config::Hook, told: &Told) {
+    let facts = &told.facts;
+    if told.sample {
+        talk(&format!(
+            "there is no event to tell yet: `{}` runs once with a SAMPLE of a `{}` event",
+            hook.name, facts.kind
+        ));
+    } else {
+        talk(&format!(
+            "`{}` runs once with the `{}` event {} of order {}; nothing is recorded",
+            hook.name,
+            facts.kind,
+            facts.event_id,
+            escape(&facts.order_id)
+        ));
+    }
+    if !told.wanted {
+        talk(&format!(
+            "note: its `on` list ({}) does not name such events: the daemon would not run it for this one",
+            escape(&hook.on.join(", "))
+        ));
+    }
+}
+
+/// Runs the program as the daemon would. A signal to this command ends it with all it started.
+async fn run_program(
+    program: &Program,
+    around: &Surroundings,
+    facts: &Facts,
+) -> Result<Ran, Failure> {
+    let handler = |kind| {
+        signal(kind).map_err(|error| {
+            Failure::new(Exit::Error, error).context("could not listen for signals")
+        })
+    };
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut terminate = handler(SignalKind::terminate())?;
+    daemon::set_umask();
+    let launched: Launched = launch(program, around, facts)
+        .await
+        .map_err(|error| Failure::new(Exit::Error, error).context("could not run the hook"))?;
+    let variables = environment(around, facts, &launched.payload_file());
+    let (stop, began) = (Shutdown::new(), Instant::now());
+    let run = launched.run(&stop);
+    tokio::pin!(run);
+    let finished = tokio::select! {
+        finished = &mut run => finished,
+        _signal = async { tokio::select! {
+            signal = interrupt.recv() => signal,
+            signal = terminate.recv() => signal,
+        }} => {
+            stop.request();
+            run.await
+        }
+    };
+    Ok(Ran {
+        finished,
+        variables,
+        took: began.elapsed(),
+    })
+}
+
+/// The run in the words of `--json`.
+fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
+    let document = payload::document(&told.facts);
+    let document: Value = serde_json::from_str(&document).expect("the document is JSON");
+    let variables: Map<String, Value> = ran
+        .variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.to_string_lossy().into()))
+        .collect();
+    let (next, next_after_ms) = match plan {
+        retry::Plan::Done => ("done", None),
+        retry::Plan::Retry { at_ms } => ("retry", Some(at_ms)),
+        retry::Plan::Abandon => ("abandon", None),
+        retry::Plan::Interrupted => ("interrupted", None),
+    };
+    json!({
+        "hook": told.facts.hook,
+        "sample": told.sample,
+        "wanted": told.wanted,
+        "document": document,
+        "variables": variables,
+        "result": ran.finished.ending.to_string(),
+        "took_ms": u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
+        "stdout": Written::new(&ran.finished.stdout),
+        "stderr": Written::new(&ran.finished.stderr),
+        "next": next,
+        "next_after_ms": next_after_ms,
+    })
+}
+
+/// The run for people.
+fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<(), Failure> {
+    let output = context.output;
+    output.line("It saw, on standard input and in payload.json:")?;
+    let document = payload::document(&told.facts);
+    output.line(&format!("  {}", escape(document.trim_end())))?;
+    output.line("\nIts environment:")?;
+    let variables: Vec<(String, String)> = ran
+        .variables
+        .iter()
+        .map(|(name, value)| (format!("  {name}"), value.to_string_lossy().into_owned()))
+        .collect();
+    output.unwrapped().pairs(&variables)?;
+    output.line("\nIt answered:")?;
+    let next = match plan {
+        retry::Plan::Done => "call the delivery done".to_owned(),
+        retry::Plan::Retry { at_ms } => {
+            let gap = Duration::from_millis(at_ms.unsigned_abs());
+            format!("run it again after {gap:?}")
+        }
+        retry::Plan::Abandon => "give the delivery up: another run would be no use".to_owned(),
+        retry::Plan::Interrupted => "run it again as soon as it can".to_owned(),
+    };
+    output.pairs(&[
+        ("  result", ran.finished.ending.to_string()),
+        ("  took", format!("{} ms", ran.took.as_millis())),
+        ("  tilld would", next),
+    ])?;
+    print_written(output, &ran.finished.stdout, &ran.finished.stderr)
+}
