@@ -149,6 +149,11 @@ impl Failure {
         self
     }
 
+    /// True when there is nothing to say: the reader of stdout went away.
+    pub(super) const fn is_silent(&self) -> bool {
+        self.error.is_none()
+    }
+
     /// The exit code's number.
     #[cfg(test)]
     pub(super) const fn code(&self) -> u8 {

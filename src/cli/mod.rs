@@ -7,6 +7,7 @@
 
 mod context;
 mod delivery;
+mod demo;
 mod failure;
 mod hook;
 mod invoice;
@@ -65,6 +66,8 @@ enum Command {
     Serve(serve::Args),
     /// Run an imitation of the payment service on this machine, to try tilld out and to test against
     Sandbox(sandbox::Args),
+    /// Show everything at work on this machine in a few seconds: login, payments, a lost notification, a forged one
+    Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
     Login(login::Args),
     /// Remove the local access token
@@ -111,6 +114,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     match command {
         Command::Serve(args) => serve::run(args, context).await,
         Command::Sandbox(args) => sandbox::run(args, context).await,
+        Command::Demo(args) => demo::run(args, context).await,
         Command::Login(args) => login::run(args, context).await,
         Command::Logout(args) => logout::run(args, context).await,
         Command::Whoami(args) => whoami::run(args, context).await,

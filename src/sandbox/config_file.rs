@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use super::{Sandbox, Statuses};
+use super::Sandbox;
 
 /// First line of every file written here, by which it is known again.
 const MARK: &str = "# written by `tilld sandbox --write-config`; it may be replaced without asking";
 /// Where the config lets tilld listen: the default of `listener.listen`.
-const LISTEN: &str = "127.0.0.1:8480";
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8480);
 
 /// Why no config was written.
 #[derive(Debug, thiserror::Error)]
@@ -44,12 +45,7 @@ pub fn write_config(sandbox: &Sandbox, path: &Path) -> Result<PathBuf, WriteErro
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).map_err(failed)?;
-    let text = text(
-        &sandbox.url(),
-        &sandbox.cabinet_url(),
-        sandbox.statuses(),
-        directory,
-    );
+    let text = format!("{MARK}\n{}", config_text(sandbox, LISTEN, directory));
     let mut beside = path.clone().into_os_string();
     beside.push(".new");
     fs::write(&beside, text).map_err(failed)?;
@@ -57,23 +53,25 @@ pub fn write_config(sandbox: &Sandbox, path: &Path) -> Result<PathBuf, WriteErro
     Ok(path)
 }
 
-fn text(url: &str, cabinet_url: &str, statuses: &Statuses, directory: &Path) -> String {
+/// A config for this sandbox, under which tilld listens on `listen` and keeps its state in `directory`/state. More
+/// tables may follow it.
+pub fn config_text(sandbox: &Sandbox, listen: SocketAddr, directory: &Path) -> String {
+    let statuses = sandbox.statuses();
     // JSON's strings and lists of strings are TOML's, for all that stands here.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
     let state_dir = directory.join("state");
     [
-        MARK.to_owned(),
         "# The status names beside `new` are the sandbox's invention.".to_owned(),
         format!("state_dir = {}", quoted(&state_dir.to_string_lossy())),
         String::new(),
         "[service]".to_owned(),
-        format!("url = {}", quoted(url)),
-        format!("cabinet_url = {}", quoted(cabinet_url)),
+        format!("url = {}", quoted(&sandbox.url())),
+        format!("cabinet_url = {}", quoted(&sandbox.cabinet_url())),
         String::new(),
         "[listener]".to_owned(),
-        format!("listen = {}", quoted(LISTEN)),
-        format!("public_url = {}", quoted(&format!("http://{LISTEN}/n"))),
+        format!("listen = {}", quoted(&listen.to_string())),
+        format!("public_url = {}", quoted(&format!("http://{listen}/n"))),
         String::new(),
         "[statuses]".to_owned(),
         format!("open = {}", list(&statuses.open)),

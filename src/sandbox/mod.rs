@@ -15,6 +15,7 @@ mod state;
 mod statuses;
 #[cfg(test)]
 mod tests;
+mod visitor;
 mod world;
 
 use std::io;
@@ -34,9 +35,10 @@ use self::world::{MOST_HANDED_OVER, World};
 use crate::http::{self, Limits, Response};
 use crate::shutdown::Shutdown;
 
-pub use self::config_file::{WriteError, write_config};
+pub use self::config_file::{WriteError, config_text, write_config};
 pub use self::notifier::SetupError;
 pub use self::statuses::{NEW, Statuses};
+pub use self::visitor::{Page, VisitError, Visitor};
 
 /// Requests in progress at a stop get so long. Nobody's money waits for them.
 const DRAIN: Duration = Duration::from_secs(1);

@@ -38,8 +38,16 @@ const LONGEST_HOLD: Duration = Duration::from_secs(10);
 
 /// The HTTP client could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("could not set up the client that sends notifications")]
-pub struct SetupError(#[source] reqwest::Error);
+#[error("could not set up the sandbox's HTTP client")]
+pub struct SetupError(#[source] pub(super) reqwest::Error);
+
+/// Gives reqwest the TLS provider it wants to be given, once per process.
+pub(super) fn provide_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Lost races leave the same provider installed by somebody else.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}
 
 /// Sends notifications. Cloned freely.
 #[derive(Clone, Debug)]
@@ -53,10 +61,7 @@ pub(crate) struct Notifier {
 impl Notifier {
     /// A notifier that waits `retry_after` between two tries.
     pub(crate) fn new(world: World, retry_after: Duration) -> Result<Self, SetupError> {
-        if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Lost races leave the same provider installed by somebody else.
-            drop(rustls::crypto::ring::default_provider().install_default());
-        }
+        provide_tls();
         let client = Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())

@@ -65,7 +65,12 @@ const HOMES: [(&str, &[&str]); 5] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
     (
         "reqwest",
-        &["src/client/", "src/hook/post", "src/sandbox/notifier"],
+        &[
+            "src/client/",
+            "src/hook/post",
+            "src/sandbox/notifier",
+            "src/sandbox/visitor",
+        ],
     ),
     ("figment", &["src/config/"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
