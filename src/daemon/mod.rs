@@ -86,7 +86,7 @@ pub enum Error {
     Signals(#[source] io::Error),
     /// The scheduler cannot be started.
     #[error("could not start the poller's bell")]
-    Bell(#[source] tokio_cron_scheduler::JobSchedulerError),
+    Bell(#[source] schedule::BellError),
     /// A part of the daemon ended before it was told to.
     #[error("{0} ended by itself")]
     Ended(&'static str),

@@ -12,6 +12,9 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
 use crate::poller::Bell;
 
+/// Why the scheduler could not be started.
+pub(super) type BellError = JobSchedulerError;
+
 /// A bell rung by a cron job in UTC.
 pub(super) struct CronBell {
     cadence: Duration,

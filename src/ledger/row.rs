@@ -82,6 +82,14 @@ pub struct InvoiceRow {
     pub revision: i64,
 }
 
+impl InvoiceRow {
+    /// True when nobody will record the answer to its create any more: the process that sent it is gone, or too late.
+    pub fn is_given_up(&self, now_ms: i64) -> bool {
+        now_ms >= self.creator_deadline_ms
+            || !self.creator.as_ref().is_some_and(ProcessMark::is_running)
+    }
+}
+
 /// One event.
 #[derive(Clone, Debug)]
 pub struct EventRow {

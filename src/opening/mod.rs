@@ -274,7 +274,7 @@ impl Opener<'_> {
             let Some(now) = now.filter(|row| row.opening == Opening::Creating) else {
                 return Ok(());
             };
-            if is_given_up(&now, clock::wall_ms()) {
+            if now.is_given_up(clock::wall_ms()) {
                 return self
                     .writer
                     .give_up_opening(now.key)
@@ -284,9 +284,4 @@ impl Opener<'_> {
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
-}
-
-/// True when nobody will record the answer to this creation any more.
-pub fn is_given_up(row: &InvoiceRow, now_ms: i64) -> bool {
-    now_ms >= row.creator_deadline_ms || !row.creator.as_ref().is_some_and(ProcessMark::is_running)
 }

@@ -20,7 +20,6 @@ use crate::client::gate::Gate;
 use crate::clock;
 use crate::invoice::silence::{self, Due, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
-use crate::opening;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
@@ -143,7 +142,7 @@ impl Poller {
 
     async fn look(&mut self, now_ms: i64) -> Result<(), Trouble> {
         for row in self.reader.creating().await? {
-            if opening::is_given_up(&row, now_ms) {
+            if row.is_given_up(now_ms) {
                 self.writer.give_up_opening(row.key).await?;
                 tracing::warn!(order.id = %row.order_id, "nobody knows whether the service opened order {}: look at it", row.order_id);
             }

@@ -59,9 +59,7 @@ impl Stage<'_> {
         login.end().await?;
         let issued = issued?;
         match text(&issued, "shop_name") {
-            SHOP => Ok(format!(
-                "code {code} confirmed on the cabinet page, shop {SHOP}"
-            )),
+            SHOP => Ok(format!("code {code} confirmed in the cabinet, shop {SHOP}")),
             other => Err(Trouble::otherwise(
                 format!("a login for shop {SHOP}"),
                 format!("one for `{other}`"),
@@ -145,7 +143,7 @@ impl Stage<'_> {
         self.unchanged(PAID_ORDER, &before).await?;
         self.expect_handed_over(PAID_ORDER, 1)?;
         Ok(format!(
-            "order {PAID_ORDER}: {REPEATS} times more, each answered 200, nothing changed"
+            "order {PAID_ORDER}: {REPEATS} times more, each answered 200, no change"
         ))
     }
 

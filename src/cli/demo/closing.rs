@@ -97,7 +97,7 @@ impl Account {
             })
             .collect();
         let headings = ["ORDER", "MODE", "AMOUNT", "STATUS", "OUTCOME", "FOUND BY"];
-        say("\nThe ledger's invoices\n")?;
+        say("\nThe ledger's invoices:\n")?;
         output.table(Some(headings), &invoices)?;
         let events: Vec<[String; 6]> = self
             .events
@@ -114,9 +114,9 @@ impl Account {
             })
             .collect();
         let headings = ["SEQ", "ORDER", "KIND", "STATUS", "SOURCE", "HOOK"];
-        say("\nits events, and the scripts that were run for them\n")?;
+        say("\nIts events, and the scripts that were run for them:\n")?;
         output.table(Some(headings), &events)?;
-        say(&format!("\nand {} refused request\n", self.refusals))
+        say(&format!("\nRefused requests: {}\n", self.refusals))
     }
 
     fn hooks_of(&self, event_id: &str) -> String {
@@ -143,10 +143,12 @@ impl Around {
     /// Looks where everything is.
     pub(super) fn of(stage: &Stage<'_>) -> Self {
         let config = stage.directory.config();
-        let program = std::env::args()
-            .next()
-            .unwrap_or_else(|| "tilld".to_owned());
-        let tilld = format!("{} --config {}", quoted(&program), quoted_path(&config));
+        let program = std::env::args_os().next().unwrap_or_else(|| "tilld".into());
+        let tilld = format!(
+            "{} --config {}",
+            quoted(&program.to_string_lossy()),
+            quoted_path(&config)
+        );
         Self {
             pages: [
                 ("service", stage.sandbox.url()),
@@ -178,7 +180,7 @@ impl Around {
     }
 
     fn print(&self, output: Output, directory: &Directory) -> Result<(), Failure> {
-        say("\nEverything keeps running\n")?;
+        say("\nEverything keeps running:\n")?;
         let pages: Vec<(&str, String)> = self
             .pages
             .iter()
@@ -186,8 +188,10 @@ impl Around {
             .chain([("log", directory.serve_log().display().to_string())])
             .collect();
         output.pairs(&pages)?;
-        say("\nTo try in another terminal; pay the new invoice from the cabinet's list\n")?;
+        say("\nTo try in another terminal; pay the new invoice from the cabinet's list:\n")?;
         for command in &self.commands {
+            // Broken before its options where it has many: it is read at 80 columns.
+            let command = command.replacen(" --order", " \\\n    --order", 1);
             say(&format!("  {command}\n"))?;
         }
         say(if directory.is_kept() {
@@ -220,12 +224,10 @@ pub(super) fn print_all(
     }
     account.print(output)?;
     if stays {
-        say("\nTo ask it yourself\n")?;
+        say("\nTo ask it yourself:\n")?;
     } else {
-        let again = format!("`tilld demo --dir {NEXT_DIR}` keeps it");
-        say(&format!(
-            "\nThis ledger is gone now. {again}, to ask it yourself\n"
-        ))?;
+        say("\nThis ledger is gone now. To keep one and ask it yourself:\n")?;
+        say(&format!("  tilld demo --dir {NEXT_DIR}\n"))?;
     }
     say(&format!(
         "  sqlite3 -readonly {ledger} \\\n    \"{QUESTION}\"\n"

@@ -289,7 +289,7 @@ fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<
             format!("run it again after {gap:?}")
         }
         retry::Plan::Abandon => "give the delivery up: another run would be no use".to_owned(),
-        retry::Plan::Interrupted => "run it again as soon as it can".to_owned(),
+        retry::Plan::Interrupted => "not say: the run was cut short".to_owned(),
     };
     output.pairs(&[
         ("  result", ran.finished.ending.to_string()),

@@ -36,7 +36,7 @@ pub struct Pending {
     pub since_ms: i64,
 }
 
-/// What [`decide`] needs to know of an invoice, and what it changes.
+/// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invoice {
     /// The merchant's order.

@@ -33,7 +33,8 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("client", &["wire", "invoice"]),
     ("ledger", &["invoice", HOOK_PURE]),
     ("listener", &["http", "wire", "invoice", "ledger"]),
-    ("opening", &["client", "ledger", "invoice"]),
+    // The request it sends is `wire`'s own type.
+    ("opening", &["client", "ledger", "invoice", "wire"]),
     ("poller", &["client", "ledger", "invoice"]),
     ("control", &["http", "opening", "ledger", "invoice"]),
     ("outbox", &["ledger", "hook", "invoice"]),

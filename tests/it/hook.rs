@@ -1,0 +1,161 @@
+//! Trying hooks out before the first payment: the program really runs, and everything it saw and said is shown.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+
+use crate::shop::Shop;
+
+/// Longer than any machine takes to start a script.
+const LONG: Duration = Duration::from_secs(30);
+
+/// A shop with one hook for paid orders, whose script these lines are. The script's directory lives as long as the pair.
+fn with_hook(lines: &str) -> (Shop, tempfile::TempDir) {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let script = Shop::script(scripts.path(), "fulfil", lines);
+    let hook = |name: &str, program: &Path| {
+        format!(
+            "[[hook]]\nname = \"{name}\"\non = [\"paid\"]\nrun = [\"{}\"]\n",
+            program.display()
+        )
+    };
+    let hooks = [hook("fulfil", &script), hook("gone", Path::new("/no/such"))];
+    (Shop::new(&hooks.concat()), scripts)
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    let found = value.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_else(|| panic!("no text at {pointer} in {value}"))
+}
+
+#[test]
+fn a_list_says_which_programs_can_run() {
+    let (shop, _scripts) = with_hook("exit 0");
+    let lines = shop.tilld(&["hook", "list", "--json"], 0).lines();
+    let usable: Vec<(&str, Option<bool>)> = lines
+        .iter()
+        .map(|line| {
+            (
+                text(line, "/name"),
+                line.get("usable").and_then(Value::as_bool),
+            )
+        })
+        .collect();
+    assert_eq!(usable, [("fulfil", Some(true)), ("gone", Some(false))]);
+    let table = shop.tilld(&["hook", "list"], 0).stdout;
+    assert!(table.contains("no: No such file"), "{table}");
+}
+
+#[test]
+fn a_run_shows_what_the_hook_saw_and_said() {
+    let (shop, _scripts) = with_hook("cat; env >&2");
+    let said = shop.tilld(&["hook", "test", "fulfil", "--json"], 0);
+    said.told(&["SAMPLE"]);
+    let lines = said.lines();
+    let [report] = lines.as_slice() else {
+        panic!("not one line: {}", said.stdout);
+    };
+    assert_eq!(report.get("sample"), Some(&Value::Bool(true)));
+    assert_eq!(text(report, "/document/event/kind"), "paid");
+    assert_eq!(text(report, "/result"), "exit 0");
+    assert_eq!(text(report, "/next"), "done");
+    let read: Value = serde_json::from_str(text(report, "/stdout/data")).expect("a document");
+    assert_eq!(report.get("document"), Some(&read));
+    // Exactly what is shown was there, and nothing of this command's own environment.
+    let mut seen: Vec<&str> = text(report, "/stderr/data").lines().collect();
+    seen.retain(|line| {
+        !["PWD=", "SHLVL=", "_="]
+            .iter()
+            .any(|own| line.starts_with(own))
+    });
+    seen.sort_unstable();
+    let shown = report.get("variables").and_then(Value::as_object);
+    let mut shown: Vec<String> = shown
+        .expect("variables")
+        .iter()
+        .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    shown.sort_unstable();
+    assert_eq!(seen, shown);
+    assert!(!shop.state_dir().exists(), "nothing is recorded");
+}
+
+#[test]
+fn a_failed_run_says_what_would_follow() {
+    for (lines, result, next) in [
+        ("exit 75", "exit 75", "retry"),
+        ("exit 65", "exit 65", "abandon"),
+        ("kill -9 $$", "signal 9", "retry"),
+    ] {
+        let (shop, _scripts) = with_hook(lines);
+        let said = shop.tilld(&["hook", "test", "fulfil", "--json"], 1);
+        for report in said.lines() {
+            assert_eq!(
+                (text(&report, "/result"), text(&report, "/next")),
+                (result, next)
+            );
+        }
+    }
+}
+
+#[test]
+fn what_the_hook_wrote_reaches_no_terminal_unescaped() {
+    let (shop, _scripts) = with_hook(r"printf 'one\n\033[2Jtwo\n'");
+    let people = shop.tilld(&["hook", "test", "fulfil"], 0).stdout;
+    assert!(people.contains("    one\n    \\u001b[2Jtwo\n"), "{people}");
+    assert!(!people.contains('\u{1b}'), "{people}");
+}
+
+#[test]
+fn an_unknown_hook_order_or_program_is_named() {
+    let (shop, _scripts) = with_hook("exit 0");
+    shop.tilld(&["hook", "test", "fulfill"], 3)
+        .told(&["`fulfill`", "configured are `fulfil`, `gone`"]);
+    shop.tilld(&["hook", "test", "gone"], 10)
+        .told(&["`/no/such`"]);
+    shop.refused_invoice("1042");
+    shop.tilld(&["hook", "test", "fulfil", "--order", "1043"], 3)
+        .told(&["`1043`"]);
+    let said = shop.tilld(&["hook", "test", "fulfil", "--order", "1042", "--json"], 0);
+    said.told(&["SAMPLE"]);
+    for report in said.lines() {
+        assert_eq!(text(&report, "/document/invoice/order_id"), "1042");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_program_too() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let file = scripts.path().join("pid");
+    // Moved into place, so that it is never read half written.
+    let (new, there) = (file.with_extension("new"), file.display());
+    let new = new.display();
+    let (shop, _script) = with_hook(&format!(
+        "echo $$ > {new}; mv {new} {there}; exec sleep 600"
+    ));
+    let mut child = shop
+        .command(&["hook", "test", "fulfil", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("tilld runs");
+    let began = Instant::now();
+    while !file.exists() && began.elapsed() < LONG {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let pid = std::fs::read_to_string(&file).expect("the hook has begun");
+    let hook = Pid::from_raw(pid.trim().parse().expect("a number")).expect("not 0");
+    let tilld = Pid::from_raw(i32::try_from(child.id()).expect("small")).expect("not 0");
+    kill_process(tilld, Signal::TERM).expect("it lives");
+    let mut stdout = String::new();
+    let mut pipe = child.stdout.take().expect("piped");
+    pipe.read_to_string(&mut stdout).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let report: Value = serde_json::from_str(&stdout).expect("a report");
+    assert_eq!(text(&report, "/result"), "interrupted");
+    assert!(test_kill_process(hook).is_err(), "the hook is still there");
+}
