@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+
+use crate::harness::sql;
 
 /// The promise: everything is over within this.
 const BOUND: Duration = Duration::from_secs(20);
@@ -73,18 +74,8 @@ fn running_in(directory: &Path) -> Vec<String> {
 
 /// The rows of a question to the ledger, columns joined by `|`.
 fn rows(ledger: &Path, question: &str) -> Vec<String> {
-    let connection = Connection::open_with_flags(ledger, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .expect("readable after the daemon has stopped");
-    let mut statement = connection.prepare(question).expect("the views are there");
-    let columns = statement.column_count();
-    let row = |row: &rusqlite::Row<'_>| {
-        let cells: rusqlite::Result<Vec<Option<String>>> =
-            (0..columns).map(|column| row.get(column)).collect();
-        let cells = cells?.into_iter().map(Option::unwrap_or_default);
-        Ok(cells.collect::<Vec<_>>().join("|"))
-    };
-    let rows = statement.query_map([], row).expect("a question");
-    rows.collect::<Result<_, _>>().expect("rows of text")
+    let rows = sql(ledger, question);
+    rows.into_iter().map(|cells| cells.join("|")).collect()
 }
 
 #[test]

@@ -187,7 +187,7 @@ fn planted_imports_are_found() {
 
 #[test]
 fn planted_strays_are_found() {
-    let cases: [(Rule, &str, &str, bool); 19] = [
+    let cases: [(Rule, &str, &str, bool); 20] = [
         (
             rules::homes,
             "src/ledger/apply.rs",
@@ -227,6 +227,12 @@ fn planted_strays_are_found() {
         (
             rules::homes,
             "tests/it/x.rs",
+            "use rusqlite::Connection;",
+            true,
+        ),
+        (
+            rules::homes,
+            "tests/it/harness/ledger.rs",
             "use rusqlite::Connection;",
             false,
         ),

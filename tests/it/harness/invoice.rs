@@ -1,0 +1,105 @@
+//! An invoice as a sender of notifications knows it: where to, with which token, and the object itself.
+
+use serde_json::{Value, json};
+
+use super::{Answer, World};
+
+/// An invoice that exists on both sides.
+#[derive(Clone, Debug)]
+pub(crate) struct Issued {
+    /// The merchant's order id.
+    pub(crate) order: String,
+    /// The service's id.
+    pub(crate) id: String,
+    /// The last segment of its notificationUrl.
+    pub(crate) reference: String,
+    /// Its notify token.
+    pub(crate) token: String,
+    /// The invoice object as the service has it.
+    pub(crate) object: Value,
+}
+
+impl Issued {
+    /// Reads what the sandbox's control listener shows of one invoice.
+    pub(super) fn from_control(shown: &Value) -> Option<Self> {
+        let text = |pointer: &str| Some(shown.pointer(pointer)?.as_str()?.to_owned());
+        let url = text("/for_tests/notificationUrl")?;
+        Some(Self {
+            order: text("/invoice/internalId")?,
+            id: text("/invoice/id")?,
+            reference: url.rsplit('/').next()?.to_owned(),
+            token: text("/for_tests/notificationToken")?,
+            object: shown.get("invoice")?.clone(),
+        })
+    }
+
+    /// The object with these fields put over its own; `null` stays `null`.
+    pub(crate) fn with(&self, fields: &Value) -> Value {
+        let mut object = self.object.clone();
+        let fields = fields.as_object().expect("fields");
+        if let Some(own) = object.as_object_mut() {
+            own.extend(fields.clone());
+        }
+        object
+    }
+
+    /// The body of a notification that says `status` as of `updated_at`.
+    pub(crate) fn saying(&self, status: &str, updated_at: &str) -> String {
+        self.with(&json!({ "status": status, "updatedAt": updated_at }))
+            .to_string()
+    }
+}
+
+impl World {
+    /// Opens an invoice of 599.80 RUB by `tilld invoice create` and gives it as the service has it.
+    #[track_caller]
+    pub(crate) fn create(&self, order: &str) -> Issued {
+        let ran = self.try_create(order);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        self.issued(order).expect("the service has it")
+    }
+
+    /// `tilld invoice create` of 599.80 RUB for `order`, however it ends.
+    #[track_caller]
+    pub(crate) fn try_create(&self, order: &str) -> super::Ran {
+        self.tilld(&[
+            "invoice",
+            "create",
+            "--json",
+            "--order",
+            order,
+            "--amount",
+            "599.80",
+            "--currency",
+            "RUB",
+            "--method",
+            "SBP",
+        ])
+    }
+
+    /// The newest invoice of `order` as the service has it.
+    pub(crate) fn issued(&self, order: &str) -> Option<Issued> {
+        let state = self.control("GET", "/state", &Value::Null);
+        let all = state.get("invoices")?.as_array()?.iter().rev();
+        all.filter_map(Issued::from_control)
+            .find(|issued| issued.order == order)
+    }
+
+    /// Changes what the service says about an invoice without a notification; gives the invoice as it is then.
+    #[track_caller]
+    pub(crate) fn dictate(&self, issued: &Issued, status: &str) -> Issued {
+        let path = format!("/invoices/{}/status", issued.id);
+        let shown = self.control("POST", &path, &json!({ "status": status, "notify": false }));
+        Issued::from_control(&shown).unwrap_or_else(|| panic!("{shown}"))
+    }
+
+    /// An authentic notification with this body, as the sandbox presents it by default.
+    #[track_caller]
+    pub(crate) fn tell(&self, issued: &Issued, body: &str) -> Answer {
+        self.notify(
+            &issued.reference,
+            &[("X-Notification-Token", &issued.token)],
+            body,
+        )
+    }
+}

@@ -1,0 +1,150 @@
+//! The ledger as a reader of the shop sees it, as another program that writes there meets it, and the invariants that
+//! hold after every scenario. The one place of the tests that speaks to SQLite.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+use super::setup::Hook;
+
+/// How long a reader waits where SQLite makes readers wait at all (recovery, schema changes).
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Every word an invoice's outcome may be.
+const OUTCOMES: [&str; 5] = ["open", "paid", "failed", "reversed", "mismatch"];
+/// Every word a delivery's state may be.
+const STATES: [&str; 5] = ["waiting", "running", "done", "abandoned", "held"];
+/// Every word an event's kind may be.
+const KINDS: [&str; 10] = [
+    "opened",
+    "status",
+    "paid",
+    "paid_again",
+    "late",
+    "failed",
+    "reversed",
+    "mismatch",
+    "unresolved",
+    "operator",
+];
+
+/// Rows of a query, every value as text; `NULL` is empty.
+#[track_caller]
+pub(crate) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags).expect("the ledger opens");
+    connection.busy_timeout(BUSY).expect("a timeout");
+    let rows = || {
+        let mut statement = connection.prepare(query)?;
+        let width = statement.column_count();
+        let rows = statement.query_map([], |row| {
+            (0..width).map(|at| row.get_ref(at).map(text)).collect()
+        })?;
+        rows.collect::<rusqlite::Result<_>>()
+    };
+    rows().unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+fn text(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => String::new(),
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+    }
+}
+
+/// Another program on the ledger's file, with a table of its own.
+#[derive(Debug)]
+pub(crate) struct Neighbour(Connection);
+
+impl Neighbour {
+    /// Opens the file for writing and makes the table.
+    #[track_caller]
+    pub(super) fn open(file: &Path) -> Self {
+        let connection = Connection::open(file).expect("the ledger opens");
+        connection.busy_timeout(BUSY).expect("a timeout");
+        connection
+            .execute_batch(
+                "CREATE TABLE IF NOT EXISTS shop_notes (id INTEGER PRIMARY KEY, note TEXT)",
+            )
+            .expect("a table of its own");
+        Self(connection)
+    }
+
+    /// Takes the write lock and keeps it until [`Neighbour::let_go`] or the end.
+    #[track_caller]
+    pub(crate) fn hold(&self) {
+        self.0.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    }
+
+    /// Gives the write lock back.
+    #[track_caller]
+    pub(crate) fn let_go(&self) {
+        self.0.execute_batch("ROLLBACK").expect("the lock was held");
+    }
+
+    /// One short transaction of its own.
+    #[track_caller]
+    pub(crate) fn write(&self) {
+        let note = "BEGIN IMMEDIATE; INSERT INTO shop_notes (note) VALUES ('x'); COMMIT";
+        self.0.execute_batch(note).expect("its turn came");
+    }
+}
+
+/// What must hold whenever nobody writes: the file is whole, events are gapless, words are legal, no event is owed twice
+/// to one hook, and every event that a hook asked for is owed.
+pub(super) fn invariants(file: &Path, hooks: &[Hook]) {
+    let one = |query: &str| -> Vec<String> { sql(file, query).into_iter().flatten().collect() };
+    assert_eq!(one("PRAGMA integrity_check"), ["ok"]);
+    assert_eq!(one("PRAGMA foreign_key_check"), Vec::<String>::new());
+
+    let seqs = one("SELECT seq FROM events ORDER BY seq");
+    let gapless: Vec<String> = (1..=seqs.len()).map(|seq| seq.to_string()).collect();
+    assert_eq!(seqs, gapless, "events are numbered without gaps");
+
+    legal(&one("SELECT DISTINCT outcome FROM invoices"), &OUTCOMES);
+    legal(&one("SELECT DISTINCT outcome FROM events"), &OUTCOMES);
+    legal(&one("SELECT DISTINCT state FROM deliveries"), &STATES);
+    legal(&one("SELECT DISTINCT kind FROM events"), &KINDS);
+
+    let twice = "SELECT event_id, hook FROM deliveries GROUP BY event_id, hook HAVING count(*) > 1";
+    assert_eq!(one(twice), Vec::<String>::new(), "owed twice");
+    let paid = "SELECT order_id FROM events WHERE kind IN ('paid', 'late') \
+                GROUP BY invoice_id HAVING count(*) > 1";
+    assert_eq!(
+        one(paid),
+        Vec::<String>::new(),
+        "paid for the first time twice"
+    );
+    for hook in hooks {
+        let wanted = match hook.on.as_slice() {
+            [all] if all == "*" => "1",
+            [paid] if paid == "paid" => "kind IN ('paid', 'late')",
+            _ => continue,
+        };
+        let missing = format!(
+            "SELECT seq FROM events WHERE {wanted} AND event_id NOT IN \
+             (SELECT event_id FROM deliveries WHERE hook = '{}')",
+            hook.name
+        );
+        assert_eq!(
+            one(&missing),
+            Vec::<String>::new(),
+            "not owed to `{}`",
+            hook.name
+        );
+    }
+}
+
+fn legal(found: &[String], words: &[&str]) {
+    let strange: Vec<_> = found
+        .iter()
+        .filter(|word| !words.contains(&word.as_str()))
+        .collect();
+    assert!(strange.is_empty(), "not a word of ours: {strange:?}");
+}

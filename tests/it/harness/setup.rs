@@ -1,0 +1,144 @@
+//! What a world is built from: settings, hooks, and the program the daemon runs under.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::fs;
+use std::path::Path;
+
+use super::World;
+
+/// Where hook scripts lie, and what they write, below the world's directory.
+pub(super) const HOOKS: &str = "hooks";
+
+/// A hook to be configured.
+#[derive(Clone, Debug)]
+pub(super) struct Hook {
+    pub(super) name: String,
+    pub(super) on: Vec<String>,
+    script: String,
+}
+
+/// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
+/// seconds, failed hooks tried again after a second, at most a second for running hooks at a stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    settings: BTreeMap<String, String>,
+    pub(super) hooks: Vec<Hook>,
+    pub(super) sandbox: Vec<String>,
+    pub(super) under: Vec<String>,
+    pub(super) service: Option<String>,
+    pub(super) login: bool,
+    pub(super) serve: bool,
+}
+
+impl Setup {
+    pub(crate) fn new() -> Self {
+        let setup = Self {
+            settings: BTreeMap::new(),
+            hooks: Vec::new(),
+            sandbox: Vec::new(),
+            under: Vec::new(),
+            service: None,
+            login: true,
+            serve: true,
+        };
+        setup
+            .set("log_level", "\"debug\"")
+            .set("poller.cadence_s", 1)
+            .set("poller.schedule", "[{ until_s = 86400, every_s = 2 }]")
+            .set("poller.requests_per_second", 100)
+            .set("outbox.schedule_s", "[0, 1, 1, 1]")
+            .set("outbox.grace_s", 1)
+            .set("outbox.drain_s", 1)
+            .set("listener.drain_s", 5)
+            .set("statuses.open", "[\"new\", \"waiting\"]")
+            .set("statuses.paid", "[\"paid\"]")
+            .set("statuses.failed", "[\"canceled\", \"expired\"]")
+            .set("statuses.reversed", "[\"refunded\"]")
+    }
+
+    /// One setting, by its dotted key, as TOML has it: `.set("ledger.busy_budget_ms", 1000)`.
+    pub(crate) fn set(mut self, key: &str, value: impl Display) -> Self {
+        self.settings.insert(key.to_owned(), value.to_string());
+        self
+    }
+
+    /// No polls but those something asks for: a nudge, doubt, a create.
+    pub(crate) fn quiet(self) -> Self {
+        self.set("poller.schedule", "[{ until_s = 86400, every_s = 86400 }]")
+    }
+
+    /// A hook that runs `script` with `/bin/sh`. `$1` is a file that [`World::hook_log`] shows.
+    pub(crate) fn hook(mut self, name: &str, on: &[&str], script: &str) -> Self {
+        self.hooks.push(Hook {
+            name: name.to_owned(),
+            on: on.iter().map(|&selector| selector.to_owned()).collect(),
+            script: script.to_owned(),
+        });
+        self
+    }
+
+    /// A hook that notes one line for each of its runs: event id, kind, order id, attempt.
+    pub(crate) fn noting_hook(self, name: &str, on: &[&str]) -> Self {
+        let note = "echo \"$TILLD_EVENT_ID $TILLD_EVENT $TILLD_ORDER_ID $TILLD_ATTEMPT\" >> \"$1\"";
+        self.hook(name, on, note)
+    }
+
+    /// More flags for the sandbox, such as `--pool=50`.
+    pub(crate) fn sandbox(mut self, flags: &[&str]) -> Self {
+        self.sandbox
+            .extend(flags.iter().map(|&flag| flag.to_owned()));
+        self
+    }
+
+    /// Runs the daemon by way of this program, which must become it in the same process.
+    pub(crate) fn under(mut self, program: &[&str]) -> Self {
+        self.under = program.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// Another service than the sandbox, by its address. Nobody is logged in there.
+    pub(crate) fn service(mut self, url: &str) -> Self {
+        self.service = Some(url.to_owned());
+        self.logged_out()
+    }
+
+    /// Nobody has logged in yet.
+    pub(crate) fn logged_out(mut self) -> Self {
+        self.login = false;
+        self
+    }
+
+    /// The daemon is not started yet.
+    pub(crate) fn not_served(mut self) -> Self {
+        self.serve = false;
+        self
+    }
+
+    /// Builds it.
+    #[track_caller]
+    pub(crate) fn start(self) -> World {
+        World::build(self)
+    }
+
+    /// Writes the scripts and gives the text of the config.
+    pub(super) fn write(&self, dir: &Path) -> String {
+        let hooks = dir.join(HOOKS);
+        fs::create_dir_all(&hooks).expect("a directory");
+        let mut text = String::new();
+        for (key, value) in &self.settings {
+            text.extend([key, " = ", value, "\n"]);
+        }
+        for Hook { name, on, script } in &self.hooks {
+            let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
+            let (file, log) = (path("sh"), path("log"));
+            fs::write(&file, script).expect("a script");
+            // Read by a shell instead of run: a file just written here may be held open by a child about to start.
+            let block = format!(
+                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = [\"/bin/sh\", {file:?}, {log:?}]\n"
+            );
+            text.push_str(&block);
+        }
+        text
+    }
+}
