@@ -121,18 +121,19 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     if let Some(at) = find(&|s| matches!(s.outcome, Outcome::Paid | Outcome::Mismatch)) {
         return Judgement::Paid(at);
     }
-    if let Some(at) = find(&|s| s.opening == Opening::Unknown) {
-        return Judgement::Unknown(at);
-    }
+    // The newer of the two speaks: whoever insisted on another invoice after a lost answer is given that one from then on.
     let open = |s: &Standing| {
         s.opening == Opening::Answered && s.outcome == Outcome::Open && now_ms < s.closes_ms
     };
-    let Some(at) = find(&open) else {
+    let Some(at) = find(&|s| s.opening == Opening::Unknown || open(s)) else {
         return Judgement::Open;
     };
-    match standing.get(at).and_then(|s| difference(s, wanted)) {
-        Some(what) => Judgement::Differs(at, what),
-        None => Judgement::Standing(at),
+    match standing.get(at) {
+        Some(s) if open(s) => match difference(s, wanted) {
+            Some(what) => Judgement::Differs(at, what),
+            None => Judgement::Standing(at),
+        },
+        Some(_) | None => Judgement::Unknown(at),
     }
 }
 
@@ -219,6 +220,21 @@ mod tests {
                     standing(Opening::Answered, Outcome::Paid),
                 ],
                 Judgement::Paid(1),
+            ),
+            (
+                vec![
+                    standing(Opening::Answered, Outcome::Open),
+                    standing(Opening::Unknown, Outcome::Open),
+                ],
+                Judgement::Standing(0),
+            ),
+            (
+                vec![
+                    standing(Opening::Refused, Outcome::Open),
+                    standing(Opening::Unknown, Outcome::Open),
+                    standing(Opening::Answered, Outcome::Open),
+                ],
+                Judgement::Unknown(1),
             ),
         ];
         for (invoices, judgement) in cases {

@@ -66,6 +66,7 @@ impl Login {
         };
         self.current = Some(token.clone());
         if self.refused == Some(token.number) {
+            tracing::debug!("nothing is asked: the access token was refused");
             return None;
         }
         if self.told.take().is_some() {

@@ -1,6 +1,17 @@
-//! Notifications as a sender experiences them, and what comes of them.
+//! Notifications in every order, number and company, and what comes of them in the ledger and in the hooks (A01, A02, A03,
+//! A23). What is at stake: one payment is one event and one run of the script.
 
-use crate::harness::Setup;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::harness::{Issued, PATIENCE, Setup, Wire, World, head, wait_until};
+
+/// Senders at once in A02.
+const AT_ONCE: usize = 20;
 
 #[test]
 fn a_paid_notification_runs_the_script_once() {
@@ -8,11 +19,228 @@ fn a_paid_notification_runs_the_script_once() {
         .quiet()
         .noting_hook("fulfil", &["paid"])
         .start();
-    let invoice = world.create("A-1");
-    let invoice = world.dictate(&invoice, "paid");
-    let answer = world.tell(&invoice, &invoice.object.to_string());
-    assert_eq!(answer.status_line, "HTTP/1.1 200 OK");
+    let invoice = world.dictate(&world.create("A-1"), "paid");
+    assert_eq!(world.tell_as_it_is(&invoice).status, 200);
     world.settle();
     let event = world.value("SELECT event_id FROM events WHERE kind = 'paid'");
     assert_eq!(world.hook_log("fulfil"), [format!("{event} paid A-1 1")]);
+}
+
+#[test]
+fn a_payment_that_outruns_the_create_answer_is_kept() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    // Longer than any machine needs for the rest, and cut short by nothing: this test takes that long.
+    world.faults(&json!({ "hold_create_ms": 5_000 }));
+    let mut create = world.start_open("A-1");
+    wait_until(PATIENCE, "the service to make the invoice", || {
+        world.issued("A-1").is_some()
+    });
+    let invoice = world.issued("A-1").expect("made");
+    world.happens(&invoice, &json!({ "status": "paid" }));
+    let paid = "SELECT count(*) FROM events WHERE kind = 'paid'";
+    wait_until(PATIENCE, "the payment to be recorded", || {
+        world.value(paid) == "1"
+    });
+    assert_eq!(
+        create.ended(),
+        None,
+        "the answer to the create is still held"
+    );
+    let known = world.sql("SELECT invoice_id, status, outcome, opening FROM invoices");
+    assert_eq!(known, [[invoice.id.as_str(), "paid", "paid", "creating"]]);
+
+    assert_eq!(create.wait(PATIENCE), 0, "{}", create.stderr());
+    world.settle();
+    assert_eq!(world.value("SELECT status FROM invoices"), "paid");
+    assert_eq!(world.value("SELECT opening FROM invoices"), "answered");
+    assert_eq!(world.hook_log("fulfil").len(), 1);
+}
+
+#[test]
+fn twenty_at_once_are_one_payment_and_one_run() {
+    let mut world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    let invoice = world.dictate(&world.create("A-1"), "paid");
+    let body = invoice.object.to_string();
+    let (most, last) = body.split_at(body.len() - 1);
+    let target = World::target(&invoice.reference);
+    let headers = [("X-Notification-Token", invoice.token.as_str())];
+    let start = head("shop.example", "POST", &target, &headers, Some(body.len()));
+    let (together, listen) = (Barrier::new(AT_ONCE), world.listen());
+    let answered = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                let mut wire = Wire::open(listen);
+                wire.send(&start);
+                wire.send(most);
+                together.wait();
+                wire.send(last);
+                assert_eq!(wire.answer().expect("an answer").status, 200);
+                answered.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    });
+    assert_eq!(answered.into_inner(), 20);
+    let once = |world: &World| {
+        world.settle();
+        let events = "SELECT count(*) FROM events WHERE kind <> 'opened'";
+        assert_eq!(world.value(events), "1");
+        assert_eq!(world.value("SELECT count(*) FROM deliveries"), "1");
+        assert_eq!(world.hook_log("fulfil").len(), 1);
+    };
+    once(&world);
+    assert_eq!(world.tell_as_it_is(&invoice).status, 200);
+    world.kill9_serve();
+    world.start_serve();
+    assert_eq!(world.tell_as_it_is(&invoice).status, 200);
+    once(&world);
+}
+
+#[test]
+fn what_comes_late_does_not_undo_what_is_newer() {
+    let world = Setup::new().quiet().noting_hook("all", &["*"]).start();
+    let created = world.create("A-1");
+    let newer = json!({ "status": "paid", "updatedAt": "2099-01-01T10:02:00.000Z" });
+    let invoice = world.dictate_fields(&created, &newer);
+    assert_eq!(world.tell_as_it_is(&invoice).status, 200);
+    world.settle();
+    let runs = world.hook_log("all");
+    // The same minute, written in another zone: instants are compared, not texts.
+    for late in ["2099-01-01T10:01:00.000Z", "2099-01-01T13:01:59+03:00"] {
+        let answer = world.tell(&invoice, &invoice.saying("waiting", late));
+        assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{late}");
+        let last = "SELECT status, decision FROM history ORDER BY id DESC LIMIT 1";
+        assert_eq!(world.sql(last), [["waiting", "stale"]], "{late}");
+    }
+    let now = world.sql("SELECT status, outcome FROM invoices");
+    assert_eq!(now, [["paid", "paid"]]);
+    world.settle();
+    assert_eq!(world.hook_log("all"), runs);
+}
+
+#[test]
+fn a_forged_notification_only_makes_tilld_ask() {
+    let world = Setup::new().quiet().noting_hook("all", &["*"]).start();
+    let invoice = world.create("A-1");
+    world.settle();
+    let standing = "SELECT status, outcome, doubt, attention, amount_reported FROM invoices";
+    let (runs, before) = (world.hook_log("all"), world.sql(standing));
+    let asked = world.requests("fetch");
+    let wrong = [(
+        "X-Notification-Token",
+        "not-the-token-of-this-invoice-at-all",
+    )];
+    let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+    assert_eq!(world.notify(&invoice.reference, &wrong, &body).status, 401);
+    wait_until(PATIENCE, "the service to be asked", || {
+        world.requests("fetch") > asked
+    });
+    let refusals = world.sql("SELECT reason, invoice, body_bytes FROM refusal");
+    assert_eq!(refusals, [["token_wrong", "1", &body.len().to_string()]]);
+    let asked_at = "SELECT count(*) FROM history WHERE source = 'poll'";
+    wait_until(PATIENCE, "the answer to be recorded", || {
+        world.value(asked_at) == "1"
+    });
+    assert_eq!(world.requests("fetch"), asked + 1);
+    assert_eq!(world.sql(standing), before);
+    assert_eq!(world.value("SELECT count(*) FROM events"), "1");
+    assert_eq!(world.hook_log("all"), runs);
+}
+
+#[test]
+fn a_payment_told_with_a_wrong_token_is_found_by_asking() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    let invoice = world.dictate(&world.create("A-1"), "paid");
+    let body = invoice.object.to_string();
+    assert_eq!(world.notify(&invoice.reference, &[], &body).status, 401);
+    let found = "SELECT count(*) FROM events WHERE kind = 'paid' AND source = 'poll'";
+    wait_until(PATIENCE, "the poll to find it", || {
+        world.value(found) == "1"
+    });
+    world.settle();
+    assert_eq!(world.hook_log("fulfil").len(), 1);
+}
+
+#[test]
+fn a_neighbour_that_writes_all_the_time_costs_nothing() {
+    const INVOICES: usize = 10;
+    const EACH: usize = 20;
+    let pool = format!("--pool={INVOICES}");
+    let world = Setup::new().quiet().sandbox(&[&pool]).start();
+    let orders: Vec<String> = (0..INVOICES).map(|number| format!("A-{number}")).collect();
+    let invoices: Vec<Issued> = orders.iter().map(|order| world.create(order)).collect();
+    let neighbour = world.neighbour();
+    let done = AtomicBool::new(false);
+    let written = thread::scope(|scope| {
+        let busy = scope.spawn(|| {
+            // The connection moves here: it is this thread's own.
+            let neighbour = neighbour;
+            let mut written = 0_u32;
+            while !done.load(Ordering::Relaxed) {
+                neighbour.write();
+                written += 1;
+            }
+            written
+        });
+        let senders: Vec<_> = invoices
+            .iter()
+            .map(|invoice| scope.spawn(|| tell_many(&world, invoice, EACH)))
+            .collect();
+        let ended: Vec<_> = senders.into_iter().map(ScopedJoinHandle::join).collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "every sender was served");
+        busy.join().expect("the neighbour is served")
+    });
+    assert!(written > 20, "{written} transactions are no bustle");
+    let told =
+        "SELECT count(*), count(DISTINCT order_id || status) FROM events WHERE kind = 'status'";
+    assert_eq!(world.sql(told), [["200", "200"]]);
+    let kept = world.value("SELECT count(*) FROM shop_notes");
+    assert_eq!(kept, written.to_string());
+}
+
+/// Tells so many different statuses, each newer than the one before.
+fn tell_many(world: &World, invoice: &Issued, times: usize) {
+    for number in 1..=times {
+        let at = format!("2099-01-01T10:00:{number:02}.000Z");
+        let body = invoice.saying(&format!("step-{number}"), &at);
+        let answer = world.tell(invoice, &body);
+        assert_eq!(
+            answer.status, 200,
+            "{number} of {}: {answer:?}",
+            invoice.order
+        );
+    }
+}
+
+#[test]
+fn an_answer_does_not_wait_for_a_script() {
+    let world = Setup::new()
+        .quiet()
+        .hook("slow", &["*"], "exec sleep 300")
+        .start();
+    let invoice = world.create("A-1");
+    let running = "SELECT count(*) FROM deliveries WHERE state = 'running'";
+    wait_until(PATIENCE, "the script to run", || {
+        world.value(running) == "1"
+    });
+    let began = std::time::Instant::now();
+    let invoice = world.dictate(&invoice, "paid");
+    assert_eq!(world.tell_as_it_is(&invoice).status, 200);
+    let other = world.dictate(&world.create("A-2"), "paid");
+    assert_eq!(world.tell_as_it_is(&other).status, 200);
+    assert!(began.elapsed() < Duration::from_secs(10));
+    assert_eq!(
+        world.value("SELECT count(*) FROM events WHERE kind = 'paid'"),
+        "2"
+    );
 }

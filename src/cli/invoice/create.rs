@@ -144,7 +144,8 @@ fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
                 escape(&row.order_id)
             ));
             print(&row)?;
-            Ok(Exit::Ok)
+            // Showing it to the customer is no better the second time.
+            doubtful(&row).map_or(Ok(Exit::Ok), Err)
         }
         Opened::Paid(row) => {
             print(&row)?;
@@ -178,7 +179,6 @@ fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
 
 /// What is to be said about an invoice that was just opened.
 fn fresh(context: &Context, row: &InvoiceRow) -> Result<Exit, Failure> {
-    let marked = |word: &str| row.attention.iter().any(|attention| attention == word);
     if row.opening == Opening::Unknown {
         let text = format!(
             "the service answered the create of order `{}` with another order",
@@ -186,20 +186,8 @@ fn fresh(context: &Context, row: &InvoiceRow) -> Result<Exit, Failure> {
         );
         return Err(Failure::new(Exit::Unknown, text).hint("look for both orders in the cabinet"));
     }
-    if marked("amount_differs") {
-        let (asked, reported) = (
-            view::sum(&row.amount_asked, &row.currency_asked),
-            view::reported(row),
-        );
-        let text =
-            format!("{asked} was asked for and the service opened the invoice with {reported}");
-        return Err(Failure::new(Exit::Error, text).hint(
-            "do not show it to the customer; a payment of another sum will stand as `mismatch`",
-        ));
-    }
-    if marked("other_id") {
-        let text = "a notification named another id for this invoice than the service's answer";
-        return Err(Failure::new(Exit::Error, text).hint("look both ids up in the cabinet"));
+    if let Some(failure) = doubtful(row) {
+        return Err(failure);
     }
     if !daemon::is_served(&context.state_dir()?) {
         talk(
@@ -207,6 +195,27 @@ fn fresh(context: &Context, row: &InvoiceRow) -> Result<Exit, Failure> {
         );
     }
     Ok(Exit::Ok)
+}
+
+/// Why an open invoice is not to be shown to the customer.
+fn doubtful(row: &InvoiceRow) -> Option<Failure> {
+    let marked = |word: &str| row.attention.iter().any(|attention| attention == word);
+    if marked("amount_differs") {
+        let (asked, reported) = (
+            view::sum(&row.amount_asked, &row.currency_asked),
+            view::reported(row),
+        );
+        let text =
+            format!("{asked} was asked for and the service opened the invoice with {reported}");
+        return Some(Failure::new(Exit::Error, text).hint(
+            "do not show it to the customer; a payment of another sum will stand as `mismatch`",
+        ));
+    }
+    if marked("other_id") {
+        let text = "a notification named another id for this invoice than the service's answer";
+        return Some(Failure::new(Exit::Error, text).hint("look both ids up in the cabinet"));
+    }
+    None
 }
 
 fn failure(error: opening::Error, source: crate::client::credentials::TokenSource) -> Failure {

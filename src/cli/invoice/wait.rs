@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
@@ -60,11 +60,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let mut asking: Option<Asking> = None;
     loop {
         let found = show::find(&reader, &args.name).await?;
-        let row = found
-            .into_iter()
-            .next()
-            .ok_or_else(|| show::not_found(&args.name))?;
-        if let Some(end) = end(&row) {
+        let row = meant(found).ok_or_else(|| show::not_found(&args.name))?;
+        if let Some(end) = end(&row, wall_ms()) {
             close(asking).await;
             view::print(context.output, &row, wall_ms())?;
             return end;
@@ -83,18 +80,32 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         if daemon::is_served(&context.state_dir()?) {
             close(asking.take()).await;
         } else {
-            let asker = match asking.take() {
+            let asker = match &mut asking {
                 Some(asker) => asker,
-                None => Asking::begin(&context)?,
+                None => asking.insert(Asking::begin(&context)?),
             };
-            asking = Some(asker.ask_when_due(&reader, &row).await?);
+            // A question cut short leaves nothing behind: its answer is recorded whole or not at all.
+            let asked = timeout_at(until, asker.ask_when_due(&reader, &row)).await;
+            if let Ok(Err(failure)) = asked {
+                close(asking).await;
+                return Err(failure);
+            }
         }
         sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
     }
 }
 
+/// The one to wait for among the invoices of an order, newest first: the one that was paid, since with it the order is;
+/// else the newest that was not refused, since an older one may still be paid; else the newest.
+fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
+    let paid = found.iter().position(|row| row.outcome == Outcome::Paid);
+    let asked = || found.iter().position(|row| row.opening != Opening::Refused);
+    let at = paid.or_else(asked).unwrap_or_default();
+    found.into_iter().nth(at)
+}
+
 /// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.
-fn end(row: &InvoiceRow) -> Option<Result<Exit, Failure>> {
+fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
     let unknown = |text: String| {
         Some(Err(
             Failure::new(Exit::Unknown, text).hint("look the order up in the cabinet")
@@ -107,10 +118,13 @@ fn end(row: &InvoiceRow) -> Option<Result<Exit, Failure>> {
             "the service never gave a final answer about order `{}`",
             row.order_id
         )),
-        Outcome::Open if row.opening == Opening::Unknown => unknown(format!(
-            "nobody knows whether the create of order `{}` reached the service",
-            row.order_id
-        )),
+        // Without a daemon nobody writes down that a creator is gone; a notification would have named the id.
+        Outcome::Open if row.opening == Opening::Unknown || is_lost(row, now_ms) => {
+            unknown(format!(
+                "nobody knows whether the create of order `{}` reached the service",
+                row.order_id
+            ))
+        }
         Outcome::Open if row.opening == Opening::Refused => {
             let text = format!("the create of order `{}` opened no invoice", row.order_id);
             Some(Err(
@@ -121,10 +135,16 @@ fn end(row: &InvoiceRow) -> Option<Result<Exit, Failure>> {
     }
 }
 
+/// True when the process that was opening the invoice died or took too long, and nothing else told of the invoice.
+fn is_lost(row: &InvoiceRow, now_ms: i64) -> bool {
+    row.opening == Opening::Creating && row.invoice_id.is_none() && row.is_given_up(now_ms)
+}
+
 /// What it takes to ask without a daemon.
 struct Asking {
     ledger: crate::ledger::Ledger,
     question: Question,
+    gate: Gate,
     every: Duration,
     next: Instant,
 }
@@ -137,39 +157,40 @@ impl Asking {
         let found = service::token(context, &client, COMMAND)?;
         let ledger = ledger::open(context, COMMAND)?;
         let gate = Gate::new(plain::gate_limits(settings));
-        let question = Question::new(ledger.writer(), ledger.reader(), client, gate, found.token);
+        let (writer, reader) = (ledger.writer(), ledger.reader());
+        let question = Question::new(writer, reader, client, gate.clone(), found.token);
         let every = Duration::from_secs(settings.poller.cadence_s);
         talk("no `tilld serve` runs on this state directory: asking the service from here");
         Ok(Self {
             ledger,
             question,
+            gate,
             every,
             next: Instant::now(),
         })
     }
 
-    /// Asks, unless it did so a moment ago. Trouble on the way is told and waited out; a refused login is not.
-    async fn ask_when_due(mut self, reader: &Reader, row: &InvoiceRow) -> Result<Self, Failure> {
-        if Instant::now() < self.next {
-            return Ok(self);
+    /// Asks, unless it did so a moment ago or the service wants to be left alone. Trouble on the way is told and waited
+    /// out; a refused login is not.
+    async fn ask_when_due(&mut self, reader: &Reader, row: &InvoiceRow) -> Result<(), Failure> {
+        if Instant::now() < self.next || !self.gate.shut_for().is_zero() {
+            return Ok(());
         }
         self.next = Instant::now() + self.every;
         match self.question.ask(reader, row.key).await {
-            Ok(single::Asked::Recorded | single::Asked::NothingToAsk) => Ok(self),
+            Ok(single::Asked::Recorded | single::Asked::NothingToAsk) => Ok(()),
             Ok(single::Asked::Trouble(reason)) => {
                 talk(&format!(
                     "no answer yet: {}",
                     super::super::output::escape(&reason)
                 ));
-                Ok(self)
+                Ok(())
             }
-            Ok(single::Asked::LoginNeeded) => {
-                close(Some(self)).await;
-                Err(
-                    Failure::new(Exit::LoginNeeded, "the service refuses the access token")
-                        .hint("run `tilld login`"),
-                )
-            }
+            Ok(single::Asked::LoginNeeded) => Err(Failure::new(
+                Exit::LoginNeeded,
+                "the service refuses the access token",
+            )
+            .hint("run `tilld login`")),
             Err(error) => Err(error.into()),
         }
     }

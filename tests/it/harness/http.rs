@@ -69,7 +69,7 @@ pub(super) fn request_to(
 }
 
 /// The head of a request, with its last empty line. The connection is kept unless `headers` say otherwise.
-fn head(
+pub(crate) fn head(
     host: &str,
     method: &str,
     target: &str,

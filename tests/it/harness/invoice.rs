@@ -62,19 +62,7 @@ impl World {
     /// `tilld invoice create` of 599.80 RUB for `order`, however it ends.
     #[track_caller]
     pub(crate) fn try_create(&self, order: &str) -> super::Ran {
-        self.tilld(&[
-            "invoice",
-            "create",
-            "--json",
-            "--order",
-            order,
-            "--amount",
-            "599.80",
-            "--currency",
-            "RUB",
-            "--method",
-            "SBP",
-        ])
+        self.open(order, "599.80", &[])
     }
 
     /// The newest invoice of `order` as the service has it.
@@ -88,9 +76,26 @@ impl World {
     /// Changes what the service says about an invoice without a notification; gives the invoice as it is then.
     #[track_caller]
     pub(crate) fn dictate(&self, issued: &Issued, status: &str) -> Issued {
+        self.dictate_fields(issued, &json!({ "status": status }))
+    }
+
+    /// [`World::dictate`] with any of `status`, `amount`, `currency` and `updatedAt`.
+    #[track_caller]
+    pub(crate) fn dictate_fields(&self, issued: &Issued, fields: &Value) -> Issued {
+        let mut asked = fields.clone();
+        asked
+            .as_object_mut()
+            .expect("fields")
+            .insert("notify".to_owned(), false.into());
         let path = format!("/invoices/{}/status", issued.id);
-        let shown = self.control("POST", &path, &json!({ "status": status, "notify": false }));
+        let shown = self.control("POST", &path, &asked);
         Issued::from_control(&shown).unwrap_or_else(|| panic!("{shown}"))
+    }
+
+    /// Tells what the service now says about an invoice.
+    #[track_caller]
+    pub(crate) fn tell_as_it_is(&self, issued: &Issued) -> Answer {
+        self.tell(issued, &issued.object.to_string())
     }
 
     /// An authentic notification with this body, as the sandbox presents it by default.

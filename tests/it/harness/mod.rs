@@ -1,7 +1,7 @@
 //! What a scenario needs around the real binary: a payment service that is imitated, a daemon that is started, killed and
 //! stopped, a sender of notifications, and a look into the ledger.
 //!
-//! Begin with [`World::start`] or [`Setup`]. Relies on nothing but loopback and a temporary directory, so scenarios run side
+//! Begin with [`Setup`]. Relies on nothing but loopback and a temporary directory, so scenarios run side
 //! by side. Promises that nothing outlives a [`World`], and that each one ends with the invariants of the ledger looked
 //! at (`ledger.rs`) unless the scenario has already failed; then the logs are shown instead.
 
@@ -11,16 +11,17 @@ mod ledger;
 mod process;
 mod service;
 mod setup;
+mod shop;
 mod world;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-pub(crate) use self::http::{Answer, Wire, request};
+pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::sql;
-pub(crate) use self::process::Ran;
-pub(crate) use self::service::Service;
+pub(crate) use self::process::{Process, Ran, children};
+pub(crate) use self::service::{ACCESS_TOKEN, DEVICE_CODE, Heard, Service};
 pub(crate) use self::setup::Setup;
 pub(crate) use self::world::World;
 

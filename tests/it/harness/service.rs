@@ -1,24 +1,49 @@
-//! A payment service of a few lines, for what must be seen to the byte: it keeps the request bodies it was sent and
-//! answers what the scenario says.
+//! A payment service of a few lines, for what must be seen to the byte: it grants every login, keeps the requests it was
+//! sent and answers what the scenario says.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Answers a request, by method, path and body, with a status and a body.
-type Say = dyn Fn(&str, &str, &str) -> (u16, String) + Send;
+use serde_json::json;
+
+/// The access token it grants.
+pub(crate) const ACCESS_TOKEN: &str = "shop-7:access-token-of-the-short-service";
+/// The device code it hands out.
+pub(crate) const DEVICE_CODE: &str = "dc_device-code-of-the-short-service";
+
+/// A request it was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Heard {
+    /// Its first line.
+    pub(crate) line: String,
+    /// Its header lines.
+    pub(crate) headers: String,
+    /// Its body.
+    pub(crate) body: String,
+}
+
+impl Heard {
+    /// The path in its first line.
+    pub(crate) fn path(&self) -> &str {
+        self.line.split(' ').nth(1).unwrap_or_default()
+    }
+}
+
+/// Answers a request with a status and a body.
+type Say = dyn Fn(&Heard) -> (u16, String) + Send;
 
 /// A running service. Lives as long as the test process: it holds nothing but its port.
 #[derive(Debug)]
 pub(crate) struct Service {
     address: SocketAddr,
-    heard: Arc<Mutex<Vec<String>>>,
+    heard: Arc<Mutex<Vec<Heard>>>,
 }
 
 impl Service {
-    /// Starts one that answers with `say`.
-    pub(crate) fn start(say: impl Fn(&str, &str, &str) -> (u16, String) + Send + 'static) -> Self {
+    /// Starts one that answers all but logins with `say`.
+    pub(crate) fn start(say: impl Fn(&Heard) -> (u16, String) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -37,36 +62,54 @@ impl Service {
         format!("http://{}", self.address)
     }
 
-    /// The request bodies so far.
-    pub(crate) fn heard(&self) -> Vec<String> {
+    /// The requests so far.
+    pub(crate) fn heard(&self) -> Vec<Heard> {
         self.heard.lock().expect("no panic there").clone()
     }
 }
 
-fn answer(mut stream: TcpStream, heard: &Mutex<Vec<String>>, say: &Say) -> std::io::Result<()> {
+fn answer(mut stream: TcpStream, kept: &Mutex<Vec<Heard>>, say: &Say) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut first, mut length) = (String::new(), 0);
-    reader.read_line(&mut first)?;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
-        }
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length: ") {
-            length = value.trim().parse().expect("a length");
-        }
-    }
-    let mut body = vec![0; length];
+    let (mut line, mut headers) = (String::new(), String::new());
+    reader.read_line(&mut line)?;
+    while !headers.ends_with("\r\n\r\n") && reader.read_line(&mut headers)? > 2 {}
+    let length = headers.lines().find_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.parse().expect("a length"))
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body)?;
-    let body = String::from_utf8_lossy(&body).into_owned();
-    let mut words = first.split(' ');
-    let (method, path) = (words.next(), words.next());
-    let (status, said) = say(method.unwrap_or_default(), path.unwrap_or_default(), &body);
-    heard.lock().expect("no panic there").push(body);
+    let heard = Heard {
+        line,
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    };
+    let (status, said) = if heard.path().ends_with("/agent/login") {
+        (201, login())
+    } else if heard.path().ends_with("/agent/token") {
+        (
+            200,
+            json!({ "token": ACCESS_TOKEN, "shopName": "Short" }).to_string(),
+        )
+    } else {
+        say(&heard)
+    };
+    kept.lock().expect("no panic there").push(heard);
     let length = said.len();
     write!(
         stream,
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{said}"
     )
+}
+
+fn login() -> String {
+    json!({
+        "deviceCode": DEVICE_CODE,
+        "userCode": "ABCD-EFGH",
+        "verificationUrl": "https://cabinet.example/activate?code=ABCD-EFGH",
+        "expiresIn": 60,
+        "interval": 1,
+    })
+    .to_string()
 }

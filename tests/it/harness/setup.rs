@@ -16,6 +16,7 @@ pub(super) struct Hook {
     pub(super) name: String,
     pub(super) on: Vec<String>,
     script: String,
+    timeout_s: u64,
 }
 
 /// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
@@ -74,7 +75,14 @@ impl Setup {
             name: name.to_owned(),
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             script: script.to_owned(),
+            timeout_s: 30,
         });
+        self
+    }
+
+    /// The last hook may take so many seconds instead of 30.
+    pub(crate) fn within_s(mut self, seconds: u64) -> Self {
+        self.hooks.last_mut().expect("a hook").timeout_s = seconds;
         self
     }
 
@@ -129,13 +137,19 @@ impl Setup {
         for (key, value) in &self.settings {
             text.extend([key, " = ", value, "\n"]);
         }
-        for Hook { name, on, script } in &self.hooks {
+        for hook in &self.hooks {
+            let Hook {
+                name,
+                on,
+                script,
+                timeout_s,
+            } = hook;
             let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
             let (file, log) = (path("sh"), path("log"));
             fs::write(&file, script).expect("a script");
             // Read by a shell instead of run: a file just written here may be held open by a child about to start.
             let block = format!(
-                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = [\"/bin/sh\", {file:?}, {log:?}]\n"
+                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = [\"/bin/sh\", {file:?}, {log:?}]\ntimeout_s = {timeout_s}\n"
             );
             text.push_str(&block);
         }

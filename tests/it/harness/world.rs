@@ -37,12 +37,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// One with the defaults: logged in, served, without hooks.
-    #[track_caller]
-    pub(crate) fn start() -> Self {
-        Setup::new().start()
-    }
-
     #[track_caller]
     pub(super) fn build(setup: Setup) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
@@ -107,7 +101,7 @@ impl World {
         format!("{PATH}/{reference}")
     }
 
-    fn command(&self, under: &[String]) -> Command {
+    pub(super) fn command(&self, under: &[String]) -> Command {
         let mut words = under.iter().map(String::as_str);
         let mut command = match words.next() {
             Some(program) => {
@@ -308,7 +302,7 @@ fn free_address(number: u32) -> SocketAddr {
     listener.local_addr().expect("bound")
 }
 
-fn next_name() -> String {
+pub(super) fn next_name() -> String {
     format!("{:04}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 

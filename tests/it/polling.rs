@@ -1,0 +1,191 @@
+//! When nobody tells, tilld asks: soon enough, politely, and never believing what is not the service's word.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{PATIENCE, Setup, World, wait_until};
+
+/// How many lines of the daemon's log hold this.
+fn logged(world: &World, text: &str) -> usize {
+    world.serve_log().matches(text).count()
+}
+
+#[test]
+fn with_every_notification_lost_a_payment_is_found_within_silence_and_cadence() {
+    let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
+    world.faults(&json!({ "lose": true }));
+    let issued = world.create("A-1");
+    world.happens(&issued, &json!({ "status": "paid" }));
+    let paid = Instant::now();
+    wait_until(PATIENCE, "the script", || {
+        world.hook_log("fulfil").len() == 1
+    });
+    // Silence of 2 s, a cadence of 1 s, and what a busy machine takes.
+    assert!(
+        paid.elapsed() < Duration::from_secs(2 + 1 + 4),
+        "{:?}",
+        paid.elapsed()
+    );
+    assert_eq!(world.invoice("A-1", "found_by"), "poll");
+    world.settle();
+    assert_eq!(world.hook_log("fulfil").len(), 1);
+    // A paid invoice is not asked for any more: another one that is shows that the poller still looks.
+    let asked = world.requests("fetch");
+    world.create("A-2");
+    wait_until(PATIENCE, "questions about another one", || {
+        world.requests("fetch") >= asked + 2
+    });
+    let told = world.value(
+        "SELECT count(*) FROM history h JOIN invoice i ON i.id = h.invoice \
+         WHERE i.order_id = 'A-1' AND h.source = 'poll'",
+    );
+    assert!(told == "1" || told == "2", "{told}");
+}
+
+#[test]
+fn what_is_not_the_services_word_changes_nothing() {
+    let world = Setup::new().noting_hook("all", &["*"]).start();
+    world.faults(&json!({ "lose": true }));
+    let issued = world.create("A-0");
+    // So many that one of them is always about to be asked for: a refused answer moves its invoice back.
+    for order in 1..12 {
+        world.create(&format!("A-{order}"));
+    }
+    let put_aside =
+        || logged(&world, "no answer about order") + logged(&world, "names another order");
+    let object = issued.object.to_string();
+    for (status, body) in [
+        (200, "<html>maintenance</html>".to_owned()),
+        (500, r#"{"error":"oops"}"#.to_owned()),
+        (502, "<html>bad gateway</html>".to_owned()),
+        (
+            200,
+            issued
+                .with(&json!({ "id": "someone-else", "status": "paid" }))
+                .to_string(),
+        ),
+        (
+            200,
+            format!("[{}]", issued.with(&json!({ "status": "paid" }))),
+        ),
+        (200, object.replace('}', "")),
+        (200, object.replace("\"status\"", "\"state\"")),
+        (302, String::new()),
+        (404, r#"{"error":"not_found"}"#.to_owned()),
+        (403, String::new()),
+        (204, String::new()),
+    ] {
+        let before = put_aside();
+        world.next_fetch(status, &body);
+        wait_until(
+            PATIENCE,
+            &format!("{status} {body} to be put aside"),
+            || put_aside() > before,
+        );
+    }
+    // The invoice that was asked for, but of another order.
+    let other_order = issued.with(&json!({ "internalId": "B-0", "status": "paid" }));
+    let always = json!({ "endpoint": "fetch", "status": 200, "body": other_order.to_string(), "times": true });
+    world.faults(&json!({ "api_status": always }));
+    wait_until(PATIENCE, "another order", || {
+        logged(&world, "names another order") > 0
+    });
+    assert_eq!(
+        world.sql("SELECT DISTINCT status FROM history").concat(),
+        ["new"]
+    );
+    let stand = "SELECT DISTINCT status || outcome || doubt || attention FROM invoices";
+    assert_eq!(world.sql(stand).concat(), ["newopen0"]);
+    assert_eq!(world.value("SELECT count(*) FROM events"), "12");
+    world.settle();
+    assert_eq!(world.hook_log("all").len(), 12);
+}
+
+#[test]
+fn the_service_is_left_alone_as_long_as_it_asks() {
+    let world = Setup::new().start();
+    let busy = json!({ "endpoint": "fetch", "status": 429, "retry_after_s": 4, "times": 1 });
+    world.faults(&json!({ "lose": true, "api_status": busy }));
+    let (first, second) = (world.create("A-1"), world.create("A-2"));
+    wait_until(PATIENCE, "the wish", || {
+        logged(&world, "wants to be left alone") == 1
+    });
+    let wished = Instant::now();
+    for issued in [&first, &second] {
+        world.happens(issued, &json!({ "status": "paid" }));
+    }
+    // One question may have been under way beside the one that was told.
+    let asked = world.requests("fetch");
+    wait_until(PATIENCE, "the next question", || {
+        world.requests("fetch") > asked
+    });
+    // Seen by looking, so it may be noticed late, and the wish may have been noticed late as well.
+    assert!(
+        wished.elapsed() > Duration::from_millis(3_500),
+        "{:?}",
+        wished.elapsed()
+    );
+    for order in ["A-1", "A-2"] {
+        wait_until(PATIENCE, "the payment", || {
+            world.invoice(order, "outcome") == "paid"
+        });
+    }
+}
+
+#[test]
+fn a_refused_login_stops_the_questions_and_nothing_else() {
+    let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
+    world.faults(&json!({ "lose": true }));
+    let (told, silent) = (world.create("A-1"), world.create("A-2"));
+    world.control("POST", "/tokens/revoke", &Value::Null);
+    wait_until(PATIENCE, "the refusal to be noticed", || {
+        logged(&world, "login needed") == 1
+    });
+    // Each look at what is due says so at this level. From the first on no question is under way any more.
+    let quiet = || logged(&world, "nothing is asked: the access token was refused");
+    wait_until(PATIENCE, "a look that asks nothing", || quiet() > 0);
+    let asked = world.requests("fetch");
+
+    // A notification is stored, acknowledged, and its hook runs.
+    let paid = world.dictate(&told, "paid");
+    assert_eq!(world.tell(&told, &paid.object.to_string()).status, 200);
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    let looks = quiet();
+    wait_until(PATIENCE, "more looks", || quiet() >= looks + 3);
+    assert_eq!(world.requests("fetch"), asked, "no question is asked");
+    assert_eq!(logged(&world, "login needed"), 1, "it is said once");
+
+    world.dictate(&silent, "paid");
+    world.login();
+    wait_until(PATIENCE, "questions again", || {
+        world.invoice("A-2", "outcome") == "paid"
+    });
+    assert_eq!(logged(&world, "login needed"), 1);
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 2);
+}
+
+#[test]
+fn an_invoice_the_service_does_not_know_holds_up_no_other() {
+    let world = Setup::new().set("poller.concurrency", 1).start();
+    world.faults(&json!({ "lose": true }));
+    // Asked for first, and refused: the others come all the same.
+    let unknown =
+        json!({ "endpoint": "fetch", "status": 404, "body": "{\"error\":\"not_found\"}" });
+    world.create("A-1");
+    world.faults(&json!({ "api_status": unknown }));
+    let others = ["A-2", "A-3"].map(|order| world.create(order));
+    wait_until(PATIENCE, "the refusal", || {
+        logged(&world, "no answer about order") == 1
+    });
+    for issued in &others {
+        world.dictate(issued, "paid");
+    }
+    for order in ["A-2", "A-3"] {
+        wait_until(PATIENCE, "the payment", || {
+            world.invoice(order, "outcome") == "paid"
+        });
+    }
+    assert_eq!(logged(&world, "login needed"), 0);
+    assert_eq!(world.invoice("A-1", "outcome || attention"), "open");
+}
