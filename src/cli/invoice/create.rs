@@ -29,7 +29,7 @@ pub(super) struct Args {
     #[arg(long)]
     currency: String,
     /// How the customer pays
-    #[arg(long, value_enum, ignore_case = true)]
+    #[arg(long, value_enum)]
     method: Method,
     /// Send the customer to the service's payment page; needs the three addresses
     #[arg(long, requires_all = ["success_url", "cancel_url", "error_url"])]
