@@ -2,13 +2,14 @@
 
 mod answers;
 mod config;
+mod crash;
 mod create;
 mod delivery;
 mod demo;
 mod durability;
-#[expect(unused, reason = "furnished before all its guests have come")]
 mod harness;
 mod hook;
+mod hooks;
 mod invoice_read;
 mod launch;
 mod layout;
@@ -20,5 +21,6 @@ mod readme;
 mod secrets;
 mod shapes;
 mod shop;
+mod stop;
 mod unit;
 mod wait;

@@ -17,6 +17,7 @@ use crate::daemon::{self, plain};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
 use crate::ledger::{InvoiceRow, Reader};
+
 use crate::poller::single::{self, Question};
 
 /// How often the ledger is looked at: quick enough for a person, and one indexed read each.
