@@ -1,4 +1,104 @@
-//! tilld stands beside a merchant's shop. (The map follows as the house is built.)
+//! tilld stands beside a merchant's shop. It opens invoices at the payment service, hears every notification, asks when
+//! none arrives, and runs the shop's scripts when an order's money has come. One binary, one SQLite file.
+//!
+//! This page is for whoever carries the work on; `README.md` is for whoever runs it. The library exists for the binary,
+//! its tests and its benches: nothing here is a promise to other crates.
+//!
+//! **The promise.** What the payment service says about an invoice ends up in the ledger exactly once, and every hook that
+//! wants to know is run until it says it is done: through lost notifications, crashes, full disks and lies.
+//!
+//! # The one road
+//!
+//! ```text
+//!  payment service ── notification ─▶ listener ─┐
+//!         ▲  ▲                                  │ an authenticated Observation
+//!         │  └──── fetch ───────── poller ──────┤
+//!         └─────── create ─────── opening ──────┤ ◀── cli
+//!                                               ▼
+//!                                    ledger: decide → one commit (invoice + event + deliveries)
+//!                                               │
+//!                                    outbox ────┴──▶ hook (the shop's script)
+//!  shop scripts, sqlite3, PHP, Python ◀── read-only views of the same file
+//! ```
+//!
+//! Every claim about an invoice, whoever makes it, becomes an `Observation` and goes through the same pure `decide` inside
+//! the write transaction. There is no second way in.
+//!
+//! # The invariants, and the files that hold them
+//!
+//! 1. Only `ledger/apply` calls `decide` (`invoice/transition`), and only the writer's thread commits (`ledger/writer.rs`).
+//! 2. A notification is answered 200 only after the commit that holds its event is durable: WAL with `synchronous=FULL`
+//!    (`ledger/sqlite/open.rs`), replies after the commit (`ledger/writer.rs`), the answer after the reply
+//!    (`listener/mod.rs`).
+//! 3. A hook sees only committed events. An invoice never has two runs at once, each hook gets an invoice's events in their
+//!    order, different invoices go side by side: the claim in `ledger/sqlite/deliveries.rs` is where this is judged.
+//! 4. A wake may be lost, the periodic scan may not: the loops in `poller/mod.rs` and `outbox/mod.rs` work from the ledger's
+//!    state, never from a message alone (`wake.rs`).
+//! 5. Nothing secret is readable in the ledger file, a log line, an error, a `Debug`, argv or a child's environment:
+//!    `secret.rs`, `ledger/seal.rs`, `listener/notification.rs` (tokens are cut out before storing), `client/credentials.rs`.
+//! 6. No amount passes through a float, and no ordering uses our clock: `invoice/amount.rs`, `wire/json.rs`,
+//!    `invoice/moment.rs`.
+//! 7. Every queue, body, batch, loop, wait and child output has a named limit, beside the code it limits; those an operator
+//!    may want to change are in `config/settings.rs`.
+//!
+//! # Where things are
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`invoice`] | pure: amounts, statuses, claims, the moves between them, when silence is too long |
+//! | [`wire`] | pure: the service's JSON, and the only place its field names occur |
+//! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run |
+//! | [`config`] | the settings: defaults, file, variables, flags; unknown keys are refused |
+//! | [`http`] | serving HTTP: accept loop, limits, timeouts, drain |
+//! | [`client`] | the typed client of the service, the login, the credentials, the gate all requests pass |
+//! | [`listener`] | where notifications arrive and are authenticated |
+//! | [`ledger`] | one writing thread with group commit, readers, sealed tokens; SQLite is below `ledger/sqlite` alone |
+//! | [`opening`] | opens an invoice safely: row first, then the request, then the record |
+//! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
+//! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
+//! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
+//! | [`sandbox`] | the imitation payment service |
+//! | `cli` | one file per command; prints, decides nothing |
+//! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//!
+//! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
+//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
+//! the unit.
+//!
+//! # Who may import whom
+//!
+//! The pure modules import no one; the rest import what stands between them and the road's beginning; only `daemon` and
+//! `cli` see the settings, everybody else gets plain structs; nobody imports `cli`. Outside crates have one home each. The
+//! tables are in `tests/it/layout/rules.rs`, which also fails when a file breaks them. A change of structure is a change
+//! there first.
+//!
+//! # Words
+//!
+//! One word for one thing, in code, output and schema:
+//!
+//! - **service**: the remote party. **Notification**: what it pushes. **Poll**: one fetch made because of silence, doubt or
+//!   a nudge. **Nudge**: a notification that could not be authenticated, a reason to poll soon and nothing more.
+//! - **order id** is the merchant's, **invoice id** the service's, **ref** the unguessable last segment of an invoice's
+//!   notificationUrl. **Notify token**: the secret of one invoice. **Access token**: what login yields. **Presentation**:
+//!   the place where a notification carries its notify token.
+//! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
+//! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
+//! - **Hook**: a configured script. **Delivery**: one event owed to one hook. **Attempt**: one run of it. **Abandoned**:
+//!   given up. **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
+//!
+//! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
+//! `decide` and `plan` are pure, `run` is a loop. Suffixes: `_at` wall clock, `_deadline` monotonic, `_for` durations, units
+//! last.
+//!
+//! # Where to start
+//!
+//! Read `invoice/transition/mod.rs` (what a claim does), then `ledger/apply/mod.rs` (how it is recorded), then
+//! `daemon/mod.rs` (what runs beside what). `tilld demo` shows all of it at work, and `tests/it/notifications.rs` is how a
+//! behaviour is pinned down from outside.
+//!
+//! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
+//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`. A test that lacks a
+//! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 
 mod cli;
 pub mod client;

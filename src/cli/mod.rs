@@ -46,17 +46,20 @@ struct Cli {
     command: Command,
 }
 
+/// Where `--help` shows the flags that are the same everywhere: apart from a command's own.
+const GLOBAL: &str = "Options of every command";
+
 /// What every command takes.
 #[derive(Debug, clap::Args)]
 struct Global {
     /// Read settings from FILE [default: /etc/tilld/config.toml when it exists]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL, display_order = 1000)]
     config: Option<PathBuf>,
     /// Keep ledger and secrets in DIR, whatever the settings say
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL, display_order = 1001)]
     state_dir: Option<PathBuf>,
     /// Answer in JSON
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1002)]
     json: bool,
 }
 

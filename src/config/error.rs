@@ -113,7 +113,8 @@ impl Error {
         match self {
             Self::Unknown { hint, .. } => Some(hint.clone()),
             Self::Missing { key, what } => Some(format!(
-                "set `{key}`, {what}, in the config file, or `{}` in the environment",
+                "set `{key}`, {what}, in the config file (`{}`, or the one `--config` names), or `{}` in the environment",
+                super::load::STANDARD_FILE,
                 super::keys::variable_of(key)
             )),
             Self::Refused {

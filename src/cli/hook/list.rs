@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::output::print_json;
+use super::super::output::{print_json, talk};
 use crate::config::Hook;
 
 /// Flags of `hook list`.
@@ -30,6 +30,10 @@ pub(super) fn run(_args: &Args, context: &Context) -> Result<Exit, Failure> {
     let hooks: Vec<Shown<'_>> = context.settings()?.hook.iter().map(shown).collect();
     if context.output.json() {
         hooks.iter().try_for_each(print_json)?;
+        return Ok(Exit::Ok);
+    }
+    if hooks.is_empty() {
+        talk("no hooks are configured: add a `[[hook]]` with `name`, `on` and `run` to the config");
         return Ok(Exit::Ok);
     }
     let cells: Vec<[String; 5]> = hooks

@@ -169,6 +169,11 @@ impl Presentations {
         }
     }
 
+    /// The places, in the order they are looked at.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
     /// Only these places.
     pub fn only<T: AsRef<str>>(places: &[T]) -> Result<Self, PlaceError> {
         if places.is_empty() {

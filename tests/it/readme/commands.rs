@@ -1,0 +1,74 @@
+//! The list of commands and the tables of exit codes.
+
+use std::process::Command;
+
+use super::{column, readme, table};
+
+/// What `tilld ARGS --help` prints.
+fn help(args: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+    let output = command.args(args).arg("--help").output();
+    let output = output.expect("tilld runs");
+    assert!(output.status.success(), "{args:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The commands a help text lists, without `help` itself.
+fn listed(help: &str) -> Vec<String> {
+    help.lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty() && *name != "help")
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_list_of_commands_is_the_programs_own() {
+    let mut known = Vec::new();
+    for name in listed(&help(&[])) {
+        let below = listed(&help(&[&name]));
+        if below.is_empty() {
+            known.push(name);
+        } else {
+            known.extend(below.iter().map(|action| format!("{name} {action}")));
+        }
+    }
+    let mut shown = column(&table(&readme(), "command"), 0);
+    known.sort();
+    shown.sort();
+    assert_eq!(shown, known);
+}
+
+#[test]
+fn the_flags_it_names_are_there() {
+    let readme = readme();
+    for row in table(&readme, "command") {
+        let (command, meaning) = (row.first().cloned(), row.get(1).cloned());
+        let (command, meaning) = (command.unwrap_or_default(), meaning.unwrap_or_default());
+        let words: Vec<&str> = command.split(' ').collect();
+        let help = help(&words);
+        let named = meaning.split('`').filter(|code| code.starts_with("--"));
+        for flag in named.filter_map(|code| code.split(' ').next()) {
+            assert!(help.contains(flag), "{command} {flag}");
+        }
+    }
+}
+
+#[test]
+fn the_exit_codes_are_the_programs_own() {
+    let shown: Vec<String> = table(&readme(), "code | meaning")
+        .iter()
+        .map(|row| row.join(" "))
+        .collect();
+    let help = help(&[]);
+    let known: Vec<String> = help
+        .lines()
+        .skip_while(|line| *line != "Exit codes:")
+        .skip(1)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    assert_eq!(shown, known);
+}

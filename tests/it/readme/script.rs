@@ -1,0 +1,85 @@
+//! The script contract: variables, the document, the selectors, and the example script under repetition.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tilld::hook::Selector;
+use tilld::hook::payload::VARIABLES;
+
+use super::{block, column, readme, table};
+use crate::harness::{Setup, skip, sql};
+
+#[test]
+fn the_variables_are_those_a_script_gets() {
+    assert_eq!(column(&table(&readme(), "variable"), 0), VARIABLES);
+}
+
+#[test]
+fn every_selector_it_names_is_one() {
+    for word in column(&table(&readme(), "`on`"), 0) {
+        let read = Selector::parse(&word).map(|selector| selector.to_string());
+        assert_eq!(read, Ok(word));
+    }
+}
+
+/// The pointers of every field, however deep.
+fn fields(value: &Value, at: &str, found: &mut BTreeSet<String>) {
+    if let Value::Object(names) = value {
+        for (name, value) in names {
+            let at = format!("{at}/{name}");
+            fields(value, &at, found);
+            found.insert(at);
+        }
+    }
+}
+
+#[test]
+fn the_document_has_the_fields_a_script_is_given() {
+    let world = Setup::new()
+        .hook("fulfil", &["paid"], "cat > \"$1\"")
+        .start();
+    let issued = world.create("1042");
+    let paid = world.dictate(&issued, "paid");
+    let answer = world.tell(&issued, &paid.object.to_string());
+    assert_eq!(answer.status, 200, "{answer:?}");
+    world.settle();
+    let given: Value = serde_json::from_str(&world.hook_log("fulfil").concat()).expect("JSON");
+    let shown: Value = serde_json::from_str(&block(&readme(), "document")).expect("JSON");
+    let (mut known, mut told) = (BTreeSet::new(), BTreeSet::new());
+    fields(&given, "", &mut known);
+    fields(&shown, "", &mut told);
+    assert_eq!(told, known);
+}
+
+#[test]
+fn the_example_script_lists_an_order_once_however_often_it_runs() {
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        skip!("sqlite3 is not installed");
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let script = dir.path().join("fulfil");
+    fs::write(&script, block(&readme(), "fulfil")).expect("written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a mode");
+    let run = |event: &str, order: &str| {
+        // By way of the shell: a file written just now may still be open in a child about to start another program.
+        let mut command = Command::new("/bin/sh");
+        command.arg(&script).stdin(Stdio::null());
+        command.env("HOME", dir.path());
+        command
+            .env("TILLD_EVENT_ID", event)
+            .env("TILLD_ORDER_ID", order);
+        let output = command.output().expect("sh runs");
+        assert!(output.status.success(), "{output:?}");
+    };
+    for (event, order) in [("e-1", "it's"), ("e-1", "it's"), ("e-2", "1043")] {
+        run(event, order);
+    }
+    let listed = sql(
+        &dir.path().join("shop.db"),
+        "SELECT event_id, order_id FROM to_ship",
+    );
+    assert_eq!(listed, [["e-1", "it's"], ["e-2", "1043"]]);
+}

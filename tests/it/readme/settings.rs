@@ -1,0 +1,73 @@
+//! The table of settings, the first config and the list of presentations.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use tilld::config::{keys, variable_of};
+use tilld::listener::presentation::Presentations;
+
+use super::{block, column, readme, table};
+
+#[test]
+fn the_table_holds_every_setting_with_default_and_range() {
+    let rows = table(&readme(), "key");
+    let shown: BTreeMap<String, (String, String)> = rows
+        .iter()
+        .filter_map(|row| match row.as_slice() {
+            [key, default, range, meaning] => {
+                assert!(!meaning.is_empty(), "{key} says what it means");
+                Some((key.clone(), (default.clone(), range.clone())))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(shown.len(), rows.len(), "four cells a row, each key once");
+    let range = |range: Option<(u64, u64)>| {
+        range.map_or_else(String::new, |(least, most)| format!("{least} to {most}"))
+    };
+    let known: BTreeMap<String, (String, String)> = keys()
+        .into_iter()
+        .map(|key| {
+            (
+                key.name,
+                (key.default.unwrap_or_default(), range(key.range)),
+            )
+        })
+        .collect();
+    assert_eq!(shown, known);
+}
+
+#[test]
+fn the_example_of_a_variable_is_right() {
+    let key = "listener.listen";
+    let sentence = format!("`{key}` is `{}`", variable_of(key));
+    assert!(readme().contains(&sentence), "{sentence}");
+}
+
+#[test]
+fn the_first_config_is_one_that_tilld_takes() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("tilld.toml");
+    // The script is the reader's own; any program stands for it.
+    let config = block(&readme(), "config").replace("/usr/local/bin/fulfil", "/bin/true");
+    assert!(config.contains("/bin/true"), "the config has a hook");
+    std::fs::write(&file, config).expect("written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+    command.env_clear().env("HOME", dir.path());
+    command.args(["serve", "--check", "--config"]).arg(&file);
+    let output = command.stdin(Stdio::null()).output().expect("tilld runs");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+}
+
+#[test]
+fn the_presentations_are_those_that_auto_tries_in_their_order() {
+    let shown: Vec<String> = block(&readme(), "presentations")
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let pinned = Presentations::only(&shown).expect("places");
+    assert_eq!(pinned.places(), Presentations::auto().places());
+    assert!(column(&table(&readme(), "key"), 0).contains(&"listener.presentations".to_owned()));
+}
