@@ -2,13 +2,38 @@
 //!
 //! A body that is too long by its own declaration is refused before a byte of it is read, and before `100 Continue`
 //! is sent. hyper closes a connection whose body was not read to its end, so a refusal never reads on.
+//!
+//! A whole body is what saves a connection from eviction, so the reader tells [`Progress`] of it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
+use hyper::header::{HeaderValue, RETRY_AFTER};
 
+use super::progress::Progress;
 use super::{Limits, Response, plain};
+
+/// Seconds after which an evicted sender may come again. At once would do, as newcomers are the last to be evicted; the
+/// second keeps it from coming with the very wall that evicted it.
+const RETRY_AFTER_S: &str = "1";
+
+/// A request's body, still to come. For [`read_body`].
+#[derive(Debug)]
+pub struct Body {
+    incoming: Incoming,
+    progress: Arc<Progress>,
+}
+
+impl Body {
+    pub(super) fn new(incoming: Incoming, progress: Arc<Progress>) -> Self {
+        Self { incoming, progress }
+    }
+}
 
 /// Why there is no whole body. Nothing of the body is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -22,29 +47,55 @@ pub enum BodyError {
     /// The client went away, or its framing is wrong.
     #[error("the body ended before it was complete")]
     Broken,
+    /// Not complete when its connection had to make room for another. To be answered at once or not at all.
+    #[error("the body was not complete when its connection had to make room")]
+    Evicted,
 }
 
 impl BodyError {
-    /// The answer for it: 413, 408 or 400. Each of them ends the connection.
+    /// The answer for it: 413, 408, 400 or 503. Each of them ends the connection.
     pub fn response(self) -> Response {
         match self {
             Self::TooLarge => plain(StatusCode::PAYLOAD_TOO_LARGE, "body too large\n"),
             Self::TooSlow => plain(StatusCode::REQUEST_TIMEOUT, "body too slow\n"),
             Self::Broken => plain(StatusCode::BAD_REQUEST, "bad request\n"),
+            Self::Evicted => {
+                let mut busy = plain(StatusCode::SERVICE_UNAVAILABLE, "busy\n");
+                let wait = HeaderValue::from_static(RETRY_AFTER_S);
+                busy.headers_mut().insert(RETRY_AFTER, wait);
+                busy
+            }
         }
     }
 }
 
 /// The whole body, within [`Limits::body_bytes`] and [`Limits::body_time`].
-pub async fn read_body(body: Incoming, limits: &Limits) -> Result<Bytes, BodyError> {
+pub async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+    let Body { incoming, progress } = body;
     let limit = u64::try_from(limits.body_bytes).unwrap_or(u64::MAX);
-    if body.size_hint().lower() > limit {
+    if incoming.size_hint().lower() > limit {
         return Err(BodyError::TooLarge);
     }
-    let whole = Limited::new(body, limits.body_bytes).collect();
-    match tokio::time::timeout(limits.body_time, whole).await {
+    let whole = Limited::new(incoming, limits.body_bytes).collect();
+    // Needs no waker: the connection's task, which evicts itself, polls this once more.
+    let evicted = poll_fn(|_| {
+        if progress.is_evicted() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    });
+    let read = tokio::select! {
+        biased;
+        () = evicted => return Err(BodyError::Evicted),
+        read = tokio::time::timeout(limits.body_time, whole) => read,
+    };
+    match read {
         Err(_elapsed) => Err(BodyError::TooSlow),
-        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Ok(whole)) => {
+            progress.whole();
+            Ok(whole.to_bytes())
+        }
         Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(BodyError::TooLarge),
         Ok(Err(_cause)) => Err(BodyError::Broken),
     }

@@ -21,7 +21,7 @@ use tokio::time::{Duration, Instant};
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
-use super::{HangUp, Limits, Response, Service, plain};
+use super::{Body, HangUp, Limits, Response, Service, plain};
 use crate::shutdown::Shutdown;
 
 /// hyper's smallest read buffer, in bytes; it panics below.
@@ -52,7 +52,7 @@ pub(super) struct Shared<S> {
     pub(super) service: S,
     pub(super) limits: Limits,
     pub(super) shutdown: Shutdown,
-    /// Rung whenever a connection becomes one that could make room.
+    /// Rung whenever a connection becomes one that could make room, or says that it does not.
     pub(super) freed: Arc<Notify>,
     /// Requests whose service panicked.
     pub(super) panics: AtomicU64,
@@ -84,19 +84,27 @@ where
     let mut connection =
         pin!(builder(&shared.limits).serve_connection(TokioIo::new(socket), service));
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
-    let mut evicted = pin!(progress.evicted());
+    let mut asked = pin!(progress.asked());
     let mut stop = pin!(shared.shutdown.requested());
     // Whether the stop has woken this task, and whether hyper has been told: two things, since a half-received head is
     // waited for in between. hyper would close on it, if it is not the connection's first.
     let (mut woken, mut told) = (false, false);
     poll_fn(|cx| {
-        // The connection goes first: bytes that are there already count before a deadline or a stop does.
+        // The connection goes first: bytes that are there already count before a newcomer, a deadline or a stop does.
         loop {
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
                 return Poll::Ready(result.map_or(End::Broken, |()| End::Closed));
             }
-            if evicted.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(End::Evicted);
+            while asked.as_mut().poll(cx).is_ready() {
+                if progress.gives_way() {
+                    // Lets a half-read request be answered 503, if the socket takes it at once. How that ends is no
+                    // matter: the connection ends here.
+                    return Poll::Ready(match connection.as_mut().poll(cx) {
+                        Poll::Ready(_) | Poll::Pending => End::Evicted,
+                    });
+                }
+                asked.set(progress.asked());
+                shared.freed.notify_one();
             }
             woken = woken || stop.as_mut().poll(cx).is_ready();
             if !woken || told {
@@ -136,16 +144,14 @@ fn builder(limits: &Limits) -> http1::Builder {
 async fn answer<S: Service>(
     request: Request<Incoming>,
     peer: SocketAddr,
-    progress: &Progress,
+    progress: &Arc<Progress>,
     shared: &Shared<S>,
 ) -> Response {
     let has_body = !request.body().is_end_stream();
     let started = Instant::now();
-    let mut response = if !progress.begin(has_body) {
-        // Evicted in the same moment. The service has not seen the request; whether the answer still gets out or not,
-        // the sender knows as much.
-        plain(StatusCode::SERVICE_UNAVAILABLE, "busy\n")
-    } else if is_sound(&request) {
+    progress.begin(has_body);
+    let mut response = if is_sound(&request) {
+        let request = request.map(|body| Body::new(body, Arc::clone(progress)));
         guarded(&shared.service, request, peer, &shared.panics).await
     } else {
         plain(StatusCode::BAD_REQUEST, "bad request\n")
@@ -158,7 +164,7 @@ async fn answer<S: Service>(
         "answered {status}"
     );
     let unread = has_body && may_leave_the_body(status);
-    if unread || ends_the_connection(status) {
+    if unread || ends_the_connection(status) || progress.is_evicted() {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -170,7 +176,7 @@ async fn answer<S: Service>(
 /// The service's answer, or 500 when it panicked. The panic hook has told the panic itself.
 async fn guarded<S: Service>(
     service: &S,
-    request: Request<Incoming>,
+    request: Request<Body>,
     peer: SocketAddr,
     panics: &AtomicU64,
 ) -> Response {

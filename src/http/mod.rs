@@ -1,8 +1,8 @@
 //! Serving HTTP/1.1 for the listener and the other sockets of the house: accept loop, limits, deadlines, drain.
 //!
 //! Relies on hyper for the protocol and on nothing else of ours but the wish to stop. Promises that whatever a client
-//! does or leaves undone, it holds a connection only for a time and a size that stand in [`Limits`]; that a request in
-//! progress is never cut for somebody else's sake; and that [`serve()`] returns within its drain time.
+//! does or leaves undone, it holds a connection only for a time and a size that stand in [`Limits`]; that a request
+//! that was read whole is never cut for somebody else's sake; and that [`serve()`] returns within its drain time.
 //!
 //! hyper's own header timeout is switched off: it knows neither idle nor write time and would be a second clock beside
 //! [`progress`], which judges all of them in one place (A18).
@@ -23,11 +23,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
-pub use body::{BodyError, read_body};
+pub use body::{Body, BodyError, read_body};
 pub use serve::{Served, serve};
 
 /// An answer whose whole body is in memory. Nothing here streams, so an answer's size is known and its time bounded.
@@ -49,7 +48,7 @@ pub struct Limits {
     pub write_time: Duration,
     /// Between an answer and the first byte of the next request.
     pub idle_time: Duration,
-    /// Connections at once. At the cap, the one that has been without a request for longest makes room.
+    /// Connections at once. At the cap, the one that has been without a whole request for longest makes room.
     pub connections: usize,
 }
 
@@ -89,7 +88,7 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// Answers one request of the client at `peer`.
     fn call(
         &self,
-        request: Request<Incoming>,
+        request: Request<Body>,
         peer: SocketAddr,
     ) -> impl Future<Output = Response> + Send;
 }

@@ -1,8 +1,8 @@
 //! How far one connection has come, and by when it must have come further.
 //!
-//! Shared by the connection's own task, which moves it, and the accept loop, which only asks who has been waiting and
-//! may take a connection that has no request in progress. The lock decides between the two: a connection is either
-//! busy or taken, never both.
+//! Shared by the connection's own task, which moves it, and the accept loop, which looks who may be asked to make room
+//! and asks. The answer is the task's own: it reads what is there first, so that a request that has come whole is served
+//! and not lost to a newcomer. Only the task moves the phase, so a request is either answered or evicted, never both.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,22 @@ use super::Limits;
 /// How long a client may take to notice that it was refused and to close, so that the answer is not lost to a reset.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
+/// How long a connection is left alone before it may be asked to make room for want of a whole request. Long enough for
+/// bytes that are there already to be looked at, and for most senders' first ones to arrive: otherwise, with all others
+/// busy, each newcomer would push out the one before it. Short, since a wall passes at the cap's number of connections
+/// in this time.
+pub(super) const GRACE: Duration = Duration::from_millis(50);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing of a first request yet.
     Fresh,
     /// Part of a request's head has come.
     Head,
-    /// A request is with the service.
+    /// A request is with the service, its body not read whole. Nothing was decided on it, so it may make room: half
+    /// bodies cost a client nothing and would wall off the listener.
+    Body,
+    /// A request is with the service, read whole.
     Busy,
     /// The service has answered; the answer is being written.
     Answering,
@@ -68,13 +77,15 @@ struct State {
     unread: bool,
     /// The client will send nothing more.
     ended: bool,
+    /// The start of the phase in which the connection was asked to make room, until its task has answered.
+    asked: Option<Instant>,
 }
 
 /// One connection's progress.
 #[derive(Debug)]
 pub(super) struct Progress {
     state: Mutex<State>,
-    evicted: Notify,
+    asked: Notify,
 }
 
 impl Progress {
@@ -86,8 +97,9 @@ impl Progress {
                 unwritten_since: None,
                 unread: false,
                 ended: false,
+                asked: None,
             }),
-            evicted: Notify::new(),
+            asked: Notify::new(),
         }
     }
 
@@ -102,20 +114,29 @@ impl Progress {
             // The head's time runs from the connection on, so that one byte at the end buys nothing.
             Phase::Fresh => state.phase = Phase::Head,
             Phase::Idle => state.enter(Phase::Head),
-            Phase::Head | Phase::Busy | Phase::Answering | Phase::Lingering | Phase::Evicted => {}
+            Phase::Head
+            | Phase::Body
+            | Phase::Busy
+            | Phase::Answering
+            | Phase::Lingering
+            | Phase::Evicted => {}
         }
     }
 
-    /// A request's head is complete. False when the connection was taken in the same moment: the request must not
-    /// reach the service then.
-    pub(super) fn begin(&self, has_body: bool) -> bool {
+    /// A request's head is complete.
+    pub(super) fn begin(&self, has_body: bool) {
         let mut state = self.lock();
-        if state.phase == Phase::Evicted {
-            return false;
-        }
-        state.enter(Phase::Busy);
+        state.enter(if has_body { Phase::Body } else { Phase::Busy });
         state.unread = has_body;
-        true
+    }
+
+    /// The request's body was read whole: from now on it is answered, whoever wants its place.
+    pub(super) fn whole(&self) {
+        let mut state = self.lock();
+        if state.phase == Phase::Body {
+            state.enter(Phase::Busy);
+            state.unread = false;
+        }
     }
 
     /// The service has answered.
@@ -144,7 +165,9 @@ impl Progress {
     /// kernel answer with a reset and so destroy the answer (a body not read to its end, a head too long).
     pub(super) fn lingers(&self) -> bool {
         let mut state = self.lock();
-        let lingers = !state.ended && (state.unread || state.phase == Phase::Head);
+        let lingers = state.phase != Phase::Evicted
+            && !state.ended
+            && (state.unread || state.phase == Phase::Head);
         if lingers {
             state.enter(Phase::Lingering);
         }
@@ -158,7 +181,8 @@ impl Progress {
             Phase::Fresh | Phase::Head => Some((state.since + limits.header_time, Late::Head)),
             Phase::Idle => Some((state.since + limits.idle_time, Late::Idle)),
             Phase::Lingering => Some((state.since + LINGER_TIME, Late::Linger)),
-            Phase::Busy | Phase::Answering | Phase::Evicted => None,
+            // The body's time is kept by its reader, which can still answer.
+            Phase::Body | Phase::Busy | Phase::Answering | Phase::Evicted => None,
         };
         let of_answer = state
             .unwritten_since
@@ -169,10 +193,9 @@ impl Progress {
             .min_by_key(|(at, _)| *at)
     }
 
-    /// Since when the connection has been without a request in progress; `None` while one is.
-    pub(super) fn waiting_since(&self) -> Option<Instant> {
-        let state = self.lock();
-        state.is_waiting().then_some(state.since)
+    /// From when on the connection may be asked to make room; `None` while a whole request is in progress.
+    pub(super) fn may_leave_at(&self) -> Option<Instant> {
+        self.lock().may_leave_at()
     }
 
     /// What a stop would interrupt.
@@ -180,25 +203,43 @@ impl Progress {
         match self.lock().phase {
             Phase::Fresh | Phase::Idle | Phase::Lingering | Phase::Evicted => Stand::Between,
             Phase::Head => Stand::Head,
-            Phase::Busy | Phase::Answering => Stand::Request,
+            Phase::Body | Phase::Busy | Phase::Answering => Stand::Request,
         }
     }
 
-    /// Takes the connection unless a request is in progress; its task then ends. True when it was taken.
-    pub(super) fn evict(&self) -> bool {
+    /// Asks the connection to make room. Its task answers by ending or with [`Self::gives_way`] being false.
+    pub(super) fn ask(&self) {
         let mut state = self.lock();
-        let taken = state.is_waiting();
-        if taken {
-            state.enter(Phase::Evicted);
-            drop(state);
-            self.evicted.notify_one();
-        }
-        taken
+        state.asked = Some(state.since);
+        drop(state);
+        self.asked.notify_one();
     }
 
-    /// Resolves when the connection was taken. For its own task alone.
-    pub(super) async fn evicted(&self) {
-        self.evicted.notified().await;
+    /// True from [`Self::ask`] until the connection's task has answered.
+    pub(super) fn is_asked(&self) -> bool {
+        self.lock().asked.is_some()
+    }
+
+    /// Resolves when the connection was asked to make room. For its own task alone.
+    pub(super) async fn asked(&self) {
+        self.asked.notified().await;
+    }
+
+    /// The task's answer, once it has read what was there: true when it makes room and has to end. False when a request
+    /// has become whole meanwhile, or one has begun: others have been waiting for longer then.
+    pub(super) fn gives_way(&self) -> bool {
+        let mut state = self.lock();
+        let asked = state.asked.take();
+        let gives_way = state.may_leave_at().is_some() && asked == Some(state.since);
+        if gives_way {
+            state.enter(Phase::Evicted);
+        }
+        gives_way
+    }
+
+    /// The connection makes room; its request, if any, must not be decided on.
+    pub(super) fn is_evicted(&self) -> bool {
+        self.lock().phase == Phase::Evicted
     }
 
     /// A panic while it is held cannot leave a half-made state: every method writes plain fields.
@@ -213,10 +254,12 @@ impl State {
         self.since = Instant::now();
     }
 
-    fn is_waiting(&self) -> bool {
+    fn may_leave_at(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Fresh | Phase::Head | Phase::Idle | Phase::Lingering => true,
-            Phase::Busy | Phase::Answering | Phase::Evicted => false,
+            Phase::Fresh | Phase::Head | Phase::Body => Some(self.since + GRACE),
+            // Both have had their answer.
+            Phase::Idle | Phase::Lingering => Some(self.since),
+            Phase::Busy | Phase::Answering | Phase::Evicted => None,
         }
     }
 }
@@ -225,28 +268,66 @@ impl State {
 mod tests {
     use super::*;
 
+    fn makes_room(progress: &Progress) -> bool {
+        progress.ask();
+        progress.gives_way()
+    }
+
     #[test]
-    fn a_request_in_progress_cannot_be_taken_and_a_taken_connection_gets_no_request() {
-        let busy = Progress::new();
-        busy.received(10);
-        assert!(busy.begin(false));
-        assert!(!busy.evict());
-        busy.answered(false);
-        assert!(!busy.evict());
-        assert!(busy.flushed());
-        assert!(busy.evict());
-        assert!(!busy.begin(false));
+    fn a_request_makes_room_until_its_body_is_whole_and_again_when_it_is_answered() {
+        let progress = Progress::new();
+        progress.received(10);
+        progress.begin(true);
+        assert!(progress.may_leave_at().is_some());
+        progress.whole();
+        assert!(progress.may_leave_at().is_none());
+        assert!(!makes_room(&progress));
+        progress.answered(false);
+        assert!(!makes_room(&progress));
+        assert!(progress.flushed());
+        assert!(makes_room(&progress));
+        assert!(progress.is_evicted());
+
+        let half = Progress::new();
+        half.begin(true);
+        assert!(makes_room(&half));
+    }
+
+    #[test]
+    fn a_request_that_begins_after_the_asking_is_not_what_was_asked() {
+        let progress = Progress::new();
+        progress.begin(false);
+        progress.answered(false);
+        assert!(progress.flushed());
+        progress.ask();
+        progress.received(10);
+        progress.begin(true);
+        assert!(!progress.gives_way());
+        assert!(!progress.is_asked());
+    }
+
+    #[test]
+    fn a_newcomer_is_left_alone_for_a_moment_and_an_idle_one_is_not() {
+        let before = Instant::now();
+        let progress = Progress::new();
+        let moment = Duration::from_millis(1);
+        assert!(progress.may_leave_at() > Some(before + moment));
+        progress.begin(true);
+        assert!(progress.may_leave_at() > Some(before + moment));
+        progress.answered(false);
+        assert!(progress.flushed());
+        assert!(progress.may_leave_at() <= Some(Instant::now()));
     }
 
     #[test]
     fn a_client_that_asks_and_never_reads_does_not_renew_its_time() {
         let limits = Limits::default();
         let progress = Progress::new();
-        assert!(progress.begin(false));
+        progress.begin(false);
         progress.answered(false);
         let first = progress.deadline(&limits);
         assert!(matches!(first, Some((_, Late::Write))));
-        assert!(progress.begin(false));
+        progress.begin(false);
         progress.answered(false);
         assert_eq!(progress.deadline(&limits), first);
     }

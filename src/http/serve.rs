@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Duration, timeout};
+use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::accept::{Accept, Complaint, PAUSE, is_of_the_connection};
 use super::connection::{self, End, Shared};
@@ -69,6 +69,7 @@ pub(super) async fn run<A: Accept, S: Service>(
         }),
         tasks: JoinSet::new(),
         open: HashMap::new(),
+        asked: None,
         served: Served::default(),
         complaint: Complaint::default(),
     };
@@ -85,19 +86,24 @@ struct Serving<S> {
     tasks: JoinSet<End>,
     /// The progress of every task in `tasks`.
     open: HashMap<Id, Arc<Progress>>,
+    /// The connection that was asked last to make room.
+    asked: Option<Id>,
     served: Served,
     complaint: Complaint,
 }
 
 impl<S: Service> Serving<S> {
-    /// At the cap one newcomer is held in hand, unread, until one without a request makes room for it or a busy one is
-    /// done; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
+    /// At the cap one newcomer is held in hand, unread, until one without a whole request makes room for it or a busy one
+    /// is done; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
     /// room may have become busy by the time a newcomer is there.
     async fn accept_until_stop<A: Accept>(&mut self, source: &A, shutdown: &Shutdown) {
         let freed = Arc::clone(&self.shared.freed);
         let mut in_hand = None;
         loop {
-            if let Some((io, peer)) = in_hand.take_if(|_| self.make_room()) {
+            let mut later = None;
+            if in_hand.is_some() && self.open.len() >= self.shared.limits.connections {
+                later = self.ask_for_room();
+            } else if let Some((io, peer)) = in_hand.take() {
                 self.admit(io, peer);
             }
             tokio::select! {
@@ -109,6 +115,7 @@ impl<S: Service> Serving<S> {
                     Err(error) => self.endure(&error, shutdown).await,
                 },
                 () = freed.notified(), if in_hand.is_some() => {}
+                () = until(later), if later.is_some() => {}
             }
         }
     }
@@ -131,40 +138,32 @@ impl<S: Service> Serving<S> {
         self.served.accept_errors += 1;
         self.complaint.about(error);
         // A silent connection may hold the very descriptor that is missing.
-        self.evict();
+        self.ask_for_room();
         tokio::select! {
             () = shutdown.requested() => {}
             () = tokio::time::sleep(PAUSE) => {}
         }
     }
 
-    /// True when there is room for one more, if need be by closing one that has no request in progress.
-    fn make_room(&mut self) -> bool {
-        self.open.len() < self.shared.limits.connections || self.evict()
-    }
-
-    /// The connection that has been without a request in progress for longest. Looks at all of them, which happens only
-    /// at the cap.
-    fn longest_waiting(&self) -> Option<Id> {
-        self.open
-            .iter()
-            .filter_map(|(id, progress)| Some((progress.waiting_since()?, *id)))
-            .min_by_key(|(since, _)| *since)
-            .map(|(_, id)| id)
-    }
-
-    /// Closes the connection that has been waiting for longest. False when there is none.
-    fn evict(&mut self) -> bool {
-        // One that becomes busy between the look and the grip is passed over; each round has one candidate fewer.
-        while let Some(id) = self.longest_waiting() {
-            if self.open.get(&id).is_some_and(|progress| progress.evict()) {
-                // Its task ends at its next look; its place is free now.
-                self.open.remove(&id);
-                self.served.evicted += 1;
-                return true;
-            }
+    /// Asks the connection that has been without a whole request for longest to make room, unless one is still thinking
+    /// it over: one at a time, so that no more go than have to. When none may be asked yet, the time at which one may.
+    /// Looks at all of them, which happens only at the cap.
+    fn ask_for_room(&mut self) -> Option<Instant> {
+        let asked = self.asked.and_then(|id| self.open.get(&id));
+        if asked.is_some_and(|progress| progress.is_asked()) {
+            return None;
         }
-        false
+        let (at, id, progress) = self
+            .open
+            .iter()
+            .filter_map(|(id, progress)| Some((progress.may_leave_at()?, *id, progress)))
+            .min_by_key(|(at, ..)| *at)?;
+        if at > Instant::now() {
+            return Some(at);
+        }
+        progress.ask();
+        self.asked = Some(id);
+        None
     }
 
     /// Books the end of a connection's task.
@@ -176,11 +175,8 @@ impl<S: Service> Serving<S> {
                     End::Late(Late::Head) => self.served.slow_heads += 1,
                     End::Late(Late::Idle) => self.served.idle += 1,
                     End::Late(Late::Write) => self.served.slow_readers += 1,
-                    End::Closed
-                    | End::Broken
-                    | End::Evicted
-                    | End::Stopped
-                    | End::Late(Late::Linger) => {}
+                    End::Evicted => self.served.evicted += 1,
+                    End::Closed | End::Broken | End::Stopped | End::Late(Late::Linger) => {}
                 }
                 tracing::trace!(?end, "connection ended");
             }
@@ -212,5 +208,13 @@ impl<S: Service> Serving<S> {
             http.cut = self.served.cut,
             "requests were still in progress at the end of the drain"
         );
+    }
+}
+
+/// Sleeps until `at`; for ever when there is nothing to wait for.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }

@@ -18,7 +18,7 @@ use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Request;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use ring::digest::{SHA256, digest};
 use tokio::net::TcpListener;
@@ -116,7 +116,7 @@ struct Arrival {
 }
 
 impl<B: Book> http::Service for Listener<B> {
-    async fn call(&self, request: Request<Incoming>, peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<http::Body>, peer: SocketAddr) -> Response {
         let inner = &self.0;
         let path = request.uri().path();
         match route(&inner.settings.public_path, request.method(), path) {
@@ -138,7 +138,7 @@ impl<B: Book> http::Service for Listener<B> {
 
 impl<B: Book> Inner<B> {
     /// One POST on an address: its headers, its body's shape, then its token.
-    async fn hear(&self, mut arrival: Arrival, request: Request<Incoming>) -> Response {
+    async fn hear(&self, mut arrival: Arrival, request: Request<http::Body>) -> Response {
         let (parts, body) = request.into_parts();
         if is_unsupported(&parts.headers) {
             return self
@@ -152,6 +152,8 @@ impl<B: Book> Inner<B> {
                     BodyError::TooLarge => "body_too_large",
                     BodyError::TooSlow => "body_too_slow",
                     BodyError::Broken => "body_broken",
+                    // Says nothing of the sender, and there is no time for the ledger.
+                    BodyError::Evicted => return error.response(),
                 };
                 return self.refuse_unseen(arrival, reason, error.response()).await;
             }

@@ -23,7 +23,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyper::Request;
-use hyper::body::Incoming;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -243,7 +242,7 @@ impl Sandbox {
 struct Site(World);
 
 impl http::Service for Site {
-    async fn call(&self, request: Request<Incoming>, _peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
         let body = match http::read_body(body, &Limits::default()).await {
             Ok(body) => body,
@@ -274,7 +273,7 @@ struct Controls {
 }
 
 impl http::Service for Controls {
-    async fn call(&self, request: Request<Incoming>, _peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
         let body = match http::read_body(body, &Limits::default()).await {
             Ok(body) => body,

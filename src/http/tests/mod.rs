@@ -2,6 +2,7 @@
 //! a second; where a test sleeps, the slowness is the attack itself.
 
 mod limits;
+mod room;
 mod stopping;
 
 use std::net::SocketAddr;
@@ -10,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use http_body_util::Full;
-use hyper::body::Incoming;
 use hyper::{Request, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,7 +41,7 @@ fn small() -> Limits {
 struct Trial {
     /// Requests the service has seen.
     seen: Arc<AtomicUsize>,
-    /// Rung when `/held` has arrived.
+    /// Rung when `/held` has been read whole.
     arrived: Arc<Notify>,
     /// Lets `/held` go on.
     release: Arc<Notify>,
@@ -49,12 +49,16 @@ struct Trial {
 }
 
 impl Service for Trial {
-    async fn call(&self, request: Request<Incoming>, _peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<Body>, _peer: SocketAddr) -> Response {
         self.seen.fetch_add(1, Ordering::SeqCst);
         match request.uri().path() {
             "/panic" => panic!("on purpose"),
             "/big" => Response::new(Full::new(vec![b'x'; 32 << 20].into())),
             "/held" => {
+                let limits = self.limits.clone().unwrap_or_else(small);
+                if let Err(error) = read_body(request.into_body(), &limits).await {
+                    return error.response();
+                }
                 self.arrived.notify_one();
                 self.release.notified().await;
                 plain(StatusCode::OK, "held\n")
@@ -85,7 +89,11 @@ impl Running {
     async fn start_draining(limits: Limits, drain: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("an address");
-        let (trial, shutdown) = (Trial::default(), Shutdown::new());
+        let shutdown = Shutdown::new();
+        let trial = Trial {
+            limits: Some(limits.clone()),
+            ..Trial::default()
+        };
         let task = tokio::spawn(serve(
             listener,
             limits,

@@ -1,0 +1,112 @@
+//! Who makes room at the cap, and who does not. What is at stake: half requests cost a client next to nothing, and must
+//! not keep an honest sender from being heard; a request that came whole must not be lost to a newcomer.
+
+use super::super::progress::GRACE;
+use super::*;
+
+/// Time enough for everything, so that only eviction can end a connection.
+fn patient(connections: usize) -> Limits {
+    Limits {
+        header_time: BOUND * 2,
+        body_time: BOUND * 2,
+        connections,
+        ..small()
+    }
+}
+
+async fn send(running: &Running, bytes: &[u8]) -> TcpStream {
+    let mut client = running.connect().await;
+    client.write_all(bytes).await.expect("sent");
+    client
+}
+
+fn held() -> Vec<u8> {
+    b"POST /held HTTP/1.1\r\nHost: t\r\nContent-Length: 4\r\n\r\nbody".to_vec()
+}
+
+/// R21, with a byte of a body each: that is what a wall is cheapest built of.
+#[tokio::test]
+async fn an_honest_request_gets_through_a_wall_of_half_bodies() {
+    let running = Running::start(patient(8)).await;
+    let mut wall = Vec::new();
+    for _ in 0..32 {
+        wall.push(send(&running, &post("Content-Length: 10", "h")).await);
+    }
+    let honest = post("Content-Length: 5\r\nConnection: close", "whole");
+    let (answer, took) = running.exchange(&honest).await;
+    assert_eq!(status(&answer), "200");
+    assert!(took < SOON, "{took:?}");
+    drop(wall);
+    let served = running.stop().await;
+    assert_eq!((served.evicted, served.cut), (25, 0), "{served:?}");
+}
+
+#[tokio::test]
+async fn an_evicted_half_body_is_told_when_to_come_again() {
+    let running = Running::start(patient(1)).await;
+    let mut half = send(&running, &post("Content-Length: 10", "half")).await;
+    while running.trial.seen.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(&running.exchange(GET_CLOSE).await.0), "200");
+    let answer = rest(&mut half).await;
+    assert_eq!(status(&answer), "503", "{answer}");
+    assert!(answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn the_oldest_half_body_makes_room_first() {
+    let running = Running::start(patient(2)).await;
+    let half = post("Content-Length: 4", "ha");
+    let mut first = send(&running, &half).await;
+    while running.trial.seen.load(Ordering::SeqCst) < 1 {
+        tokio::task::yield_now().await;
+    }
+    let mut second = send(&running, &half).await;
+    while running.trial.seen.load(Ordering::SeqCst) < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(&running.exchange(GET_CLOSE).await.0), "200");
+    assert_eq!(status(&rest(&mut first).await), "503");
+    second.write_all(b"lf").await.expect("sent");
+    assert_eq!(status(&one_answer(&mut second).await), "200");
+}
+
+#[tokio::test]
+async fn a_request_that_was_read_whole_is_never_evicted() {
+    let running = Running::start(patient(1)).await;
+    let mut busy = send(&running, &held()).await;
+    running.trial.arrived.notified().await;
+    let mut newcomers = Vec::new();
+    for _ in 0..4 {
+        newcomers.push(send(&running, GET_CLOSE).await);
+    }
+    // For longer than any half request would have been left alone.
+    let early = timeout(GRACE * 4, busy.readable()).await;
+    assert!(early.is_err(), "answered or closed while held");
+    running.trial.release.notify_one();
+    assert_eq!(status(&one_answer(&mut busy).await), "200");
+    for newcomer in &mut newcomers {
+        assert_eq!(status(&rest(newcomer).await), "200");
+    }
+    assert_eq!(running.stop().await.evicted, 1);
+}
+
+/// With all other places busy, the last comer is the only one that could go; it is let read what it brought.
+#[tokio::test]
+async fn newcomers_with_whole_requests_do_not_push_each_other_out() {
+    let running = Running::start(patient(2)).await;
+    let mut busy = send(&running, &held()).await;
+    running.trial.arrived.notified().await;
+    let mut newcomers = Vec::new();
+    for _ in 0..64 {
+        newcomers.push(send(&running, GET_CLOSE).await);
+    }
+    for newcomer in &mut newcomers {
+        assert_eq!(status(&rest(newcomer).await), "200");
+    }
+    running.trial.release.notify_one();
+    assert_eq!(status(&one_answer(&mut busy).await), "200");
+    assert_eq!(running.stop().await.evicted, 0);
+}
