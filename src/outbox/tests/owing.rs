@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::LONG;
 use crate::clock::wall_ms;
 use crate::entropy;
 use crate::hook::{Selector, Subscription};
