@@ -1,8 +1,9 @@
 //! When to ask about an invoice that nobody speaks of. Pure: what was heard and when, in; the next due time, out.
 //!
 //! Young invoices are asked about soon and often, old ones rarely, once shortly after their payment window closed, and
-//! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. An invoice whose polls fail
-//! moves back by growing steps, so that it never crowds out the others. All times are milliseconds since 1970.
+//! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. A question that brought no
+//! answer is asked again soon, and later each time, so that it never crowds out the others; when it has brought none
+//! often enough, the plan goes on without its answer. All times are milliseconds since 1970.
 
 use super::status::Outcome;
 
@@ -45,7 +46,7 @@ pub struct Heard {
     pub heard_ms: Option<i64>,
     /// The last time we asked, answered or not.
     pub asked_ms: Option<i64>,
-    /// A refused notification asks for a poll at this time; done once it was asked since.
+    /// A refused notification asks for a poll at this time; done once an answer came since, or none however often.
     pub nudged_ms: Option<i64>,
     /// Polls in a row that brought no answer about it.
     pub failures: u32,
@@ -85,6 +86,9 @@ const AFTER_FAILURE_MS: [i64; 6] = [
 const BACK_OFF_MS: i64 = 5_000;
 /// Largest step back after polls that brought nothing: 10 minutes, so that an outage's end is noticed soon.
 const BACK_OFF_MOST_MS: i64 = 600_000;
+/// Questions in a row without an answer that are made up for out of turn: about 20 minutes of an outage. An invoice the
+/// service never answers about is asked by the plan from then on, or a thousand of them would fill every second.
+const MADE_UP_FOR: u32 = 8;
 /// The gap when a schedule has no steps.
 const GAP_WITHOUT_STEPS_MS: i64 = 60_000;
 
@@ -100,7 +104,7 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
     };
     let nudged = heard
         .nudged_ms
-        .filter(|nudged| heard.asked_ms.is_none_or(|asked| asked < *nudged));
+        .filter(|nudged| counted_ms(heard).is_none_or(|asked| asked < *nudged));
     let planned = match (planned, nudged) {
         (Due::At(at), Some(nudged)) => Due::At(at.min(nudged)),
         (Due::Never, Some(nudged)) => Due::At(nudged),
@@ -138,6 +142,12 @@ fn believable(heard: &Heard, now_ms: i64) -> Heard {
     }
 }
 
+/// The last question that counts: one that brought no answer is still owed, until it was made up for often enough.
+fn counted_ms(heard: &Heard) -> Option<i64> {
+    let owed = (1..=MADE_UP_FOR).contains(&heard.failures);
+    heard.asked_ms.filter(|_| !owed)
+}
+
 fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {
     match heard.pending_since_ms {
         Some(since) => since.saturating_add(super::transition::SECOND_POLL_AFTER_MS),
@@ -152,7 +162,7 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         .saturating_add(schedule.horizon_ms);
     if now_ms >= end {
         // Asked once more at the horizon itself before it is given up.
-        let asked_at_end = heard.failures == 0 && heard.asked_ms.is_some_and(|asked| asked >= end);
+        let asked_at_end = counted_ms(heard).is_some_and(|asked| asked >= end);
         return match (heard.unresolved, asked_at_end) {
             (true, _) => Due::Never,
             (false, true) => Due::Unresolved,
@@ -166,7 +176,7 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         .find(|step| age < step.until_ms)
         .or(schedule.steps.last());
     let gap = step.map_or(GAP_WITHOUT_STEPS_MS, |step| step.every_ms);
-    let last = [heard.heard_ms, heard.asked_ms]
+    let last = [heard.heard_ms, counted_ms(heard)]
         .into_iter()
         .flatten()
         .max()
@@ -182,9 +192,7 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
 }
 
 fn after_failure(heard: &Heard) -> Due {
-    // A question that brought no answer leaves its mark to be asked again.
-    let asked = heard.asked_ms.filter(|_| heard.failures == 0);
-    let last = [heard.heard_ms, asked]
+    let last = [heard.heard_ms, counted_ms(heard)]
         .into_iter()
         .flatten()
         .max()
@@ -367,6 +375,56 @@ mod tests {
             },
             10_000,
             Due::At(610_000),
+        );
+    }
+
+    #[test]
+    fn a_question_without_an_answer_is_made_up_for_soon_and_not_for_ever() {
+        let hour = 60 * MINUTE;
+        // A late payment is looked for at five minutes; the service was away just then.
+        let failed = Heard {
+            outcome: Outcome::Failed,
+            heard_ms: Some(0),
+            asked_ms: Some(5 * MINUTE),
+            failures: 1,
+            ..silent()
+        };
+        // So was it when a refused notification asked for a poll, and when a whole day had passed in silence.
+        let nudged = Heard {
+            nudged_ms: Some(5 * MINUTE - 1),
+            outcome: Outcome::Open,
+            ..failed
+        };
+        for heard in [failed, nudged] {
+            check(heard, 5 * MINUTE, Due::At(5 * MINUTE + 5_000));
+        }
+        let old = Heard {
+            asked_ms: Some(24 * hour),
+            heard_ms: Some(20 * hour),
+            failures: 3,
+            ..silent()
+        };
+        check(old, 24 * hour, Due::At(24 * hour + 20_000));
+        let end = 72 * hour;
+        let at_the_end = Heard {
+            asked_ms: Some(end),
+            ..old
+        };
+        check(at_the_end, end, Due::At(end + 20_000));
+        // Often enough: the plan goes on.
+        let failures = MADE_UP_FOR + 1;
+        check(
+            Heard { failures, ..failed },
+            5 * MINUTE,
+            Due::At(30 * MINUTE),
+        );
+        check(
+            Heard {
+                failures,
+                ..at_the_end
+            },
+            end,
+            Due::Unresolved,
         );
     }
 
