@@ -23,7 +23,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
-use crate::ledger::{Ledger, OpenError};
+use crate::ledger::{self, Ledger, OpenError};
 use crate::listener::presentation::PlaceError;
 use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
@@ -108,8 +108,10 @@ pub async fn run(start: Start) -> Result<(), Error> {
         ready,
     } = start;
     let mut stop = StopSignals::new().map_err(Error::Signals)?;
-    let mut ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    ledger::prepare(&state_dir)?;
+    // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&state_dir).await?;
+    let mut ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;

@@ -105,10 +105,8 @@ impl Ledger {
     /// Opens the ledger for writing, making directory, key and file when they are missing.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let path = options.state_dir.join(FILE_NAME);
+        prepare(&options.state_dir)?;
         let secrets = options.state_dir.join(SECRET_DIRECTORY);
-        for (directory, mode) in [(&options.state_dir, STATE_MODE), (&secrets, SECRET_MODE)] {
-            make_directory(directory, mode)?;
-        }
         let key = secrets.join(KEY_FILE);
         // The key is made before the file it seals for: a ledger without its key has lost it.
         let sealer = if path.try_exists().unwrap_or(false) {
@@ -164,6 +162,13 @@ impl Ledger {
             tracing::error!("the ledger's writer is still in use at the end");
         }
     }
+}
+
+/// Makes the state directory and the directory for secrets in it, when they are missing. Changes nothing else, so that a
+/// daemon can take its lock before it touches a ledger that another one may be serving.
+pub fn prepare(state_dir: &Path) -> Result<(), OpenError> {
+    make_directory(state_dir, STATE_MODE)?;
+    make_directory(&state_dir.join(SECRET_DIRECTORY), SECRET_MODE)
 }
 
 fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {
