@@ -12,13 +12,6 @@ use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 const HOLDS: &str = "echo \"$TILLD_EVENT_ID $TILLD_ATTEMPT\" >> \"$1\"\n\
     while [ ! -e \"$1.go\" ]; do sleep 0.02; done";
 
-#[track_caller]
-fn pay(world: &World, order: &str) {
-    let issued = world.create(order);
-    let paid = world.dictate(&issued, "paid");
-    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
-}
-
 fn let_go(world: &World) {
     fs::write(world.dir().join("hooks/fulfil.log.go"), "").expect("written");
 }
@@ -42,9 +35,9 @@ fn a_running_hook_finishes_and_no_other_begins() {
         .set("outbox.concurrency", 1)
         .set("outbox.drain_s", 60)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
-    pay(&world, "A-2");
+    world.pay("A-2");
     ask_to_stop(&world);
     let_go(&world);
     assert_eq!(world.stop_serve(PATIENCE), 0);
@@ -69,7 +62,7 @@ fn a_hook_longer_than_the_drain_is_ended_and_runs_again_at_the_next_start() {
         .set("outbox.schedule_s", "[0]")
         .set("outbox.drain_s", 0)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     assert_eq!(world.stop_serve(Duration::from_secs(10)), 0);
     let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
@@ -106,7 +99,7 @@ fn two_daemons_never_serve_one_ledger() {
         "{second:?}"
     );
     // The first one noticed nothing.
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 1);
     // A lock left by a crash is none.
