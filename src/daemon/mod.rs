@@ -111,7 +111,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
     ledger::prepare(&state_dir)?;
     // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&state_dir).await?;
-    let mut ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;
@@ -172,7 +172,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
-    let ended = supervise(&mut stop, &mut loops, &mut ledger).await;
+    let ended = supervise(&mut stop, &mut loops, &ledger).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
     finish(loops, within).await;
@@ -186,7 +186,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
 async fn supervise(
     stop: &mut StopSignals,
     loops: &mut JoinSet<&'static str>,
-    ledger: &mut Ledger,
+    ledger: &Ledger,
 ) -> Result<(), Error> {
     let ended = tokio::select! {
         name = stop.requested() => {
@@ -194,7 +194,7 @@ async fn supervise(
             return Ok(());
         }
         Some(ended) = loops.join_next() => ended,
-        _ = ledger.writer_ended() => Ok("the ledger's writer"),
+        () = ledger.writer_ended() => Ok("the ledger's writer"),
     };
     let name = ended.unwrap_or("a part that panicked");
     tracing::error!("{name} ended by itself: tilld stops, to be started anew");

@@ -24,8 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -148,9 +146,10 @@ impl Ledger {
         self.bells.clone()
     }
 
-    /// Resolves when the writing thread has ended, which it does only when all writers are gone or by a panic.
-    pub fn writer_ended(&mut self) -> &mut oneshot::Receiver<()> {
-        &mut self.thread.ended
+    /// Resolves when the writing thread has ended, which it does only when all writers are gone, when the file at the
+    /// ledger's path is another one, or by a panic.
+    pub async fn writer_ended(&self) {
+        self.thread.ended.requested().await;
     }
 
     /// Waits until what was handed over is stored, at most this long. Clones of the writer keep it open: they must be

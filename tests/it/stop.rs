@@ -103,6 +103,25 @@ fn systemd_is_told_when_it_serves_and_when_it_stops() {
 }
 
 #[test]
+fn a_ledger_that_was_taken_away_ends_the_daemon_and_nothing_is_acknowledged() {
+    let mut world = Setup::new().quiet().start();
+    let issued = world.create("A-1");
+    let (ledger, away) = (
+        world.dir().join("state/ledger.db"),
+        world.dir().join("away.db"),
+    );
+    fs::rename(&ledger, &away).expect("taken away");
+    let paid = world.dictate(&issued, "paid");
+    let answer = world.tell(&paid, &paid.object.to_string());
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(world.serve_ends(PATIENCE), 1);
+    fs::rename(&away, &ledger).expect("put back");
+    world.start_serve();
+    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
+    assert_eq!(world.value("SELECT outcome FROM invoices"), "paid");
+}
+
+#[test]
 fn two_daemons_never_serve_one_ledger() {
     let mut world = Setup::new()
         .quiet()
