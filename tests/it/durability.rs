@@ -2,6 +2,7 @@
 //! ledger. What is at stake: a sender that was answered 200 never comes again.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -208,4 +209,40 @@ fn while_another_program_holds_the_ledger_the_sender_is_asked_to_come_again() {
     assert_eq!(world.tell_as_it_is(&told).status, 200);
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 2);
+}
+
+/// SQLite's locks belong to a process and are gone when it closes any descriptor of the file. A daemon that opened its
+/// ledger by other means beside SQLite would lose them, and the next program to close the file would take itself for the
+/// last one and throw the log away, with all that was acknowledged since.
+#[test]
+fn a_program_that_opens_and_closes_the_ledger_takes_nothing_away() {
+    let mut world = Setup::new().quiet().start();
+    let issued = world.create("A-1");
+    let (ledger, log) = ("state/ledger.db", "state/ledger.db-wal");
+    let inode = |file: &str| {
+        fs::metadata(world.dir().join(file))
+            .expect("it is there")
+            .ino()
+    };
+    let locks = fs::read_to_string("/proc/locks").expect("Linux");
+    let own = format!(" {} ", world.serve_pid());
+    let file = format!(":{} ", inode(ledger));
+    let held = |line: &&str| line.contains(&own) && line.contains(&file);
+    assert!(
+        locks.lines().any(|line| held(&line)),
+        "the daemon holds its lock:\n{locks}"
+    );
+    let before = inode(log);
+    let neighbour = world.neighbour();
+    neighbour.write();
+    drop(neighbour);
+    assert_eq!(
+        inode(log),
+        before,
+        "the daemon's log is still the one at its place"
+    );
+    let paid = world.dictate(&issued, "paid");
+    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    assert_eq!(world.value("SELECT outcome FROM invoices"), "paid");
 }

@@ -2,8 +2,9 @@
 //!
 //! A new ledger is made complete under another name and linked into place, so that a ledger is never seen half made.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,8 +20,8 @@ use crate::ledger::store::StoreError;
 const OLDEST_SQLITE: i32 = 3_051_003;
 /// The log is cut back to this size after a checkpoint emptied it, bytes.
 const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
-/// The first bytes of every SQLite database.
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// The smallest page SQLite has, bytes: no database is smaller.
+const SMALLEST_BYTES: u64 = 512;
 
 /// Readable and writable by the owner, readable by the reader group.
 const FILE_MODE: u32 = 0o640;
@@ -114,42 +115,54 @@ fn exists(path: &Path) -> Result<bool, OpenError> {
     })
 }
 
-/// Judges the first bytes before SQLite touches the file: it would take an empty file for a new database, and would try
-/// to repair from whatever log lies beside a foreign one.
+/// Judges whether the file is a ledger before anything may write to it: SQLite would take an empty file for a new
+/// database, and would repair a foreign one from whatever log lies beside it.
+///
+/// Asked through SQLite itself, and as of a file that never changes. Opening and closing the file by other means would
+/// drop every lock this process holds on it, since POSIX locks go with the first descriptor that is closed; the next
+/// program to close the file would then take itself for the last one and throw the log away.
 fn look_at_header(path: &Path) -> Result<(), OpenError> {
     let foreign = |what| OpenError::Foreign {
         path: path.to_owned(),
         what,
     };
-    let io = |e: io::Error| OpenError::File {
+    let failed = |source| OpenError::File {
         path: path.to_owned(),
-        source: StoreError::Io(Box::new(e)),
+        source,
     };
-    let meta = fs::metadata(path).map_err(io)?;
+    let meta = fs::metadata(path).map_err(|e| failed(StoreError::Io(Box::new(e))))?;
     if !meta.is_file() {
         return Err(foreign("it is not a file"));
     }
-    let mut head = [0_u8; 100];
-    match fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)) {
-        Ok(()) => {}
-        Err(short) if short.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(foreign("it is empty or cut short"));
+    if meta.len() < SMALLEST_BYTES {
+        return Err(foreign("it is empty or cut short"));
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let id = Connection::open_with_flags(unchanging(path), flags).and_then(|connection| {
+        connection.pragma_query_value(None, "application_id", |row| row.get(0))
+    });
+    match id.map_err(from_sqlite) {
+        Ok(APPLICATION_ID) => Ok(()),
+        Ok(_) => Err(foreign("it is another program's SQLite database")),
+        Err(StoreError::Corrupt(_)) => Err(foreign("it is no SQLite database")),
+        Err(other) => Err(failed(other)),
+    }
+}
+
+/// The file as SQLite's URI, to be read without locks, log and side files.
+fn unchanging(path: &Path) -> String {
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            // Writing to a String cannot fail.
+            write!(uri, "%{byte:02x}").expect("a String takes any text");
         }
-        Err(other) => return Err(io(other)),
     }
-    if head.first_chunk::<16>() != Some(MAGIC) {
-        return Err(foreign("it is no SQLite database"));
-    }
-    let id = head
-        .get(68..72)
-        .and_then(|bytes| bytes.try_into().ok())
-        .map(u32::from_be_bytes)
-        .map(i64::from);
-    if id == Some(APPLICATION_ID) {
-        Ok(())
-    } else {
-        Err(foreign("it is another program's SQLite database"))
-    }
+    uri + "?immutable=1"
 }
 
 fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
