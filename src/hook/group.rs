@@ -7,7 +7,8 @@
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -24,7 +25,14 @@ pub(super) const KILL_WAIT: Duration = Duration::from_secs(10);
 /// How often a group that was told to end is looked at; its members are not our children and cannot be waited for.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A child that leads its own process group. Dropping it kills the group and reaps the child.
+/// How long a leader that is dropped may hold up its thread: in the hands of SIGKILL a process ends at once, unless the
+/// kernel itself holds it, and then nobody knows for how long.
+const REAP_WAIT: Duration = Duration::from_millis(500);
+
+/// Between two looks meanwhile.
+const REAP_EVERY: Duration = Duration::from_millis(1);
+
+/// A child that leads its own process group. Dropping it kills the group and reaps the child, within half a second.
 #[derive(Debug)]
 pub(super) struct Leader {
     child: Child,
@@ -135,11 +143,31 @@ impl Drop for Leader {
         // `try_wait` remembers a child that was reaped before: its number is never signalled again.
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(Signal::KILL);
-            // A process in the hands of SIGKILL ends at once, unless the kernel itself holds it.
-            if let Err(error) = self.child.wait() {
-                tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not reap a hook");
+            match reap_within(&mut self.child, REAP_WAIT) {
+                Ok(true) => {}
+                Ok(false) => tracing::error!(
+                    pid = self.pid.as_raw_pid(),
+                    "a hook does not end on SIGKILL; it stays a zombie until tilld ends"
+                ),
+                Err(error) => {
+                    tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not reap a hook");
+                }
             }
         }
+    }
+}
+
+/// False when the child has not ended in this time. Blocks so long at most.
+fn reap_within(child: &mut Child, bound: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + bound;
+    loop {
+        if child.try_wait()?.is_some() {
+            return Ok(true);
+        }
+        if Instant::now() >= deadline {
+            return Ok(false);
+        }
+        thread::sleep(REAP_EVERY);
     }
 }
 
@@ -180,6 +208,16 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status),
             Some(9)
         );
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_holds_nobody() {
+        let mut child = sleeper("exec sleep 60").spawn().expect("sh starts");
+        let bound = Duration::from_millis(5);
+        assert!(!reap_within(&mut child, bound).expect("a child"));
+        child.kill().expect("killed");
+        assert!(reap_within(&mut child, KILL_WAIT).expect("a child"));
+        assert!(reap_within(&mut child, bound).expect("reaped before"));
     }
 
     #[tokio::test]
