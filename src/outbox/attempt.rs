@@ -157,7 +157,7 @@ pub(super) async fn store_end(
     }
 }
 
-/// One line for each attempt; an abandoned delivery is for a person to look at.
+/// One line for each attempt. What will be run again is a warning; an abandoned delivery is for a person to look at.
 fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     let (order, hook, attempt) = (&claimed.invoice.order_id, &claimed.hook, claimed.attempt);
     let event = &claimed.event.event_id;
@@ -167,16 +167,19 @@ fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
         Plan::Abandon => "abandoned",
         Plan::Interrupted => "waits again",
     };
-    if plan == Plan::Abandon {
-        tracing::error!(
-            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
-            "hook {hook} for order {order}: {ending}, {next}"
-        );
-    } else {
-        tracing::info!(
-            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
-            "hook {hook} for order {order}: {ending}, {next}"
-        );
+    // The level is part of a line's fixed description, so each has its own.
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
+                "hook {hook} for order {order}: {ending}, {next}"
+            )
+        };
+    }
+    match plan {
+        Plan::Abandon => line!(error),
+        Plan::Retry { .. } | Plan::Postpone { .. } => line!(warn),
+        Plan::Done | Plan::Interrupted => line!(info),
     }
 }
 
