@@ -84,7 +84,7 @@ async fn what_ends_by_itself_is_not_signalled() {
     let (mut child, mark) = left_behind("echo; read line; exit 3");
     let input = child.stdin.take();
     let (settled, ()) = tokio::join!(settle_old_child(&mark, LONG, Duration::ZERO), async {
-        drop(input)
+        drop(input);
     });
     settled.expect("watched");
     assert_eq!(child.wait().expect("reaped").code(), Some(3));
