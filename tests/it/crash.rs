@@ -111,8 +111,9 @@ fn a_hook_that_outlives_its_daemon_and_its_time_is_ended_before_it_runs_again() 
 fn what_a_hook_waits_for_is_over_before_it_runs_again() {
     // The worker outlives the script, which ends when it is told to, and lives on beyond its time unless it is ended.
     let script = "note() { echo \"$1\" >> \"$log\"; }; log=$1\n\
-        note \"start $TILLD_ATTEMPT\"; [ $TILLD_ATTEMPT -eq 1 ] || exit 0\n\
-        sh -c 'trap \"\" TERM; sleep 1; echo worker finishes >> \"$0\"; sleep 600' \"$log\"; note end";
+        note \"start $TILLD_ATTEMPT\"\n\
+        [ $TILLD_ATTEMPT -eq 1 ] || { [ ! -e /proc/$(cat \"$1.worker\")/exe ] || note overlap; exit 0; }\n\
+        sh -c 'trap \"\" TERM; echo $$ > \"$0.worker\"; sleep 1; echo worker finishes >> \"$0\"; sleep 600' \"$log\"; note end";
     for (case, kill_leader) in [("its leader lives", false), ("its leader is dead", true)] {
         let noting = format!("echo $$ > \"$1.pid\"\n{script}");
         let mut world = Setup::new()
@@ -121,7 +122,10 @@ fn what_a_hook_waits_for_is_over_before_it_runs_again() {
             .within_s(3)
             .start();
         pay(&world, "A-1");
-        wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+        let worker = world.dir().join("hooks/fulfil.log.worker");
+        wait_until(PATIENCE, "the worker", || {
+            fs::read_to_string(&worker).is_ok_and(|pid| pid.ends_with('\n'))
+        });
         world.kill9_serve();
         let log = world.dir().join("hooks/fulfil.log");
         if kill_leader {
