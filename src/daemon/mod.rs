@@ -127,12 +127,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
         .await
         .map_err(Error::Bell)?;
 
-    if settings.statuses.paid.is_empty() {
-        tracing::warn!(
-            "no status means paid yet: no invoice will ever count as paid until `[statuses] paid` names one"
-        );
-    }
-
+    warn_of_setup(&settings);
     let shutdown = Shutdown::new();
     let bells = ledger.bells();
     let mut loops: JoinSet<&'static str> = JoinSet::new();
@@ -180,6 +175,28 @@ pub async fn run(start: Start) -> Result<(), Error> {
     drop(lock);
     tracing::info!("tilld has stopped");
     ended
+}
+
+/// Says what works, and not as anybody would want it.
+fn warn_of_setup(settings: &Settings) {
+    if settings.statuses.paid.is_empty() {
+        tracing::warn!(
+            "no status means paid yet: no invoice will ever count as paid until `[statuses] paid` names one"
+        );
+    }
+
+    if let Some(advice) = advice_for(std::process::id()) {
+        tracing::warn!("{advice}");
+    }
+}
+
+/// What is said at the start when this process is the container's first: the kernel makes it the parent of every process
+/// whose own parent has ended, and only its direct children are reaped here.
+fn advice_for(pid: u32) -> Option<&'static str> {
+    (pid == 1).then_some(
+        "tilld is process 1: processes that hooks leave behind stay zombies; start the container with an init, \
+         such as `docker run --init`",
+    )
 }
 
 /// Waits for the wish to stop, or for a part that ends without it.
@@ -249,5 +266,16 @@ impl StopSignals {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::advice_for;
+
+    #[test]
+    fn only_the_first_process_of_a_container_is_told_to_have_an_init() {
+        assert!(advice_for(1).is_some_and(|advice| advice.contains("docker run --init")));
+        assert_eq!(advice_for(2), None);
     }
 }

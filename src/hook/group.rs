@@ -2,33 +2,37 @@
 //!
 //! A group is signalled only while its leader is not yet reaped, since from then on the number may belong to somebody
 //! else. So the end of the leader is noticed without reaping it, the group is ended, and the leader is reaped last. A
-//! child of an earlier daemon cannot be kept from being reaped: it and its group are signalled through pidfds alone.
+//! child of an earlier daemon cannot be kept from being reaped: that is [`super::old_group`]'s matter.
 
-use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
-    pidfd_send_signal, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::signal::unix::{self, SignalKind};
 use tokio::time::{sleep, timeout};
 
+use super::members::has_members;
 use crate::process_mark::ProcessMark;
 
 /// How long SIGKILL may take. A process it does not end in that time hangs in the kernel and runs no more code of its
 /// own, so whatever comes next may come.
-const KILL_WAIT: Duration = Duration::from_secs(10);
+pub(super) const KILL_WAIT: Duration = Duration::from_secs(10);
 
 /// How often a group that was told to end is looked at; its members are not our children and cannot be waited for.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A child that leads its own process group. Dropping it kills the group and reaps the child.
+/// How long a leader that is dropped may hold up its thread: in the hands of SIGKILL a process ends at once, unless the
+/// kernel itself holds it, and then nobody knows for how long.
+const REAP_WAIT: Duration = Duration::from_millis(500);
+
+/// Between two looks meanwhile.
+const REAP_EVERY: Duration = Duration::from_millis(1);
+
+/// A child that leads its own process group. Dropping it kills the group and reaps the child, within half a second.
 #[derive(Debug)]
 pub(super) struct Leader {
     child: Child,
@@ -139,137 +143,37 @@ impl Drop for Leader {
         // `try_wait` remembers a child that was reaped before: its number is never signalled again.
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal(Signal::KILL);
-            // A process in the hands of SIGKILL ends at once, unless the kernel itself holds it.
-            if let Err(error) = self.child.wait() {
-                tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not reap a hook");
+            match reap_within(&mut self.child, REAP_WAIT) {
+                Ok(true) => {}
+                Ok(false) => tracing::error!(
+                    pid = self.pid.as_raw_pid(),
+                    "a hook does not end on SIGKILL; it stays a zombie until tilld ends"
+                ),
+                Err(error) => {
+                    tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not reap a hook");
+                }
             }
         }
     }
 }
 
-/// True when a process that has not ended belongs to the group. Reads the process table: some milliseconds. Blocks.
-pub(super) fn has_members(group: i32) -> bool {
-    members(group).next().is_some()
-}
-
-/// The processes that belong to the group and have not ended. Blocks.
-fn members(group: i32) -> impl Iterator<Item = i32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(move |pid| is_member(*pid, group))
-}
-
-fn is_member(pid: i32, group: i32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| belongs_to(&stat, group))
-}
-
-/// Reads state and group out of `/proc/PID/stat`: the name before them may hold blanks and parentheses.
-fn belongs_to(stat: &str, group: i32) -> bool {
-    let Some((_, fields)) = stat.rsplit_once(')') else {
-        return false;
-    };
-    let mut fields = fields.split_ascii_whitespace();
-    let runs = fields
-        .next()
-        .is_some_and(|state| state != "Z" && state != "X");
-    runs && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
-}
-
-/// A process that is held by a descriptor: a signal sent through it reaches this process and no later one with its number.
-#[derive(Debug)]
-struct Held {
-    mark: ProcessMark,
-    pidfd: OwnedFd,
-}
-
-impl Held {
-    /// Takes hold of a running process; `None` when there is none.
-    fn take(pid: i32) -> io::Result<Option<Self>> {
-        let Some(raw) = Pid::from_raw(pid.max(0)) else {
-            return Ok(None);
-        };
-        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
-            Ok(pidfd) => pidfd,
-            Err(Errno::SRCH) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        };
-        // Opened first, read then: the mark is of what the descriptor stands for, or of nothing that runs.
-        Ok(ProcessMark::of(pid).map(|mark| Self { mark, pidfd }))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Err(error) = pidfd_send_signal(&self.pidfd, signal) {
-            tracing::debug!(pid = self.mark.pid, error = %error, "could not signal it");
+/// False when the child has not ended in this time. Blocks so long at most.
+fn reap_within(child: &mut Child, bound: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + bound;
+    loop {
+        if child.try_wait()?.is_some() {
+            return Ok(true);
         }
-    }
-}
-
-/// Takes hold of everybody in the group of a leader that nobody keeps unreaped. The kernel gives the number to nobody else
-/// while one of `witnesses`, who are in the group, runs; so when none does any more, nothing found counts. Blocks.
-fn take_members(group: i32, witnesses: &[ProcessMark]) -> Vec<Held> {
-    let found: Vec<Held> = members(group)
-        .filter_map(|pid| {
-            let held = Held::take(pid).ok().flatten()?;
-            is_member(pid, group).then_some(held)
-        })
-        .collect();
-    let vouched = witnesses.iter().any(ProcessMark::is_running);
-    if vouched { found } else { Vec::new() }
-}
-
-/// Sees to it that exactly this process, a child of an earlier daemon, runs no more: waits up to `patience` for it to
-/// end by itself, then TERM, after `grace` KILL, to it and to its group, each through a pidfd that was opened before the
-/// start time was compared. What it left behind when it ended by itself lives on: nobody vouches for its group any more.
-/// An error when it cannot be watched: ask again.
-pub async fn settle_old_child(
-    mark: &ProcessMark,
-    patience: Duration,
-    grace: Duration,
-) -> io::Result<()> {
-    let Some(leader) = Held::take(mark.pid)?.filter(|leader| leader.mark == *mark) else {
-        return Ok(());
-    };
-    let mut held = vec![leader];
-    for (wait, signal) in [(patience, Signal::TERM), (grace, Signal::KILL)] {
-        if timeout(wait, all_gone(&held)).await.is_ok() {
-            return Ok(());
+        if Instant::now() >= deadline {
+            return Ok(false);
         }
-        tracing::warn!(
-            pid = mark.pid,
-            "ending a hook of an earlier daemon with {signal:?}"
-        );
-        let group = mark.pid;
-        let witnesses: Vec<ProcessMark> = held.iter().map(|one| one.mark.clone()).collect();
-        let found = tokio::task::spawn_blocking(move || take_members(group, &witnesses)).await;
-        let known = |one: &Held| held.iter().any(|other| other.mark == one.mark);
-        let more: Vec<Held> = found
-            .unwrap_or_default()
-            .into_iter()
-            .filter(|one| !known(one))
-            .collect();
-        held.extend(more);
-        for one in &held {
-            one.signal(signal);
-        }
-    }
-    if timeout(KILL_WAIT, all_gone(&held)).await.is_err() {
-        tracing::error!(
-            pid = mark.pid,
-            "a hook of an earlier daemon is still there {KILL_WAIT:?} after SIGKILL"
-        );
-    }
-    Ok(())
-}
-
-async fn all_gone(held: &[Held]) {
-    while held.iter().any(|one| one.mark.is_running()) {
-        sleep(LOOK_EVERY).await;
+        thread::sleep(REAP_EVERY);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Stdio;
 
     use super::*;
@@ -290,12 +194,6 @@ mod tests {
             .expect("it says a word");
     }
 
-    #[test]
-    fn the_group_is_read_behind_any_name() {
-        assert!(belongs_to("7 (a) Z 9 (b) S 1 42 42 0", 42));
-        assert!(!belongs_to("7 (a b) Z 1 42 42 0", 42) && !belongs_to("7 (42) S 42 1 42", 42));
-    }
-
     #[tokio::test]
     async fn the_whole_group_ends_before_its_leader_is_reaped() {
         let script = "trap '' TERM; (trap '' TERM; echo; exec sleep 60) & wait; sleep 60";
@@ -310,6 +208,16 @@ mod tests {
             std::os::unix::process::ExitStatusExt::signal(&status),
             Some(9)
         );
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_holds_nobody() {
+        let mut child = sleeper("exec sleep 60").spawn().expect("sh starts");
+        let bound = Duration::from_millis(5);
+        assert!(!reap_within(&mut child, bound).expect("a child"));
+        child.kill().expect("killed");
+        assert!(reap_within(&mut child, KILL_WAIT).expect("a child"));
+        assert!(reap_within(&mut child, bound).expect("reaped before"));
     }
 
     #[tokio::test]
@@ -329,50 +237,5 @@ mod tests {
             !fs::exists(format!("/proc/{group}")).expect("readable"),
             "no zombie"
         );
-    }
-
-    #[tokio::test]
-    async fn an_old_child_is_waited_for_or_ended_and_a_stranger_left_alone() {
-        let mut child = sleeper("trap '' TERM; echo; while :; do sleep 0.1; done")
-            .spawn()
-            .expect("sh starts");
-        wait_for_word(&mut child);
-        let mark = ProcessMark::of(i32::try_from(child.id()).expect("a pid")).expect("it runs");
-        let stranger = ProcessMark {
-            start_ticks: mark.start_ticks + 1,
-            ..mark.clone()
-        };
-        settle_old_child(&stranger, Duration::ZERO, Duration::ZERO)
-            .await
-            .expect("nothing to do");
-        assert!(mark.is_running());
-        settle_old_child(&mark, Duration::from_millis(20), Duration::from_millis(50))
-            .await
-            .expect("ended");
-        assert!(!mark.is_running());
-        child.wait().expect("reaped");
-
-        // Its descendants in its group end with it, those that ignore TERM too.
-        let script = "trap '' TERM; (trap '' TERM; echo; exec sleep 60) & wait; sleep 60";
-        let mut leader = Leader::spawn(&mut sleeper(script)).expect("sh starts");
-        wait_for_word(leader.child());
-        let (group, mark) = (leader.pid.as_raw_pid(), leader.mark().expect("it runs"));
-        settle_old_child(&mark, Duration::ZERO, Duration::from_millis(50))
-            .await
-            .expect("ended");
-        assert!(!has_members(group));
-
-        // One that ends by itself is not signalled: it ends when its input does.
-        let mut child = sleeper("read line; exit 3").spawn().expect("sh starts");
-        let mark = ProcessMark::of(i32::try_from(child.id()).expect("a pid")).expect("it runs");
-        let (waited, ()) = tokio::join!(
-            timeout(
-                KILL_WAIT,
-                settle_old_child(&mark, KILL_WAIT, Duration::ZERO)
-            ),
-            async { drop(child.stdin.take()) },
-        );
-        waited.expect("it was waited for").expect("watched");
-        assert_eq!(child.wait().expect("reaped").code(), Some(3));
     }
 }

@@ -5,6 +5,8 @@
 mod capture;
 mod group;
 pub mod launch;
+mod members;
+mod old_group;
 pub mod payload;
 pub mod process;
 mod work_dir;
@@ -14,7 +16,7 @@ use std::fmt;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::status::LONGEST_STATUS;
 
-pub use group::settle_old_child;
+pub use old_group::settle_old_child;
 pub use work_dir::{leftovers, remove};
 
 /// One entry of a hook's `on` list.

@@ -117,6 +117,11 @@ pub enum After {
         /// When.
         at_ms: i64,
     },
+    /// It asked to be run again, and is at this time, milliseconds since 1970; the attempt is no failure.
+    Postponed {
+        /// When.
+        at_ms: i64,
+    },
     /// It is given up.
     Abandoned,
     /// It was cut short by us: it waits again, and the attempt is no failure.

@@ -207,7 +207,8 @@ pub struct Claimed {
     pub hook: String,
     /// 1-based, counted over the delivery's whole life.
     pub attempt: u32,
-    /// 1-based, counted since a person last asked for a retry; the schedule goes by this one.
+    /// 1-based, counted since a person last asked for a retry and without attempts that were no failures: how often it
+    /// may still fail goes by this one.
     pub round_attempt: u32,
     /// It was done once already and is run again by a person's wish.
     pub replay: bool,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use super::Desk;
-use super::retry::{self, Plan};
+use super::retry::{self, Count, Plan};
 use crate::clock::wall_ms;
 use crate::entropy;
 use crate::hook::payload::Facts;
@@ -45,11 +45,14 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
         }
     };
     let ended_ms = wall_ms();
-    let failures = claimed.round_attempt.saturating_sub(1);
+    let count = Count {
+        before: claimed.attempt.saturating_sub(1),
+        failures: claimed.round_attempt.saturating_sub(1),
+    };
     let random = u64::from_ne_bytes(entropy::bytes());
     let plan = retry::plan(
         &finished.ending,
-        failures,
+        count,
         &desk.settings.schedule,
         random,
         ended_ms,
@@ -71,6 +74,7 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
     let after = match plan {
         Plan::Done => After::Done,
         Plan::Retry { at_ms } => After::Retry { at_ms },
+        Plan::Postpone { at_ms } => After::Postponed { at_ms },
         Plan::Abandon => After::Abandoned,
         Plan::Interrupted => After::Interrupted,
     };
@@ -153,26 +157,29 @@ pub(super) async fn store_end(
     }
 }
 
-/// One line for each attempt; an abandoned delivery is for a person to look at.
+/// One line for each attempt. What will be run again is a warning; an abandoned delivery is for a person to look at.
 fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     let (order, hook, attempt) = (&claimed.invoice.order_id, &claimed.hook, claimed.attempt);
     let event = &claimed.event.event_id;
     let next = match plan {
         Plan::Done => "done",
-        Plan::Retry { .. } => "will be run again",
+        Plan::Retry { .. } | Plan::Postpone { .. } => "will be run again",
         Plan::Abandon => "abandoned",
         Plan::Interrupted => "waits again",
     };
-    if plan == Plan::Abandon {
-        tracing::error!(
-            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
-            "hook {hook} for order {order}: {ending}, {next}"
-        );
-    } else {
-        tracing::info!(
-            order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
-            "hook {hook} for order {order}: {ending}, {next}"
-        );
+    // The level is part of a line's fixed description, so each has its own.
+    macro_rules! line {
+        ($level:ident) => {
+            tracing::$level!(
+                order.id = order, hook.name = hook, event.id = event, attempt, result = %ending, took_ms,
+                "hook {hook} for order {order}: {ending}, {next}"
+            )
+        };
+    }
+    match plan {
+        Plan::Abandon => line!(error),
+        Plan::Retry { .. } | Plan::Postpone { .. } => line!(warn),
+        Plan::Done | Plan::Interrupted => line!(info),
     }
 }
 

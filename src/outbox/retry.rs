@@ -26,39 +26,62 @@ pub enum Plan {
         /// When.
         at_ms: i64,
     },
+    /// Run it again as it asks, not before this time (milliseconds since 1970); the attempt was no failure.
+    Postpone {
+        /// When.
+        at_ms: i64,
+    },
     /// Give it up: a person must look.
     Abandon,
     /// Run it again as soon as possible; the attempt was no failure.
     Interrupted,
 }
 
-/// Decides after an attempt that ended at `now_ms`. `failures` counts the failed attempts before this one (interrupted
-/// ones are none), `schedule` holds the gap after each failure: one more failure than gaps, and it is abandoned.
-/// `random` is any number.
+/// The attempts at a delivery before this one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// All of them.
+    pub before: u32,
+    /// The failed ones since a person last asked for a retry.
+    pub failures: u32,
+}
+
+/// Decides after an attempt that ended at `now_ms`. `schedule` holds the gap after each failure: one more failure than
+/// gaps, and it is abandoned. Who asks to be run again uses up nothing of that, and waits longer with every attempt until
+/// the last gap is reached. `random` is any number.
 pub fn plan(
     ending: &Ending,
-    failures: u32,
+    count: Count,
     schedule: &[Duration],
     random: u64,
     now_ms: i64,
 ) -> Plan {
-    let gap = schedule
-        .get(usize::try_from(failures).unwrap_or(usize::MAX))
-        .copied();
-    let gap = match ending {
-        Ending::Exited(0) => return Plan::Done,
-        Ending::Interrupted => return Plan::Interrupted,
-        Ending::Exited(code) if HOPELESS.contains(code) => return Plan::Abandon,
-        Ending::Exited(TRY_AGAIN) => Some(gap.or(schedule.last().copied()).unwrap_or(ONLY_GAP)),
-        Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut | Ending::NotStarted(_) => gap,
+    let gap_after = |attempts: u32| {
+        let index = usize::try_from(attempts).unwrap_or(usize::MAX);
+        schedule.get(index).copied()
     };
-    let Some(gap) = gap else { return Plan::Abandon };
+    match ending {
+        Ending::Exited(0) => Plan::Done,
+        Ending::Interrupted => Plan::Interrupted,
+        Ending::Exited(code) if HOPELESS.contains(code) => Plan::Abandon,
+        Ending::Exited(TRY_AGAIN) => {
+            let gap = gap_after(count.before).or(schedule.last().copied());
+            let at_ms = time_after(gap.unwrap_or(ONLY_GAP), random, now_ms);
+            Plan::Postpone { at_ms }
+        }
+        Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut | Ending::NotStarted(_) => {
+            gap_after(count.failures).map_or(Plan::Abandon, |gap| Plan::Retry {
+                at_ms: time_after(gap, random, now_ms),
+            })
+        }
+    }
+}
+
+fn time_after(gap: Duration, random: u64, now_ms: i64) -> i64 {
     let gap_ms = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
     let jitter_ms = random % (gap_ms / JITTER_PART + 1);
     let wait_ms = i64::try_from(gap_ms.saturating_add(jitter_ms)).unwrap_or(i64::MAX);
-    Plan::Retry {
-        at_ms: now_ms.saturating_add(wait_ms),
-    }
+    now_ms.saturating_add(wait_ms)
 }
 
 #[cfg(test)]
@@ -68,7 +91,15 @@ mod tests {
     const SCHEDULE: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
 
     fn after(ending: &Ending, failures: u32) -> Plan {
-        plan(ending, failures, &SCHEDULE, 0, 1_000)
+        plan(ending, failed(failures), &SCHEDULE, 0, 1_000)
+    }
+
+    /// Nothing but failures.
+    fn failed(failures: u32) -> Count {
+        Count {
+            before: failures,
+            failures,
+        }
     }
 
     #[test]
@@ -79,7 +110,10 @@ mod tests {
             let wanted = match code {
                 0 => (Plan::Done, Plan::Done),
                 65 | 77 | 78 => (Plan::Abandon, Plan::Abandon),
-                75 => (Plan::Retry { at_ms: 11_000 }, Plan::Retry { at_ms: 61_000 }),
+                75 => (
+                    Plan::Postpone { at_ms: 11_000 },
+                    Plan::Postpone { at_ms: 61_000 },
+                ),
                 _ => (Plan::Retry { at_ms: 11_000 }, Plan::Abandon),
             };
             assert_eq!((first, last), wanted, "exit {code}");
@@ -97,24 +131,39 @@ mod tests {
 
     #[test]
     fn without_a_schedule_only_the_hooks_own_wish_brings_another_run() {
-        assert_eq!(plan(&Ending::Exited(1), 0, &[], 0, 0), Plan::Abandon);
         assert_eq!(
-            plan(&Ending::Exited(75), 0, &[], 0, 0),
-            Plan::Retry { at_ms: 300_000 }
+            plan(&Ending::Exited(1), failed(0), &[], 0, 0),
+            Plan::Abandon
         );
+        assert_eq!(
+            plan(&Ending::Exited(75), failed(0), &[], 0, 0),
+            Plan::Postpone { at_ms: 300_000 }
+        );
+    }
+
+    #[test]
+    fn the_hooks_own_wish_grows_apart_from_its_failures() {
+        let asked = Count {
+            before: 9,
+            failures: 0,
+        };
+        let after = |ending| plan(&ending, asked, &SCHEDULE, 0, 1_000);
+        assert_eq!(after(Ending::Exited(75)), Plan::Postpone { at_ms: 61_000 });
+        assert_eq!(after(Ending::Exited(1)), Plan::Retry { at_ms: 11_000 });
     }
 
     #[test]
     fn a_gap_grows_by_at_most_a_tenth_and_never_shrinks() {
         for random in [0, 1, 999, 1_000, 1_001, u64::MAX] {
-            let Plan::Retry { at_ms } = plan(&Ending::TimedOut, 0, &SCHEDULE, random, 0) else {
+            let Plan::Retry { at_ms } = plan(&Ending::TimedOut, failed(0), &SCHEDULE, random, 0)
+            else {
                 panic!("it is retried");
             };
             assert!((10_000..=11_000).contains(&at_ms), "{random}: {at_ms}");
         }
         let endless = [Duration::MAX];
         assert_eq!(
-            plan(&Ending::TimedOut, 0, &endless, u64::MAX, 5),
+            plan(&Ending::TimedOut, failed(0), &endless, u64::MAX, 5),
             Plan::Retry { at_ms: i64::MAX }
         );
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::Command;
 
 use serde_json::json;
 
@@ -95,6 +96,43 @@ fn a_hook_that_outlives_its_daemon_and_its_time_is_ended_before_it_runs_again() 
     world.settle();
     assert_eq!(world.hook_log("fulfil"), ["1", "2"]);
     assert_eq!(results(&world), ["1 interrupted", "2 exit 0"]);
+}
+
+#[test]
+fn what_a_hook_waits_for_is_over_before_it_runs_again() {
+    // The worker outlives the script, which ends when it is told to, and lives on beyond its time unless it is ended.
+    let script = "note() { echo \"$1\" >> \"$log\"; }; log=$1\n\
+        note \"start $TILLD_ATTEMPT\"\n\
+        [ $TILLD_ATTEMPT -eq 1 ] || { [ ! -e /proc/$(cat \"$1.worker\")/exe ] || note overlap; exit 0; }\n\
+        sh -c 'trap \"\" TERM; echo $$ > \"$0.worker\"; sleep 1; echo worker finishes >> \"$0\"; sleep 600' \"$log\"; note end";
+    for (case, kill_leader) in [("its leader lives", false), ("its leader is dead", true)] {
+        let noting = format!("echo $$ > \"$1.pid\"\n{script}");
+        let mut world = Setup::new()
+            .quiet()
+            .hook("fulfil", &["paid"], &noting)
+            .within_s(3)
+            .start();
+        pay(&world, "A-1");
+        let worker = world.dir().join("hooks/fulfil.log.worker");
+        wait_until(PATIENCE, "the worker", || {
+            fs::read_to_string(&worker).is_ok_and(|pid| pid.ends_with('\n'))
+        });
+        world.kill9_serve();
+        let log = world.dir().join("hooks/fulfil.log");
+        if kill_leader {
+            let kill = "kill -9 $(cat \"$0.pid\")";
+            let killed = Command::new("/bin/sh")
+                .args(["-c", kill])
+                .arg(&log)
+                .status();
+            assert!(killed.expect("sh starts").success());
+        }
+        world.start_serve();
+        world.settle();
+        let wanted = ["start 1", "worker finishes", "start 2"];
+        assert_eq!(world.hook_log("fulfil"), wanted, "{case}");
+        assert_eq!(results(&world), ["1 interrupted", "2 exit 0"], "{case}");
+    }
 }
 
 #[test]

@@ -78,7 +78,13 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     };
     let ran = run_program(&program, &around, &told.facts).await?;
     let random = 0;
-    let plan = retry::plan(&ran.finished.ending, 0, &outbox.schedule, random, 0);
+    let plan = retry::plan(
+        &ran.finished.ending,
+        retry::Count::default(),
+        &outbox.schedule,
+        random,
+        0,
+    );
     if context.output.json() {
         print_json(&report(&told, &ran, plan))?;
     } else {
@@ -86,7 +92,10 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     }
     Ok(match plan {
         retry::Plan::Done => Exit::Ok,
-        retry::Plan::Retry { .. } | retry::Plan::Abandon | retry::Plan::Interrupted => Exit::Error,
+        retry::Plan::Retry { .. }
+        | retry::Plan::Postpone { .. }
+        | retry::Plan::Abandon
+        | retry::Plan::Interrupted => Exit::Error,
     })
 }
 
@@ -249,7 +258,7 @@ fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
         .collect();
     let (next, next_after_ms) = match plan {
         retry::Plan::Done => ("done", None),
-        retry::Plan::Retry { at_ms } => ("retry", Some(at_ms)),
+        retry::Plan::Retry { at_ms } | retry::Plan::Postpone { at_ms } => ("retry", Some(at_ms)),
         retry::Plan::Abandon => ("abandon", None),
         retry::Plan::Interrupted => ("interrupted", None),
     };
@@ -284,7 +293,7 @@ fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<
     output.line("\nIt answered:")?;
     let next = match plan {
         retry::Plan::Done => "call the delivery done".to_owned(),
-        retry::Plan::Retry { at_ms } => {
+        retry::Plan::Retry { at_ms } | retry::Plan::Postpone { at_ms } => {
             let gap = Duration::from_millis(at_ms.unsigned_abs());
             format!("run it again after {gap:?}")
         }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
@@ -265,12 +265,14 @@ impl Launched {
     }
 }
 
-async fn feed(mut stdin: pipe::Sender, document: String) {
-    // A program may close its input unread; the document lies in its working directory too.
-    for part in [&[launch::GO], document.as_bytes()] {
-        if stdin.write_all(part).await.is_err() {
-            return;
-        }
+/// Sends the word to run and the document in one piece: a daemon that is killed leaves no program that runs without its
+/// input. (A document beyond the 64 KiB a pipe holds can still be cut; its file in the working directory is whole.)
+async fn feed(mut stdin: impl AsyncWrite + Unpin, document: String) {
+    let mut piece = vec![launch::GO];
+    piece.extend_from_slice(document.as_bytes());
+    if let Err(error) = stdin.write_all(&piece).await {
+        // A program may close its input unread.
+        tracing::debug!(reason = %error, "a hook did not take all of its input");
     }
 }
 

@@ -126,12 +126,17 @@ pub(super) fn finish(
 ) -> rusqlite::Result<()> {
     let (state, next_ms) = match after {
         After::Done => (DeliveryState::Done, None),
-        After::Retry { at_ms } => (DeliveryState::Waiting, Some(at_ms)),
+        After::Retry { at_ms } | After::Postponed { at_ms } => {
+            (DeliveryState::Waiting, Some(at_ms))
+        }
         After::Abandoned => (DeliveryState::Abandoned, None),
         After::Interrupted => (DeliveryState::Waiting, Some(record.ended_ms)),
     };
-    // An interrupted run does not use up the schedule: its round begins one attempt later.
-    let uncounted = i64::from(after == After::Interrupted);
+    // What is no failure does not use up the schedule: its round begins one attempt later.
+    let uncounted = i64::from(matches!(
+        after,
+        After::Interrupted | After::Postponed { .. }
+    ));
     let mut update = connection.prepare_cached(
         "UPDATE delivery SET state = ?2, next_ms = ?3, round_start = round_start + ?4, claimant_boot = NULL, \
          claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \

@@ -148,6 +148,16 @@ async fn failures_are_repeated_by_the_schedule_and_then_given_up() {
 }
 
 #[tokio::test]
+async fn a_hook_that_asks_to_be_run_again_has_used_up_nothing_when_it_fails() {
+    // Four wishes are more than the schedule has gaps; three failures then, as many as without them.
+    let stage = Stage::new("[ $TILLD_ATTEMPT -gt 4 ] || exit 75; exit 1");
+    stage.ledger.owe("1", 1).await;
+    stage.until(&[DeliveryState::Abandoned]).await;
+    let wanted = [["exit 75"; 4].as_slice(), &["exit 1"; 3]].concat();
+    assert_eq!(stage.results().await, wanted);
+}
+
+#[tokio::test]
 async fn one_invoice_is_one_at_a_time_in_order_and_the_limit_holds_across_all() {
     // Each run notes how many run beside it: an own file in `$HOME/now`, counted while it is there.
     let script = "mkdir -p $HOME/now; : > $HOME/now/$$; ls $HOME/now | wc -l >> $HOME/log; sleep 0.1; \

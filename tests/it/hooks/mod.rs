@@ -94,6 +94,13 @@ fn each_end_means_what_the_contract_says() {
         .lines()
         .filter(|line| line.contains("ERROR") && line.contains("abandoned"));
     assert_eq!(given_up.count(), 6);
+    // What tilld gets over by itself is a warning.
+    let again: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("will be run again"))
+        .collect();
+    assert_eq!(again.len(), 6, "{again:?}");
+    assert!(again.iter().all(|line| line.contains("WARN")), "{again:?}");
 }
 
 #[test]
