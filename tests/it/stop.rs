@@ -55,7 +55,7 @@ fn a_running_hook_finishes_and_no_other_begins() {
     pay(&world, "A-2");
     ask_to_stop(&world);
     let_go(&world);
-    assert_eq!(world.stop_serve(PATIENCE), 0);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
     let states =
         "SELECT order_id || ' ' || state || ' ' || attempts FROM deliveries ORDER BY order_id";
     assert_eq!(world.sql(states).concat(), ["A-1 done 1", "A-2 waiting 0"]);
@@ -80,7 +80,7 @@ fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     ask_to_stop_by(&world, Signal::HUP);
     signal(&world, Signal::INT);
-    assert_eq!(world.stop_serve(PATIENCE), 0);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
     let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
     assert_eq!(world.sql(attempts).concat(), ["1 interrupted"]);
     assert_eq!(world.value("SELECT state FROM deliveries"), "waiting");

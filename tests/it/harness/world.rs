@@ -184,8 +184,15 @@ impl World {
     /// Asks the daemon to stop and gives its exit code; panics when it takes longer than `bound`.
     #[track_caller]
     pub(crate) fn stop_serve(&mut self, bound: Duration) -> i32 {
-        let mut serve = self.serve.take().expect("a daemon");
+        let serve = self.serve.as_ref().expect("a daemon");
         serve.signal(Signal::TERM);
+        self.serve_ends(bound)
+    }
+
+    /// Waits for the end of a daemon that was asked to stop already, since a second wish means more than the first.
+    #[track_caller]
+    pub(crate) fn serve_ends(&mut self, bound: Duration) -> i32 {
+        let mut serve = self.serve.take().expect("a daemon");
         serve.wait(bound)
     }
 
