@@ -20,7 +20,7 @@ pub use error::{Error, Origin};
 pub use keys::{Key, keys, variable_of};
 pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
 pub use presentations::Presentations;
-pub use reserved::{RESERVED, is_reserved};
+pub use reserved::{is_reserved, reserved};
 pub use settings::{
     Hook, Ledger, Listener, Moves, Outbox, Poller, Service, Settings, Statuses, Step,
 };

@@ -23,7 +23,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
-use crate::ledger::{Ledger, OpenError};
+use crate::ledger::{self, Ledger, OpenError};
 use crate::listener::presentation::PlaceError;
 use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
@@ -109,8 +109,10 @@ pub async fn run(start: Start) -> Result<(), Error> {
         ready,
     } = start;
     let mut stop = StopSignals::new().map_err(Error::Signals)?;
-    let mut ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    ledger::prepare(&state_dir)?;
+    // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&state_dir).await?;
+    let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;
@@ -175,7 +177,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
-    let ended = supervise(&mut stop, &mut loops, &mut ledger).await;
+    let ended = supervise(&mut stop, &mut loops, &ledger).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
     let finished = finish(loops, within);
@@ -198,7 +200,7 @@ pub async fn run(start: Start) -> Result<(), Error> {
 async fn supervise(
     stop: &mut StopSignals,
     loops: &mut JoinSet<&'static str>,
-    ledger: &mut Ledger,
+    ledger: &Ledger,
 ) -> Result<(), Error> {
     let ended = tokio::select! {
         name = stop.requested() => {
@@ -206,7 +208,7 @@ async fn supervise(
             return Ok(());
         }
         Some(ended) = loops.join_next() => ended,
-        _ = ledger.writer_ended() => Ok("the ledger's writer"),
+        () = ledger.writer_ended() => Ok("the ledger's writer"),
     };
     let name = ended.unwrap_or("a part that panicked");
     tracing::error!("{name} ended by itself: tilld stops, to be started anew");

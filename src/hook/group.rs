@@ -2,10 +2,11 @@
 //!
 //! A group is signalled only while its leader is not yet reaped, since from then on the number may belong to somebody
 //! else. So the end of the leader is noticed without reaping it, the group is ended, and the leader is reaped last. A
-//! child of an earlier daemon cannot be kept from being reaped: it is signalled through a pidfd alone.
+//! child of an earlier daemon cannot be kept from being reaped: it and its group are signalled through pidfds alone.
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
@@ -148,20 +149,19 @@ impl Drop for Leader {
 
 /// True when a process that has not ended belongs to the group. Reads the process table: some milliseconds. Blocks.
 pub(super) fn has_members(group: i32) -> bool {
-    let Ok(processes) = fs::read_dir("/proc") else {
-        return false;
-    };
+    members(group).next().is_some()
+}
+
+/// The processes that belong to the group and have not ended. Blocks.
+fn members(group: i32) -> impl Iterator<Item = i32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
-        .flatten()
-        .filter(|entry| {
-            entry
-                .file_name()
-                .as_encoded_bytes()
-                .iter()
-                .all(u8::is_ascii_digit)
-        })
-        .filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok())
-        .any(|stat| belongs_to(&stat, group))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(move |pid| is_member(*pid, group))
+}
+
+fn is_member(pid: i32, group: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| belongs_to(&stat, group))
 }
 
 /// Reads state and group out of `/proc/PID/stat`: the name before them may hold blanks and parentheses.
@@ -176,47 +176,96 @@ fn belongs_to(stat: &str, group: i32) -> bool {
     runs && fields.nth(1).and_then(|field| field.parse().ok()) == Some(group)
 }
 
+/// A process that is held by a descriptor: a signal sent through it reaches this process and no later one with its number.
+#[derive(Debug)]
+struct Held {
+    mark: ProcessMark,
+    pidfd: OwnedFd,
+}
+
+impl Held {
+    /// Takes hold of a running process; `None` when there is none.
+    fn take(pid: i32) -> io::Result<Option<Self>> {
+        let Some(raw) = Pid::from_raw(pid.max(0)) else {
+            return Ok(None);
+        };
+        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(Errno::SRCH) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // Opened first, read then: the mark is of what the descriptor stands for, or of nothing that runs.
+        Ok(ProcessMark::of(pid).map(|mark| Self { mark, pidfd }))
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Err(error) = pidfd_send_signal(&self.pidfd, signal) {
+            tracing::debug!(pid = self.mark.pid, error = %error, "could not signal it");
+        }
+    }
+}
+
+/// Takes hold of everybody in the group of a leader that nobody keeps unreaped. The kernel gives the number to nobody else
+/// while one of `witnesses`, who are in the group, runs; so when none does any more, nothing found counts. Blocks.
+fn take_members(group: i32, witnesses: &[ProcessMark]) -> Vec<Held> {
+    let found: Vec<Held> = members(group)
+        .filter_map(|pid| {
+            let held = Held::take(pid).ok().flatten()?;
+            is_member(pid, group).then_some(held)
+        })
+        .collect();
+    let vouched = witnesses.iter().any(ProcessMark::is_running);
+    if vouched { found } else { Vec::new() }
+}
+
 /// Sees to it that exactly this process, a child of an earlier daemon, runs no more: waits up to `patience` for it to
-/// end by itself, then TERM, after `grace` KILL, each through a pidfd that was opened before the start time was compared.
-/// Only the process itself is signalled; what it started may live on. An error when it cannot be watched: ask again.
+/// end by itself, then TERM, after `grace` KILL, to it and to its group, each through a pidfd that was opened before the
+/// start time was compared. What it left behind when it ended by itself lives on: nobody vouches for its group any more.
+/// An error when it cannot be watched: ask again.
 pub async fn settle_old_child(
     mark: &ProcessMark,
     patience: Duration,
     grace: Duration,
 ) -> io::Result<()> {
-    let Some(pid) = Pid::from_raw(mark.pid.max(0)) else {
+    let Some(leader) = Held::take(mark.pid)?.filter(|leader| leader.mark == *mark) else {
         return Ok(());
     };
-    let process = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(process) => process,
-        Err(Errno::SRCH) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    // Opened first, compared then: the descriptor stands for this process and no later one with its number.
-    let gone = async || {
-        while mark.is_running() {
-            sleep(LOOK_EVERY).await;
-        }
-    };
+    let mut held = vec![leader];
     for (wait, signal) in [(patience, Signal::TERM), (grace, Signal::KILL)] {
-        if timeout(wait, gone()).await.is_ok() {
+        if timeout(wait, all_gone(&held)).await.is_ok() {
             return Ok(());
         }
         tracing::warn!(
             pid = mark.pid,
             "ending a hook of an earlier daemon with {signal:?}"
         );
-        if let Err(error) = pidfd_send_signal(&process, signal) {
-            tracing::debug!(pid = mark.pid, error = %error, "could not signal it");
+        let group = mark.pid;
+        let witnesses: Vec<ProcessMark> = held.iter().map(|one| one.mark.clone()).collect();
+        let found = tokio::task::spawn_blocking(move || take_members(group, &witnesses)).await;
+        let known = |one: &Held| held.iter().any(|other| other.mark == one.mark);
+        let more: Vec<Held> = found
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|one| !known(one))
+            .collect();
+        held.extend(more);
+        for one in &held {
+            one.signal(signal);
         }
     }
-    if timeout(KILL_WAIT, gone()).await.is_err() {
+    if timeout(KILL_WAIT, all_gone(&held)).await.is_err() {
         tracing::error!(
             pid = mark.pid,
             "a hook of an earlier daemon is still there {KILL_WAIT:?} after SIGKILL"
         );
     }
     Ok(())
+}
+
+async fn all_gone(held: &[Held]) {
+    while held.iter().any(|one| one.mark.is_running()) {
+        sleep(LOOK_EVERY).await;
+    }
 }
 
 #[cfg(test)]
@@ -302,6 +351,16 @@ mod tests {
             .expect("ended");
         assert!(!mark.is_running());
         child.wait().expect("reaped");
+
+        // Its descendants in its group end with it, those that ignore TERM too.
+        let script = "trap '' TERM; (trap '' TERM; echo; exec sleep 60) & wait; sleep 60";
+        let mut leader = Leader::spawn(&mut sleeper(script)).expect("sh starts");
+        wait_for_word(leader.child());
+        let (group, mark) = (leader.pid.as_raw_pid(), leader.mark().expect("it runs"));
+        settle_old_child(&mark, Duration::ZERO, Duration::from_millis(50))
+            .await
+            .expect("ended");
+        assert!(!has_members(group));
 
         // One that ends by itself is not signalled: it ends when its input does.
         let mut child = sleeper("read line; exit 3").spawn().expect("sh starts");

@@ -24,8 +24,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -105,10 +103,8 @@ impl Ledger {
     /// Opens the ledger for writing, making directory, key and file when they are missing.
     pub fn open(options: Options) -> Result<Self, OpenError> {
         let path = options.state_dir.join(FILE_NAME);
+        prepare(&options.state_dir)?;
         let secrets = options.state_dir.join(SECRET_DIRECTORY);
-        for (directory, mode) in [(&options.state_dir, STATE_MODE), (&secrets, SECRET_MODE)] {
-            make_directory(directory, mode)?;
-        }
         let key = secrets.join(KEY_FILE);
         // The key is made before the file it seals for: a ledger without its key has lost it.
         let sealer = if path.try_exists().unwrap_or(false) {
@@ -150,9 +146,10 @@ impl Ledger {
         self.bells.clone()
     }
 
-    /// Resolves when the writing thread has ended, which it does only when all writers are gone or by a panic.
-    pub fn writer_ended(&mut self) -> &mut oneshot::Receiver<()> {
-        &mut self.thread.ended
+    /// Resolves when the writing thread has ended, which it does only when all writers are gone, when the file at the
+    /// ledger's path is another one, or by a panic.
+    pub async fn writer_ended(&self) {
+        self.thread.ended.requested().await;
     }
 
     /// Waits until what was handed over is stored, at most this long. Clones of the writer keep it open: they must be
@@ -164,6 +161,13 @@ impl Ledger {
             tracing::error!("the ledger's writer is still in use at the end");
         }
     }
+}
+
+/// Makes the state directory and the directory for secrets in it, when they are missing. Changes nothing else, so that a
+/// daemon can take its lock before it touches a ledger that another one may be serving.
+pub fn prepare(state_dir: &Path) -> Result<(), OpenError> {
+    make_directory(state_dir, STATE_MODE)?;
+    make_directory(&state_dir.join(SECRET_DIRECTORY), SECRET_MODE)
 }
 
 fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {

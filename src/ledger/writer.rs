@@ -17,6 +17,7 @@ use super::batch;
 use super::command::{Command, Refusal, Reply};
 use super::error::WriteError;
 use super::store::{Store, StoreError};
+use crate::shutdown::Shutdown;
 use crate::telemetry;
 
 /// Commands in one transaction at most. Larger ones gain nothing and make everybody wait for the slowest.
@@ -56,8 +57,8 @@ pub(super) struct Queue {
 /// The thread, to be waited for at the end.
 pub(super) struct WriterThread {
     handle: thread::JoinHandle<()>,
-    /// Resolves when the thread ends, also by a panic.
-    pub(super) ended: oneshot::Receiver<()>,
+    /// Requested when the thread ends, also by a panic.
+    pub(super) ended: Shutdown,
 }
 
 /// Starts the thread on an open store. `queue` is how many commands may wait.
@@ -69,7 +70,8 @@ pub(super) fn start<S: Store + Send + 'static>(
 ) -> std::io::Result<(Queue, WriterThread)> {
     let (messages, inbox) = sync_channel(queue.max(1));
     let gathered = Arc::new(Mutex::new(Gathered::default()));
-    let (alive, ended) = oneshot::channel::<()>();
+    let ended = Shutdown::new();
+    let end = End(ended.clone());
     let mut worker = Worker {
         store,
         rules,
@@ -83,8 +85,9 @@ pub(super) fn start<S: Store + Send + 'static>(
     let handle = thread::Builder::new()
         .name("ledger-writer".into())
         .spawn(move || {
+            // Owned by the thread: told when it ends, however it does.
+            let _end = end;
             worker.run();
-            drop(alive);
         })?;
     Ok((Queue { messages, gathered }, WriterThread { handle, ended }))
 }
@@ -92,14 +95,25 @@ pub(super) fn start<S: Store + Send + 'static>(
 impl WriterThread {
     /// Waits for the thread to end, at most this long; it does when the last [`Queue`] is dropped. False when it has not.
     pub(super) async fn join(self, within: Duration) -> bool {
-        // Nothing is ever sent: the sender is dropped as the thread's last act, also by a panic.
-        if tokio::time::timeout(within, self.ended).await.is_err() {
+        if tokio::time::timeout(within, self.ended.requested())
+            .await
+            .is_err()
+        {
             return false;
         }
         if self.handle.join().is_err() {
             tracing::error!("the ledger's writer ended by a panic");
         }
         true
+    }
+}
+
+/// Tells the end of the thread when it is dropped.
+struct End(Shutdown);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.request();
     }
 }
 

@@ -75,8 +75,16 @@ impl Login {
         Some(token)
     }
 
-    /// The service refused this token.
+    /// The service refused this token. An answer to a question that was asked with an earlier one says nothing about the
+    /// one that lies there now.
     pub(super) fn refused(&mut self, number: u64) {
+        if self
+            .current
+            .as_ref()
+            .is_none_or(|current| current.number != number)
+        {
+            return;
+        }
         self.refused = Some(number);
         self.tell("login needed: the service refuses the access token, so nothing is asked; run `tilld login`".to_owned());
     }
@@ -86,5 +94,41 @@ impl Login {
             tracing::error!("{text}");
             self.told = Some(text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::credentials::Credentials;
+
+    const ORIGIN: &str = "https://service.example";
+
+    #[test]
+    fn a_late_refusal_of_an_earlier_token_is_no_word_about_the_new_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = Store::new(directory.path());
+        let log_in = |token: &str| {
+            let credentials = Credentials {
+                token: Secret::new(token.to_owned()),
+                shop_name: String::new(),
+                origin: ORIGIN.to_owned(),
+                stored_ms: 0,
+            };
+            store.store(&credentials).expect("stored");
+        };
+        let mut login = Login::new(
+            Store::new(directory.path()),
+            Elsewhere::default(),
+            ORIGIN.to_owned(),
+        );
+        log_in("one");
+        let first = login.token().expect("a token");
+        login.refused(first.number);
+        assert!(login.token().is_none() && login.told.is_some());
+        log_in("two");
+        assert!(login.token().is_some() && login.told.is_none());
+        login.refused(first.number);
+        assert!(login.token().is_some() && login.told.is_none());
     }
 }

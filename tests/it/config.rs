@@ -150,7 +150,7 @@ fn the_state_directory_follows_its_order() {
 // scripts from within.
 #[test]
 fn a_hook_that_calls_tilld_works() {
-    let reserved = tilld::config::RESERVED.iter().map(|name| (*name, VALUE));
+    let reserved = tilld::config::reserved().map(|name| (name, VALUE));
     let output = check(None, &reserved.collect::<Vec<_>>(), &[]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

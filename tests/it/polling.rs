@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Setup, World, wait_until};
+use crate::harness::{CUT, Heard, PATIENCE, Service, Setup, World, wait_until};
 
 /// How many lines of the daemon's log hold this.
 fn logged(world: &World, text: &str) -> usize {
@@ -100,6 +100,32 @@ fn what_is_not_the_services_word_changes_nothing() {
     assert_eq!(world.value("SELECT count(*) FROM events"), "12");
     world.settle();
     assert_eq!(world.hook_log("all").len(), 12);
+}
+
+#[test]
+fn an_answer_that_breaks_off_changes_nothing() {
+    let object = json!({
+        "id": "inv-1", "status": "new", "amount": "599.80", "currency": "RUB", "internalId": "A-1",
+    });
+    let shop = Service::start(move |heard: &Heard| {
+        let mut object = object.clone();
+        if heard.path().ends_with("/invoices") {
+            return (201, object.to_string());
+        }
+        // Whole in itself: only the length before it says that more was to come.
+        if let Some(status) = object.get_mut("status") {
+            *status = json!("paid");
+        }
+        (CUT, object.to_string())
+    });
+    let mut world = Setup::new().service(&shop.url()).not_served().start();
+    world.tilld(&["login"]).ends_with(0);
+    world.open("A-1", "599.80", &[]).ends_with(0);
+    world.start_serve();
+    wait_until(PATIENCE, "the answer to be put aside", || {
+        logged(&world, "the payment service gave no complete answer") > 0
+    });
+    assert_eq!(world.invoice("A-1", "outcome"), "open");
 }
 
 #[test]

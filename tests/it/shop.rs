@@ -32,8 +32,12 @@ impl Shop {
     /// Puts an executable script on the machine.
     pub(crate) fn script(home: &Path, name: &str, lines: &str) -> PathBuf {
         use std::os::unix::fs::PermissionsExt as _;
-        let path = home.join(name);
-        std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).expect("written");
+        let (draft, path) = (home.join(format!("{name}.draft")), home.join(name));
+        std::fs::write(&draft, format!("#!/bin/sh\n{lines}\n")).expect("written");
+        // Copied by a process of its own: a file this one wrote may still be open in a child that another test is just
+        // starting, and the kernel starts no program that is open for writing.
+        let copied = Command::new("cp").arg(&draft).arg(&path).status();
+        assert!(copied.expect("cp runs").success());
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, mode).expect("made executable");
         path

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -11,13 +12,6 @@ use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 /// Notes its run and waits until `$1.go` is there.
 const HOLDS: &str = "echo \"$TILLD_EVENT_ID $TILLD_ATTEMPT\" >> \"$1\"\n\
     while [ ! -e \"$1.go\" ]; do sleep 0.02; done";
-
-#[track_caller]
-fn pay(world: &World, order: &str) {
-    let issued = world.create(order);
-    let paid = world.dictate(&issued, "paid");
-    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
-}
 
 fn let_go(world: &World) {
     fs::write(world.dir().join("hooks/fulfil.log.go"), "").expect("written");
@@ -50,9 +44,9 @@ fn a_running_hook_finishes_and_no_other_begins() {
         .set("outbox.concurrency", 1)
         .set("outbox.drain_s", 60)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
-    pay(&world, "A-2");
+    world.pay("A-2");
     ask_to_stop(&world);
     let_go(&world);
     assert_eq!(world.serve_ends(PATIENCE), 0);
@@ -95,7 +89,7 @@ fn a_hook_longer_than_the_drain_is_ended_and_runs_again_at_the_next_start() {
         .set("outbox.schedule_s", "[0]")
         .set("outbox.drain_s", 0)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     assert_eq!(world.stop_serve(Duration::from_secs(10)), 0);
     let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
@@ -111,6 +105,46 @@ fn a_hook_longer_than_the_drain_is_ended_and_runs_again_at_the_next_start() {
         [1, 2].map(|attempt| format!("{event} {attempt}"))
     );
     assert_eq!(world.value("SELECT state FROM deliveries"), "done");
+}
+
+#[test]
+fn systemd_is_told_when_it_serves_and_when_it_stops() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("notify");
+    let systemd = UnixDatagram::bind(&path).expect("a socket");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("a limit");
+    let heard = || {
+        let mut word = [0; 256];
+        let length = systemd.recv(&mut word).expect("tilld speaks");
+        String::from_utf8_lossy(word.get(..length).unwrap_or_default()).into_owned()
+    };
+    let socket = format!("NOTIFY_SOCKET={}", path.display());
+    let mut world = Setup::new().quiet().under(&["env", &socket]).start();
+    assert!(heard().lines().any(|line| line == "READY=1"));
+    // It is ready only when notifications are heard.
+    let issued = world.create("A-1");
+    assert_eq!(world.tell(&issued, &issued.object.to_string()).status, 200);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    assert!(heard().lines().any(|line| line == "STOPPING=1"));
+}
+
+#[test]
+fn a_ledger_that_was_taken_away_ends_the_daemon_and_nothing_is_acknowledged() {
+    let mut world = Setup::new().quiet().start();
+    let issued = world.create("A-1");
+    let (ledger, away) = (
+        world.dir().join("state/ledger.db"),
+        world.dir().join("away.db"),
+    );
+    fs::rename(&ledger, &away).expect("taken away");
+    let paid = world.dictate(&issued, "paid");
+    let answer = world.tell(&paid, &paid.object.to_string());
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(world.serve_ends(PATIENCE), 1);
+    fs::rename(&away, &ledger).expect("put back");
+    world.start_serve();
+    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
+    assert_eq!(world.value("SELECT outcome FROM invoices"), "paid");
 }
 
 #[test]
@@ -132,7 +166,7 @@ fn two_daemons_never_serve_one_ledger() {
         "{second:?}"
     );
     // The first one noticed nothing.
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 1);
     // A lock left by a crash is none.

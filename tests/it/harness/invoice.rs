@@ -59,6 +59,15 @@ impl World {
         self.issued(order).expect("the service has it")
     }
 
+    /// An invoice that was paid, and the daemon told of it.
+    #[track_caller]
+    pub(crate) fn pay(&self, order: &str) -> Issued {
+        let issued = self.create(order);
+        let paid = self.dictate(&issued, "paid");
+        assert_eq!(self.tell(&paid, &paid.object.to_string()).status, 200);
+        paid
+    }
+
     /// `tilld invoice create` of 599.80 RUB for `order`, however it ends.
     #[track_caller]
     pub(crate) fn try_create(&self, order: &str) -> super::Ran {

@@ -13,6 +13,9 @@ pub(crate) const ACCESS_TOKEN: &str = "shop-7:access-token-of-the-short-service"
 /// The device code it hands out.
 pub(crate) const DEVICE_CODE: &str = "dc_device-code-of-the-short-service";
 
+/// The status of an answer that is cut short.
+pub(crate) const CUT: u16 = 0;
+
 /// A request it was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Heard {
@@ -31,7 +34,7 @@ impl Heard {
     }
 }
 
-/// Answers a request with a status and a body.
+/// Answers a request with a status and a body; [`CUT`] as its status is a 200 that breaks off within its body.
 type Say = dyn Fn(&Heard) -> (u16, String) + Send;
 
 /// A running service. Lives as long as the test process: it holds nothing but its port.
@@ -96,7 +99,10 @@ fn answer(mut stream: TcpStream, kept: &Mutex<Vec<Heard>>, say: &Say) -> std::io
         say(&heard)
     };
     kept.lock().expect("no panic there").push(heard);
-    let length = said.len();
+    let (status, length) = match status {
+        CUT => (200, said.len() + 1),
+        status => (status, said.len()),
+    };
     write!(
         stream,
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{said}"

@@ -196,6 +196,12 @@ impl World {
         serve.wait(bound)
     }
 
+    /// Waits for the daemon to end by itself and gives its exit code; panics when it takes longer than `bound`.
+    #[track_caller]
+    pub(crate) fn serve_ends(&mut self, bound: Duration) -> i32 {
+        self.serve.take().expect("a daemon").wait(bound)
+    }
+
     /// One request to the sandbox's control listener; `Null` is no body. Gives the answer's JSON.
     #[track_caller]
     pub(crate) fn control(&self, method: &str, path: &str, body: &Value) -> Value {

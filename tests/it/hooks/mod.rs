@@ -10,16 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Issued, PATIENCE, Setup, World, children, wait_until};
-
-/// An invoice that was paid, and the daemon told of it.
-#[track_caller]
-fn pay(world: &World, order: &str) -> Issued {
-    let issued = world.create(order);
-    let paid = world.dictate(&issued, "paid");
-    assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
-    paid
-}
+use crate::harness::{PATIENCE, Setup, World, children, wait_until};
 
 /// The results of a hook's attempts, by their number.
 fn results(world: &World, hook: &str) -> Vec<String> {
@@ -83,7 +74,7 @@ fn each_end_means_what_the_contract_says() {
         );
     }
     let world = setup.start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     for (name, _, wanted, end) in ends {
         assert_eq!(results(&world, name), wanted, "{name}");
@@ -120,7 +111,7 @@ fn a_program_that_is_gone_fails_and_is_tried_again() {
     fs::write(&file, config + &block).expect("written");
     world.start_serve();
     fs::remove_file(&program).expect("removed");
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     let results = results(&world, "gone");
     assert_eq!(results.len(), 2, "{results:?}");
@@ -152,7 +143,7 @@ fn events_of_one_invoice_come_in_order_and_others_do_not_wait() {
         assert_eq!(world.tell(&slow, &slow.saying(status, at)).status, 200);
     }
     // The one that hangs holds up its own invoice, whichever hook, and no other.
-    pay(&world, "quick");
+    world.pay("quick");
     wait_until(PATIENCE, "the other order", || {
         world
             .hook_log("all")
@@ -192,7 +183,7 @@ fn no_more_hooks_run_at_once_than_allowed() {
         .hook("all", &["paid"], &script)
         .start();
     for order in ["A-1", "A-2", "A-3", "A-4", "A-5"] {
-        pay(&world, order);
+        world.pay(order);
     }
     wait_until(PATIENCE, "two to begin", || {
         world.hook_log("all").len() == 2
@@ -216,7 +207,7 @@ fn a_hook_may_ask_tilld() {
         env!("CARGO_BIN_EXE_tilld")
     );
     let world = Setup::new().quiet().hook("ask", &["paid"], &script).start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     assert_eq!(results(&world, "ask"), ["exit 0"]);
     let told: Value = serde_json::from_str(&world.hook_log("ask").concat()).expect("JSON");
@@ -246,7 +237,7 @@ fn what_a_hook_leaves_behind_holds_nobody_up() {
             "head -c 3000000 /dev/zero | tr '\\0' x; echo end",
         )
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     let begun = Instant::now();
     world.settle();
     for (hook, result, longest_s) in [

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{pay, results};
+use super::results;
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 
 /// Fails until `$1.mended` is there.
@@ -23,7 +23,7 @@ fn what_was_given_up_runs_again_when_a_person_says_so() {
         .hook("fulfil", &["paid"], BROKEN)
         .noting_hook("mail", &["paid"])
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     world.settle();
     let list = |state: &str| {
         let ran = world.tilld(&["delivery", "list", "--state", state, "--json"]);
@@ -117,7 +117,7 @@ fn a_waiting_delivery_can_be_hurried_and_a_test_run_leaves_no_trace() {
         .set("outbox.schedule_s", "[0, 3600]")
         .hook("fulfil", &["paid"], BROKEN)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     let waits = "SELECT state || attempts FROM deliveries";
     wait_until(PATIENCE, "the first attempt", || {
         world.value(waits) == "waiting1"

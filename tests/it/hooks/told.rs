@@ -4,7 +4,6 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::pay;
 use crate::harness::{Issued, Setup, World};
 
 /// Writes down everything a script can see of what it was given.
@@ -86,7 +85,7 @@ fn a_hook_is_told_the_document_and_the_variables_and_nothing_else() {
         .noting_hook("mail", &["paid", "*"])
         .start();
     // An order id is a stranger's text: no shell ever reads it.
-    let paid = pay(&world, "Заказ 1; touch $HOME/forged");
+    let paid = world.pay("Заказ 1; touch $HOME/forged");
     world.settle();
 
     let env = read(&world, "env");

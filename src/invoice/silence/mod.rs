@@ -1,0 +1,215 @@
+//! When to ask about an invoice that nobody speaks of. Pure: what was heard and when, in; the next due time, out.
+//!
+//! Young invoices are asked about soon and often, old ones rarely, once shortly after their payment window closed, and
+//! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. A question that brought no
+//! answer is asked again soon, and later each time, so that it never crowds out the others; when it has brought none
+//! often enough, the plan goes on without its answer. All times are milliseconds since 1970.
+
+use crate::invoice::status::Outcome;
+
+/// One step of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The step holds for invoices younger than this, milliseconds.
+    pub until_ms: i64,
+    /// Silence longer than this makes the invoice due, milliseconds.
+    pub every_ms: i64,
+}
+
+/// The merchant's schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// Steps by age, rising. The last gap holds until the horizon.
+    pub steps: Vec<Step>,
+    /// One poll this long after `expireAt`, milliseconds: long enough for the service to notice it itself.
+    pub after_expiry_ms: i64,
+    /// Nobody is asked later than this after `expireAt`, or after creation without one, milliseconds.
+    pub horizon_ms: i64,
+}
+
+impl Schedule {
+    /// The longest gap between two questions about an open invoice, milliseconds.
+    pub fn longest_step_ms(&self) -> i64 {
+        let steps = self.steps.iter().map(|step| step.every_ms);
+        steps.max().unwrap_or(GAP_WITHOUT_STEPS_MS)
+    }
+}
+
+/// What is known about an invoice's silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// When it was opened here.
+    pub created_ms: i64,
+    /// `expireAt`, when the service gave one.
+    pub expire_ms: Option<i64>,
+    /// The last authentic observation, whatever its source.
+    pub heard_ms: Option<i64>,
+    /// The last time we asked, answered or not.
+    pub asked_ms: Option<i64>,
+    /// A refused notification asks for a poll at this time; done once an answer came since, or none however often.
+    pub nudged_ms: Option<i64>,
+    /// Polls in a row that brought no answer about it.
+    pub failures: u32,
+    /// Only a poll can tell what is right.
+    pub doubt: bool,
+    /// A first poll waits for a second to agree, since then.
+    pub pending_since_ms: Option<i64>,
+    /// What it amounts to so far.
+    pub outcome: Outcome,
+    /// Since when it amounts to that.
+    pub outcome_ms: i64,
+    /// The event `unresolved` was written.
+    pub unresolved: bool,
+}
+
+/// The verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Due {
+    /// To be asked at this time, or at once when it has passed.
+    At(i64),
+    /// The horizon has passed without a final answer.
+    Unresolved,
+    /// Nothing more is expected.
+    Never,
+}
+
+/// Money may come late: a failed invoice is asked about again this long after it failed (5 min, 30 min, 2 h, 12 h, 24 h, 72 h).
+const AFTER_FAILURE_MS: [i64; 6] = [
+    300_000,
+    1_800_000,
+    7_200_000,
+    43_200_000,
+    86_400_000,
+    259_200_000,
+];
+/// First step back after a poll that brought nothing.
+const BACK_OFF_MS: i64 = 5_000;
+/// Largest step back after polls that brought nothing: 10 minutes, so that an outage's end is noticed soon.
+const BACK_OFF_MOST_MS: i64 = 600_000;
+/// Questions in a row without an answer that are made up for out of turn: about 20 minutes of an outage. An invoice the
+/// service never answers about is asked by the plan from then on, or a thousand of them would fill every second.
+const MADE_UP_FOR: u32 = 8;
+/// The gap when a schedule has no steps.
+const GAP_WITHOUT_STEPS_MS: i64 = 60_000;
+
+/// The next time to ask. Past times that lie in the future were written by a clock that was wrong: they count as unknown.
+pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
+    let heard = &believable(heard, now_ms);
+    let urgent = heard.doubt || heard.pending_since_ms.is_some();
+    let planned = match heard.outcome {
+        _ if urgent => Due::At(urgent_at(heard, now_ms)),
+        Outcome::Open => open(schedule, heard, now_ms),
+        Outcome::Failed => after_failure(heard),
+        Outcome::Paid | Outcome::Reversed | Outcome::Mismatch => Due::Never,
+    };
+    let nudged = heard
+        .nudged_ms
+        .filter(|nudged| counted_ms(heard).is_none_or(|asked| asked < *nudged));
+    let planned = match (planned, nudged) {
+        (Due::At(at), Some(nudged)) => Due::At(at.min(nudged)),
+        (Due::Never, Some(nudged)) => Due::At(nudged),
+        (planned, _) => planned,
+    };
+    match (planned, heard.asked_ms) {
+        (Due::At(at), Some(asked)) if heard.failures > 0 => {
+            Due::At(at.max(asked.saturating_add(back_off(heard.failures))))
+        }
+        (planned, _) => planned,
+    }
+}
+
+/// A nudge is never planned further ahead than this, milliseconds.
+pub const NUDGE_EVERY_MS: i64 = 60_000;
+
+fn believable(heard: &Heard, now_ms: i64) -> Heard {
+    let past = |at: Option<i64>| at.filter(|at| *at <= now_ms);
+    let (heard_ms, asked_ms) = (past(heard.heard_ms), past(heard.asked_ms));
+    let last = [heard_ms, asked_ms].into_iter().flatten().max();
+    // What remains known stands in; when nothing does, the invoice is due at once.
+    let stand_in = last.unwrap_or(i64::MIN);
+    Heard {
+        heard_ms,
+        asked_ms,
+        created_ms: past(Some(heard.created_ms)).unwrap_or(stand_in),
+        outcome_ms: past(Some(heard.outcome_ms)).unwrap_or(stand_in),
+        pending_since_ms: heard
+            .pending_since_ms
+            .map(|since| past(Some(since)).unwrap_or(i64::MIN)),
+        nudged_ms: heard
+            .nudged_ms
+            .map(|nudged| nudged.min(now_ms.saturating_add(NUDGE_EVERY_MS))),
+        ..*heard
+    }
+}
+
+/// The last question that counts: one that brought no answer is still owed, until it was made up for often enough.
+fn counted_ms(heard: &Heard) -> Option<i64> {
+    let owed = (1..=MADE_UP_FOR).contains(&heard.failures);
+    heard.asked_ms.filter(|_| !owed)
+}
+
+fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {
+    match heard.pending_since_ms {
+        Some(since) => since.saturating_add(crate::invoice::transition::SECOND_POLL_AFTER_MS),
+        None => now_ms.min(heard.heard_ms.unwrap_or(now_ms)),
+    }
+}
+
+fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
+    let end = heard
+        .expire_ms
+        .unwrap_or(heard.created_ms)
+        .saturating_add(schedule.horizon_ms);
+    if now_ms >= end {
+        // Asked once more at the horizon itself before it is given up.
+        let asked_at_end = counted_ms(heard).is_some_and(|asked| asked >= end);
+        return match (heard.unresolved, asked_at_end) {
+            (true, _) => Due::Never,
+            (false, true) => Due::Unresolved,
+            (false, false) => Due::At(end),
+        };
+    }
+    let age = now_ms.saturating_sub(heard.created_ms);
+    let step = schedule
+        .steps
+        .iter()
+        .find(|step| age < step.until_ms)
+        .or(schedule.steps.last());
+    let gap = step.map_or(GAP_WITHOUT_STEPS_MS, |step| step.every_ms);
+    let last = [heard.heard_ms, counted_ms(heard)]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(heard.created_ms);
+    let regular = last.saturating_add(gap).min(end);
+    let window_closed = heard
+        .expire_ms
+        .map(|expire| expire.saturating_add(schedule.after_expiry_ms));
+    match window_closed {
+        Some(closed) if last < closed && closed < regular => Due::At(closed),
+        _ => Due::At(regular),
+    }
+}
+
+fn after_failure(heard: &Heard) -> Due {
+    let last = [heard.heard_ms, counted_ms(heard)]
+        .into_iter()
+        .flatten()
+        .max()
+        .unwrap_or(heard.outcome_ms);
+    AFTER_FAILURE_MS
+        .into_iter()
+        .map(|after| heard.outcome_ms.saturating_add(after))
+        .find(|at| *at > last)
+        .map_or(Due::Never, Due::At)
+}
+
+fn back_off(failures: u32) -> i64 {
+    let doublings = failures.saturating_sub(1).min(10);
+    BACK_OFF_MS
+        .saturating_mul(1 << doublings)
+        .min(BACK_OFF_MOST_MS)
+}
+
+#[cfg(test)]
+mod tests;
