@@ -70,7 +70,7 @@ fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
         // Longer than the test waits.
         .set("outbox.drain_s", 3_600)
         .start();
-    pay(&world, "A-1");
+    world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     ask_to_stop_by(&world, Signal::HUP);
     signal(&world, Signal::INT);

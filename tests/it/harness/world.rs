@@ -189,14 +189,8 @@ impl World {
         self.serve_ends(bound)
     }
 
-    /// Waits for the end of a daemon that was asked to stop already, since a second wish means more than the first.
-    #[track_caller]
-    pub(crate) fn serve_ends(&mut self, bound: Duration) -> i32 {
-        let mut serve = self.serve.take().expect("a daemon");
-        serve.wait(bound)
-    }
-
-    /// Waits for the daemon to end by itself and gives its exit code; panics when it takes longer than `bound`.
+    /// Waits for the daemon to end, by itself or since it was asked already: a second wish to stop means more than the
+    /// first. Gives its exit code; panics when it takes longer than `bound`.
     #[track_caller]
     pub(crate) fn serve_ends(&mut self, bound: Duration) -> i32 {
         self.serve.take().expect("a daemon").wait(bound)
