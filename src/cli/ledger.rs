@@ -11,13 +11,10 @@ use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
 /// How long a command waits for its last change to be stored; it was answered already.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Opens the ledger for writing, once it is sure that this user may. `command` is for the hint.
-pub(super) fn open(context: &Context, command: &str) -> Result<Ledger, Failure> {
+/// Opens the ledger for writing, once it is sure that this user may.
+pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     let state_dir = context.state_dir()?;
-    owner::check(&state_dir).map_err(|error| {
-        let hint = error.hint(command);
-        Failure::new(Exit::Ownership, error).hint(hint)
-    })?;
+    owner::check(&state_dir)?;
     let options = plain::command_ledger_options(context.settings()?, state_dir)
         .map_err(|error| Failure::new(Exit::Config, error))?;
     Ok(Ledger::open(options)?)
@@ -25,7 +22,14 @@ pub(super) fn open(context: &Context, command: &str) -> Result<Ledger, Failure> 
 
 /// Opens the ledger for reading only: as the owner, or as a member of the reader group.
 pub(super) fn open_reader(context: &Context) -> Result<Reader, Failure> {
-    Ok(Ledger::open_reader(&context.state_dir()?)?)
+    let state_dir = context.state_dir()?;
+    Ledger::open_reader(&state_dir).map_err(|error| match &error {
+        OpenError::Unreadable { source, .. } => {
+            let hint = owner::reader_hint(&state_dir, source);
+            Failure::new(Exit::Ownership, error).hint(hint)
+        }
+        _ => error.into(),
+    })
 }
 
 impl From<OpenError> for Failure {
@@ -34,6 +38,10 @@ impl From<OpenError> for Failure {
             OpenError::Directory { .. } => (
                 Exit::Ownership,
                 "make the state directory and give it to the user tilld runs as, or name another one with `state_dir`",
+            ),
+            OpenError::Unreadable { .. } => (
+                Exit::Ownership,
+                "run the command as the state directory's owner, or as a member of its group",
             ),
             OpenError::Key(_) => (
                 Exit::Ownership,

@@ -17,7 +17,7 @@ use super::output::{escape, print, print_json, talk};
 use super::service;
 use crate::client::Client;
 use crate::client::address::is_loopback_url;
-use crate::client::credentials::{Credentials, ENV_TOKEN, Store};
+use crate::client::credentials::{Credentials, CredentialsError, ENV_TOKEN, Store};
 use crate::client::login::{LoginError, Tick, wait_for_token};
 use crate::clock;
 use crate::shutdown::Shutdown;
@@ -33,11 +33,11 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// Runs `login`.
 pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
     let client = service::client(&context)?;
-    let store = service::store(&context, "login")?;
+    let store = service::store(&context)?;
     // Before the code is asked for: a token that was issued and cannot be stored is lost, and stays good.
     store
         .check_writable()
-        .map_err(|error| Failure::from(error).context("could not prepare to store the login"))?;
+        .map_err(|error| unprepared(error).context("could not prepare to store the login"))?;
     let settings = context.settings()?;
     let name = settings.client_name.clone().unwrap_or_else(default_name);
     let started = client
@@ -54,6 +54,16 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
         ));
     }
     Ok(Exit::Ok)
+}
+
+/// No place to store the login. No token was asked for yet.
+fn unprepared(error: CredentialsError) -> Failure {
+    if !error.is_unfit_place() {
+        return error.into();
+    }
+    Failure::new(Exit::Ownership, error).hint(
+        "make the state directory and give it to the user tilld runs as, or name another one with `--state-dir` or `state_dir`; no token was asked for",
+    )
 }
 
 /// Doubts first, then address and code, each on a line of its own.
@@ -133,7 +143,10 @@ fn keep(client: &Client, store: &Store, issued: TokenIssued, json: bool) -> Resu
     store.store(&credentials).map_err(|error| {
         Failure::new(Exit::LoginMaybe, error)
             .context("the token was issued but could not be stored")
-            .hint("revoke it in the cabinet, mend the cause and run `tilld login` again")
+            .hint(format!(
+                "revoke it in the cabinet, mend the cause and {} again",
+                service::log_in()
+            ))
     })?;
     let (shop, path) = (&credentials.shop_name, store.path().display().to_string());
     if json {
@@ -146,23 +159,29 @@ fn keep(client: &Client, store: &Store, issued: TokenIssued, json: bool) -> Resu
 
 /// The exit code and the way out of a login that yielded no token.
 fn ended(error: LoginError) -> Failure {
-    const REVOKE: &str = "look in the cabinet's list of tokens, revoke what is new there, and run `tilld login` again";
+    let log_in = service::log_in();
+    let revoke = format!(
+        "look in the cabinet's list of tokens, revoke what is new there, and {log_in} again"
+    );
     let (exit, hint) = match &error {
-        LoginError::Expired { .. } => (Exit::LoginExpired, "run `tilld login` again"),
+        LoginError::Expired { .. } => (Exit::LoginExpired, format!("{log_in} again")),
         LoginError::Denied => (
             Exit::LoginDenied,
-            "run `tilld login` again to be asked anew",
+            format!("{log_in} again to be asked anew"),
         ),
         LoginError::MayHaveBeenGranted { .. }
         | LoginError::Cancelled {
             may_have_been_granted: true,
-        } => (Exit::LoginMaybe, REVOKE),
+        } => (Exit::LoginMaybe, revoke),
         LoginError::Cancelled {
             may_have_been_granted: false,
-        } => (Exit::Error, "the earlier login, if any, still stands"),
+        } => (
+            Exit::Error,
+            "the earlier login, if any, still stands".to_owned(),
+        ),
         LoginError::Ended { .. } | LoginError::Unaskable(_) => (
             Exit::Error,
-            "the earlier login, if any, still stands; run `tilld login` again",
+            format!("the earlier login, if any, still stands; {log_in} again"),
         ),
     };
     Failure::new(exit, error).hint(hint)

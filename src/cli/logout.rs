@@ -19,7 +19,7 @@ pub(super) struct Args {}
     reason = "commands are awaited; this one asks nobody"
 )]
 pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
-    let store = service::store(&context, "logout")?;
+    let store = service::store(&context)?;
     let removed = store.remove()?;
     let remains = remaining(&Elsewhere::of_one_shot())?;
     let cabinet = context.settings()?.service.cabinet_url.clone();

@@ -5,6 +5,7 @@
 //! [`Command`] with the line `--help` shows, and an arm in [`dispatch`]. Settings and the state directory come from
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
+mod argv;
 mod context;
 mod delivery;
 mod demo;
@@ -98,7 +99,9 @@ pub(crate) fn run() -> ExitCode {
 
 fn run_command(cli: Cli) -> ExitCode {
     let json = cli.global.json;
-    let ended = Context::new(cli.global).and_then(|context| {
+    let fits = without_use(&cli.command, &cli.global);
+    let ended = fits.and_then(|()| Context::new(cli.global));
+    let ended = ended.and_then(|context| {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -127,8 +130,36 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Help and version go to stdout and are no error; all else is exit code 2.
+/// Refuses flags that would look as if they did something: sandbox and demo read no config and have no state directory.
+fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
+    let name = match command {
+        Command::Sandbox(_) => "sandbox",
+        Command::Demo(_) => "demo",
+        _ => return Ok(()),
+    };
+    let flag = match global {
+        Global {
+            config: Some(_), ..
+        } => "--config",
+        Global {
+            state_dir: Some(_), ..
+        } => "--state-dir",
+        Global { .. } => return Ok(()),
+    };
+    let error = format!("`{name}` takes no `{flag}`: it reads no settings and no ledger");
+    Err(Failure::new(Exit::Usage, error).hint(match name {
+        "sandbox" => "`--write-config FILE` makes a config for the other commands",
+        _ => "`--dir DIR` says where the demo works and keeps its files",
+    }))
+}
+
+/// Help and version go to stdout and are no error; all else is exit code 2, in plain text and, when JSON was wished for,
+/// in JSON as well.
 fn usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && argv::wants_json() {
+        // As below.
+        drop(output::print(&format!("{}\n", mistake(error))));
+    }
     let printed = if error.kind() == ErrorKind::DisplayVersion {
         output::print(&version())
     } else {
@@ -141,6 +172,26 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else {
         Exit::Ok.into()
     }
+}
+
+/// A mistake in the command line as every other failure looks in JSON.
+fn mistake(error: &clap::Error) -> serde_json::Value {
+    let text = error.to_string();
+    let mut parts = text.split("\n\n").map(|part| {
+        let words: Vec<&str> = part.split_whitespace().collect();
+        words.join(" ")
+    });
+    let first = parts.next().unwrap_or_default();
+    let (error, tip) = match first.strip_prefix("error: ") {
+        Some(error) => {
+            let tip = parts.find_map(|part| part.strip_prefix("tip: ").map(str::to_owned));
+            (error, tip)
+        }
+        // The help stands in the place of a message.
+        None => ("a command is missing", None),
+    };
+    let hint = tip.unwrap_or_else(|| "`--help` shows what can be given".to_owned());
+    serde_json::json!({ "error": error, "hint": hint, "code": Exit::Usage.code() })
 }
 
 /// What `--version` prints, with its last newline.
@@ -158,6 +209,31 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_mistake_in_the_line_is_told_as_one_object() {
+        for (line, error, hint) in [
+            (
+                ["tilld", "sandbox", "--sed=1"].as_slice(),
+                "unexpected argument '--sed' found",
+                "a similar argument exists: '--seed'",
+            ),
+            (
+                &["tilld", "invoice", "show"],
+                "the following required arguments were not provided: <ORDER-OR-ID>",
+                "`--help` shows what can be given",
+            ),
+            (
+                &["tilld"],
+                "a command is missing",
+                "`--help` shows what can be given",
+            ),
+        ] {
+            let told = mistake(&Cli::try_parse_from(line).expect_err("it is wrong"));
+            let wanted = serde_json::json!({ "error": error, "hint": hint, "code": 2 });
+            assert_eq!(told, wanted);
+        }
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //! that the daemon cannot read: it stops before any request and names the line that works (design, section 5; A44).
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use super::argv;
+use super::failure::{Exit, Failure};
 
 /// Whoever runs the command is not the owner of the state directory.
 #[derive(Debug, thiserror::Error)]
@@ -15,18 +19,62 @@ pub(super) struct OtherOwner {
 }
 
 impl OtherOwner {
-    /// The way out, for the `hint:` line.
-    pub(super) fn hint(&self, command: &str) -> String {
-        format!("run `sudo -u {} tilld {command}`", self.owner.for_sudo())
+    /// The way out, for the `hint:` line: this command again, as the owner.
+    fn hint(&self, command: &str) -> String {
+        format!("run `sudo -u {} {command}`", self.owner.for_sudo())
     }
+
+    /// The ways out for somebody who only wants to read. `group` is the state directory's, where it has one to join.
+    fn reader_hint(&self, command: &str, group: Option<&str>) -> String {
+        let hint = self.hint(command);
+        match (group, &self.runner.name) {
+            (Some(group), Some(runner)) => format!(
+                "{hint}, or let `{runner}` read the ledger at all times: `sudo usermod -aG {group} {runner}`, then log in anew"
+            ),
+            _ => hint,
+        }
+    }
+}
+
+impl From<OtherOwner> for Failure {
+    fn from(error: OtherOwner) -> Self {
+        let hint = error.hint(&argv::again());
+        Self::new(Exit::Ownership, error).hint(hint)
+    }
+}
+
+/// The way out for a reader whom the system lets not come to the ledger in `state_dir`.
+pub(super) fn reader_hint(state_dir: &Path, cause: &io::Error) -> String {
+    if cause.kind() != io::ErrorKind::PermissionDenied {
+        return "name the directory the ledger lies in with `--state-dir` or `state_dir`"
+            .to_owned();
+    }
+    match check(state_dir) {
+        Err(other) => other.reader_hint(&argv::again(), reader_group(state_dir).as_deref()),
+        Ok(()) => format!(
+            "this user must be able to enter `{}` and to read the ledger there: look at their owners and modes",
+            state_dir.display()
+        ),
+    }
+}
+
+/// The group that may read the state directory, but never root's.
+fn reader_group(state_dir: &Path) -> Option<String> {
+    let group = fs::metadata(state_dir).ok()?.gid();
+    let groups = fs::read_to_string("/etc/group").ok()?;
+    let named = User::find(group, &groups).name;
+    named.filter(|_name| group != 0)
 }
 
 /// Refuses to go on when the state directory exists and belongs to somebody else, root too.
 pub(super) fn check(state_dir: &Path) -> Result<(), OtherOwner> {
-    // One that is not there, or may not be looked at, is for the step that needs it to report.
+    // One that is not there, is no directory, or may not be looked at, is for the step that needs it to report.
     let Ok(found) = fs::metadata(state_dir) else {
         return Ok(());
     };
+    if !found.is_dir() {
+        return Ok(());
+    }
     judge(state_dir, found.uid(), rustix::process::geteuid().as_raw())
 }
 
@@ -49,7 +97,7 @@ struct User {
 }
 
 impl User {
-    /// Looks the name up in the text of `/etc/passwd`. Accounts from elsewhere go by their number.
+    /// Looks the name up in the text of `/etc/passwd`, or a group's in that of `/etc/group`. Accounts from elsewhere go by their number.
     fn find(id: u32, accounts: &str) -> Self {
         let wanted = id.to_string();
         let name = accounts.lines().find_map(|line| {
@@ -91,8 +139,18 @@ mod tests {
             "`/var/lib/tilld` belongs to user 4000000001, this command runs as `root`"
         );
         assert_eq!(
-            refused.hint("login"),
-            "run `sudo -u '#4000000001' tilld login`"
+            refused.hint("tilld --config a login"),
+            "run `sudo -u '#4000000001' tilld --config a login`"
+        );
+        let hint = refused.reader_hint("tilld invoice list", Some("tilld"));
+        assert!(
+            hint.ends_with("`sudo usermod -aG tilld root`, then log in anew"),
+            "{hint}"
+        );
+        let hint = refused.reader_hint("tilld invoice list", None);
+        assert_eq!(
+            hint, "run `sudo -u '#4000000001' tilld invoice list`",
+            "no group to join"
         );
     }
 

@@ -8,7 +8,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::output::{escape, print_json};
+use super::output::{escape, print_json, talk};
+use crate::entropy;
 use crate::sandbox::{self, Error, Sandbox, Settings, WriteError};
 use crate::shutdown::Shutdown;
 
@@ -24,9 +25,9 @@ pub(super) struct Args {
     /// Write a tilld config with these addresses and the sandbox's status names
     #[arg(long, value_name = "FILE")]
     write_config: Option<PathBuf>,
-    /// Make ids, codes and tokens from this number; the same number makes the same ones
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// Make ids, codes and tokens from this number, the same ones each time [default: a new number]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Seconds between two polls of a login
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     interval: u64,
@@ -46,7 +47,7 @@ impl Args {
         Settings {
             listen: self.listen,
             control: self.control,
-            seed: self.seed,
+            seed: self.seed.unwrap_or_else(new_seed),
             interval_s: self.interval,
             pool: self.pool,
             invoice_lifetime_s: self.window,
@@ -54,6 +55,12 @@ impl Args {
             ..Settings::default()
         }
     }
+}
+
+/// A number no ledger knows the ids of: one that outlives the sandbox would refuse an id it holds already. Short, since
+/// a person may type it again.
+fn new_seed() -> u64 {
+    u64::from(u32::from_be_bytes(entropy::bytes()))
 }
 
 /// Runs `sandbox` until SIGINT or SIGTERM.
@@ -93,24 +100,33 @@ async fn until(
 fn announce(sandbox: &Sandbox, file: Option<&Path>, context: &Context) -> Result<(), Failure> {
     let written = file.map(|file| sandbox::write_config(sandbox, file));
     let written = written.transpose()?;
-    let shown = written.as_ref().map(|path| path.display().to_string());
+    let kept = written.as_ref().is_some_and(|written| written.kept);
+    let shown = written.map(|written| written.path.display().to_string());
     if context.output.json() {
         print_json(&serde_json::json!({
             "service": sandbox.url(),
             "cabinet": sandbox.cabinet_url(),
             "control": sandbox.control_url(),
+            "seed": sandbox.seed(),
             "config": shown,
+            "config_kept": kept,
         }))?;
     } else {
         let mut pairs = vec![
             ("service", sandbox.url()),
             ("cabinet", format!("{}/cabinet", sandbox.cabinet_url())),
             ("control", sandbox.control_url()),
+            ("seed", sandbox.seed().to_string()),
         ];
         pairs.extend(shown.clone().map(|path| ("config", path)));
         context.output.pairs(&pairs)?;
     }
     let config = shown.map_or_else(|| "FILE".to_owned(), |path| escape(&path).into_owned());
+    if kept {
+        talk(&format!(
+            "note: {config} was edited and names this sandbox: it is kept as it is"
+        ));
+    }
     // Talk: with nobody to read it the sandbox serves all the same.
     drop(io::stderr().lock().write_all(advice(&config).as_bytes()));
     Ok(())
@@ -129,7 +145,8 @@ fn advice(config: &str) -> String {
          \x20 tilld --config {config} login\n\
          \x20 tilld --config {config} serve\n\
          \x20 tilld --config {config} invoice create --order A-1 --amount 150.00 --currency RUB --method SBP\n\
-         then open the cabinet in a browser and pay the invoice there. Ctrl-C ends the sandbox and forgets everything.\n"
+         then open the cabinet in a browser and pay the invoice there. Ctrl-C ends the sandbox and forgets everything;\n\
+         with `--seed` and the number above a new one makes the same ids, for which the state directory must be new too.\n"
     )
 }
 
@@ -150,12 +167,17 @@ impl From<Error> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let ours = matches!(error, WriteError::Io { .. });
+        let hint = match &error {
+            WriteError::Io { .. } => None,
+            WriteError::NotOurs(_) => Some("name another file for `--write-config`".to_owned()),
+            WriteError::Edited { url, .. } => Some(format!(
+                "set `url` and `cabinet_url` under `[service]` to `{url}` there, or name another file for `--write-config`"
+            )),
+        };
         let failure = Self::new(Exit::Error, error);
-        if ours {
-            failure
-        } else {
-            failure.hint("name another file for `--write-config`")
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
         }
     }
 }
@@ -175,9 +197,15 @@ mod tests {
 
     #[test]
     fn the_defaults_of_the_flags_are_those_of_the_sandbox() {
-        let line = Line::parse_from(["sandbox"]);
+        let line = Line::parse_from(["sandbox", "--seed=1"]);
         let (flags, own) = (line.args.settings(), Settings::default());
         assert_eq!(format!("{flags:?}"), format!("{own:?}"));
+    }
+
+    #[test]
+    fn without_a_seed_each_sandbox_makes_other_ids() {
+        let line = Line::parse_from(["sandbox"]);
+        assert_ne!(line.args.settings().seed, line.args.settings().seed);
     }
 
     #[tokio::test]
@@ -187,7 +215,9 @@ mod tests {
         let sandbox = sandbox.expect("it starts");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("deep").join("config.toml");
-        let path = sandbox::write_config(&sandbox, &file).expect("written");
+        let path = sandbox::write_config(&sandbox, &file)
+            .expect("written")
+            .path;
         let loaded = config::load(&Sources {
             file: ConfigFile::Named(path),
             variables: Vec::new(),

@@ -30,10 +30,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     }
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
-    owner::check(&state_dir).map_err(|error| {
-        let hint = error.hint("serve");
-        Failure::new(Exit::Ownership, error).hint(hint)
-    })?;
+    owner::check(&state_dir)?;
     telemetry::init(settings.log_level, settings.log_format)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
     let public_url = settings.require_public()?.to_string();
@@ -67,7 +64,10 @@ fn check(context: &Context) -> Result<(), Failure> {
     plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
-        return Err(failure.hint("unset it and run `tilld login`, which keeps the token in a file"));
+        return Err(failure.hint(format!(
+            "unset it and {}, which keeps the token in a file",
+            service::log_in()
+        )));
     }
     Ok(())
 }

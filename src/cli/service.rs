@@ -1,6 +1,7 @@
 //! What commands that ask the payment service share: the client made of the settings, the access token, and which exit
 //! code an error of theirs means.
 
+use super::argv;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::owner;
@@ -15,24 +16,21 @@ pub(super) fn client(context: &Context) -> Result<Client, Failure> {
     Ok(Client::new(&settings)?)
 }
 
-/// The credentials file of the state directory, once it is sure that this user may touch it. `command` is for the hint.
-pub(super) fn store(context: &Context, command: &str) -> Result<Store, Failure> {
+/// The credentials file of the state directory, once it is sure that this user may touch it.
+pub(super) fn store(context: &Context) -> Result<Store, Failure> {
     let state_dir = context.state_dir()?;
-    owner::check(&state_dir).map_err(|error| {
-        let hint = error.hint(command);
-        Failure::new(Exit::Ownership, error).hint(hint)
-    })?;
+    owner::check(&state_dir)?;
     Ok(Store::new(&state_dir))
 }
 
-/// The access token a one-shot command uses towards the service. `command` is for the hint. The credentials file is only
-/// looked at when `SERVICE_TOKEN` is not set.
-pub(super) fn token(context: &Context, client: &Client, command: &str) -> Result<Found, Failure> {
+/// The access token a one-shot command uses towards the service. The credentials file is only looked at when
+/// `SERVICE_TOKEN` is not set.
+pub(super) fn token(context: &Context, client: &Client) -> Result<Found, Failure> {
     let elsewhere = Elsewhere::of_one_shot();
     let store = if elsewhere.env_token.is_some() {
         Store::new(&context.state_dir()?)
     } else {
-        store(context, command)?
+        store(context)?
     };
     store
         .find(&elsewhere, &client.origin())?
@@ -41,7 +39,12 @@ pub(super) fn token(context: &Context, client: &Client, command: &str) -> Result
 
 /// No token anywhere.
 pub(super) fn no_login() -> Failure {
-    Failure::new(Exit::LoginNeeded, "no login is stored").hint("run `tilld login`")
+    Failure::new(Exit::LoginNeeded, "no login is stored").hint(log_in())
+}
+
+/// The way to a login, as a hint.
+pub(super) fn log_in() -> String {
+    format!("run `{}`", argv::login())
 }
 
 /// A request that yielded nothing, made with a token from `source`; `None` for requests without one.
@@ -56,7 +59,7 @@ pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
         Error::Forbidden { .. } | Error::Refused { .. } => (Exit::Error, None),
         Error::Redirected { .. } => (
             Exit::Config,
-            Some("set `service.url` to the address the service itself answers at"),
+            Some("set `service.url` to the address the service itself answers at".to_owned()),
         ),
     };
     hinted(Failure::new(exit, error), hint)
@@ -76,19 +79,20 @@ pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
 }
 
 /// The way out of a 401, which depends on where the token came from: the first place that has one wins.
-fn login_again(source: Option<TokenSource>) -> &'static str {
+fn login_again(source: Option<TokenSource>) -> String {
+    let log_in = log_in();
     match source {
         Some(TokenSource::Environment) => {
-            "put a good token into `SERVICE_TOKEN`, or unset it and run `tilld login`"
+            format!("put a good token into `SERVICE_TOKEN`, or unset it and {log_in}")
         }
         Some(TokenSource::SystemdCredential) => {
-            "replace the systemd credential `access-token`, or run `tilld login`, which outranks it"
+            format!("replace the systemd credential `access-token`, or {log_in}, which outranks it")
         }
-        Some(TokenSource::File) | None => "run `tilld login`",
+        Some(TokenSource::File) | None => log_in,
     }
 }
 
-fn hinted(failure: Failure, hint: Option<&str>) -> Failure {
+fn hinted(failure: Failure, hint: Option<impl Into<String>>) -> Failure {
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -111,17 +115,18 @@ impl From<SettingsError> for Failure {
 impl From<CredentialsError> for Failure {
     fn from(error: CredentialsError) -> Self {
         if error.is_permission() {
-            return Self::new(Exit::Ownership, error).hint(
-                "give the file to the state directory's owner alone (0600, its directory 0700); if others could read it, revoke the token in the cabinet and run `tilld login`",
-            );
+            return Self::new(Exit::Ownership, error).hint(format!(
+                "give the file to the state directory's owner alone (0600, its directory 0700); if others could read it, revoke the token in the cabinet and {}",
+                log_in()
+            ));
         }
         let (exit, hint) = match &error {
             CredentialsError::OtherOrigin { .. } => (
                 Exit::LoginNeeded,
-                Some("run `tilld login`, or set `service.url` back"),
+                Some(format!("{}, or set `service.url` back", log_in())),
             ),
             CredentialsError::Unreadable { .. } | CredentialsError::Empty { .. } => {
-                (Exit::LoginNeeded, Some("run `tilld login`"))
+                (Exit::LoginNeeded, Some(log_in()))
             }
             CredentialsError::File(_) => (Exit::Error, None),
         };

@@ -72,7 +72,7 @@ fn identify(context: &Context) -> Result<Option<Identity>, Failure> {
             login: None,
         }));
     }
-    let store = service::store(context, "whoami")?;
+    let store = service::store(context)?;
     if let Some(stored) = store.load()? {
         return Ok(Some(Identity {
             source: TokenSource::File,

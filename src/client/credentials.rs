@@ -116,6 +116,21 @@ impl CredentialsError {
             | Self::OtherOrigin { .. } => false,
         }
     }
+
+    /// True when there is no place for the file: the state directory is missing, is none, or is not for this user. As
+    /// opposed to a file that others may read, and to a disk that fails.
+    pub fn is_unfit_place(&self) -> bool {
+        use std::io::ErrorKind::{
+            AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
+        };
+        let Self::File(FileError::Io { source, .. }) = self else {
+            return false;
+        };
+        matches!(
+            source.kind(),
+            AlreadyExists | NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem
+        )
+    }
 }
 
 /// The credentials file of one state directory.

@@ -97,7 +97,8 @@ pub fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
 }
 
-/// Runs until SIGTERM or SIGINT, then stops in order: no new work, running hooks finish, what was heard is stored.
+/// Runs until SIGTERM, SIGINT or SIGHUP, then stops in order: no new work, running hooks finish, what was heard is stored.
+/// A second SIGTERM or SIGINT ends running hooks at once; they run again after the next start.
 pub async fn run(start: Start) -> Result<(), Error> {
     set_umask();
     let Start {
@@ -158,9 +159,13 @@ pub async fn run(start: Start) -> Result<(), Error> {
         poller::run(parts, polls, bell, bells.ask, stopping).await;
         "the poller"
     });
-    let stopping = shutdown.clone();
+    let hurry = Shutdown::new();
+    let wishes = outbox::Wishes {
+        stop: shutdown.clone(),
+        hurry: hurry.clone(),
+    };
     loops.spawn(async move {
-        outbox::run(writer, reader, hooks, bells.owed, stopping).await;
+        outbox::run(writer, reader, hooks, bells.owed, wishes).await;
         "the outbox"
     });
 
@@ -170,7 +175,16 @@ pub async fn run(start: Start) -> Result<(), Error> {
     let ended = supervise(&mut stop, &mut loops, &ledger).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
-    finish(loops, within).await;
+    let finished = finish(loops, within);
+    tokio::pin!(finished);
+    tokio::select! {
+        () = &mut finished => {}
+        name = stop.pressed() => {
+            tracing::warn!(signal = name, "tilld is asked to stop again: running hooks are ended now");
+            hurry.request();
+            finished.await;
+        }
+    }
     ledger.close(STOP_MARGIN).await;
     drop(lock);
     tracing::info!("tilld has stopped");
@@ -247,9 +261,11 @@ fn tell_systemd(state: &[NotifyState<'_>]) {
     }
 }
 
-/// SIGTERM and SIGINT.
+/// SIGTERM, SIGINT and SIGHUP. There is nothing to reload while it runs, so SIGHUP is a wish to stop in order as well, and
+/// a terminal that goes away takes no hook with it halfway.
 struct StopSignals {
     terminate: Signal,
+    hangup: Signal,
     interrupt: Signal,
 }
 
@@ -257,13 +273,23 @@ impl StopSignals {
     fn new() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
+    }
+
+    /// The next wish to stop that somebody repeats on purpose. A SIGHUP is not: it may come together with SIGTERM.
+    async fn pressed(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
     }
 
     async fn requested(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
+            _ = self.hangup.recv() => "SIGHUP",
             _ = self.interrupt.recv() => "SIGINT",
         }
     }

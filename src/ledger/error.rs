@@ -18,6 +18,15 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
+    /// Whoever only wants to read may not, or the way there leads through something that is no directory.
+    #[error("could not read ledger `{path}`")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The sealing key cannot be used.
     #[error("could not load the ledger's sealing key")]
     Key(#[source] KeyError),

@@ -79,6 +79,15 @@ impl Settings {
     }
 }
 
+/// What may be wished of a running outbox.
+#[derive(Clone, Debug, Default)]
+pub struct Wishes {
+    /// Begin nothing new, and stop.
+    pub stop: Shutdown,
+    /// Do not wait for what runs: end it once `stop` was wished.
+    pub hurry: Shutdown,
+}
+
 /// Runs hooks until the wish to stop, then lets the running ones finish as long as `drain` allows, ends the others, and
 /// returns within [`Settings::stop_within`]. A panic of an attempt is passed on.
 pub async fn run(
@@ -86,7 +95,10 @@ pub async fn run(
     reader: Reader,
     settings: Settings,
     wake: Wake,
-    shutdown: Shutdown,
+    Wishes {
+        stop: shutdown,
+        hurry,
+    }: Wishes,
 ) {
     let parent = settings.surroundings.work_dir.clone();
     let leftovers = spawn_blocking(move || hook::leftovers(&parent))
@@ -110,7 +122,7 @@ pub async fn run(
         rest_until: None,
     };
     outbox.work(&wake, &shutdown).await;
-    outbox.stop().await;
+    outbox.stop(&hurry).await;
 }
 
 /// What every attempt needs.
@@ -301,7 +313,7 @@ impl Outbox {
         }
     }
 
-    async fn stop(&mut self) {
+    async fn stop(&mut self, hurry: &Shutdown) {
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
         let drain = self.desk.settings.drain;
@@ -311,8 +323,12 @@ impl Outbox {
                 "waiting up to {drain:?} for running hooks"
             );
         }
-        if timeout(drain, self.all_ended()).await.is_ok() {
-            return;
+        tokio::select! {
+            biased;
+            ended = timeout(drain, self.all_ended()) => if ended.is_ok() {
+                return;
+            },
+            () = hurry.requested() => {}
         }
         tracing::warn!(running = self.attempts.len(), "ending hooks that still run");
         self.desk.ending.request();

@@ -1,5 +1,5 @@
 //! Writes a tilld config that fits a running sandbox: its addresses, its status names sorted, a state directory beside the
-//! file. Replaces only files it wrote itself.
+//! file. Replaces only files it wrote itself and nobody has edited since.
 
 use std::fs;
 use std::io;
@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use super::Sandbox;
 
-/// First line of every file written here, by which it is known again.
-const MARK: &str = "# written by `tilld sandbox --write-config`; it may be replaced without asking";
+/// Start of the first line of every file written here, by which it is known again. The digest of the rest follows it.
+const MARK: &str =
+    "# written by `tilld sandbox --write-config`, which replaces it unless it was edited; digest ";
 /// Where the config lets tilld listen: the default of `listener.listen`.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8480);
 
@@ -19,6 +20,14 @@ pub enum WriteError {
     /// A file that somebody else wrote is there.
     #[error("`{0}` is there already and was not written by `tilld sandbox`")]
     NotOurs(PathBuf),
+    /// It was written here and edited since, and names another sandbox.
+    #[error("`{}` was edited since `tilld sandbox` wrote it, and does not name `{url}`", path.display())]
+    Edited {
+        /// Which file.
+        path: PathBuf,
+        /// The address of the sandbox that runs now.
+        url: String,
+    },
     /// The path cannot be used.
     #[error("could not write the config `{path}`")]
     Io {
@@ -30,44 +39,109 @@ pub enum WriteError {
     },
 }
 
-/// Writes a config for this sandbox to `path`, atomically. Gives the absolute path of the file.
-pub fn write_config(sandbox: &Sandbox, path: &Path) -> Result<PathBuf, WriteError> {
+/// A config that fits a running sandbox.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Its absolute path.
+    pub path: PathBuf,
+    /// It was there with edits, and was left as it is.
+    pub kept: bool,
+}
+
+/// Writes a config for this sandbox to `path`, atomically. A file that was edited since it was written here is kept
+/// when it names this sandbox's addresses, and refused otherwise.
+pub fn write_config(sandbox: &Sandbox, path: &Path) -> Result<Written, WriteError> {
     let failed = |source| WriteError::Io {
         path: path.to_owned(),
         source,
     };
     let path = std::path::absolute(path).map_err(failed)?;
-    match fs::read(&path) {
-        Ok(old) if !old.starts_with(MARK.as_bytes()) => return Err(WriteError::NotOurs(path)),
-        Ok(_ours) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+    let old = match fs::read(&path) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),
+    };
+    match old.map(|old| judge(&old, sandbox)) {
+        None | Some(Old::Untouched) => {}
+        Some(Old::Foreign) => return Err(WriteError::NotOurs(path)),
+        Some(Old::Edited { fits: true }) => return Ok(Written { path, kept: true }),
+        Some(Old::Edited { fits: false }) => {
+            let url = sandbox.url();
+            return Err(WriteError::Edited { path, url });
+        }
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).map_err(failed)?;
-    let text = format!("{MARK}\n{}", config_text(sandbox, LISTEN, directory));
+    let text = config_text(sandbox, LISTEN, directory);
+    let text = format!("{MARK}{:016x}\n{text}", digest(text.as_bytes()));
     let mut beside = path.clone().into_os_string();
     beside.push(".new");
     fs::write(&beside, text).map_err(failed)?;
     fs::rename(&beside, &path).map_err(failed)?;
-    Ok(path)
+    Ok(Written { path, kept: false })
+}
+
+/// What stands where the config is to go.
+enum Old {
+    Foreign,
+    Untouched,
+    /// Somebody's work is in it. It fits when it still has the lines that name this sandbox.
+    Edited {
+        fits: bool,
+    },
+}
+
+fn judge(old: &[u8], sandbox: &Sandbox) -> Old {
+    let Some(rest) = old.strip_prefix(MARK.as_bytes()) else {
+        return Old::Foreign;
+    };
+    let text = String::from_utf8_lossy(rest);
+    let (noted, text) = text.split_once('\n').unwrap_or((&text, ""));
+    if u64::from_str_radix(noted, 16) == Ok(digest(text.as_bytes())) {
+        return Old::Untouched;
+    }
+    let fits = addresses(sandbox)
+        .iter()
+        .all(|wanted| text.lines().any(|line| line.trim() == wanted));
+    Old::Edited { fits }
+}
+
+/// FNV-1a, 64 bits. It tells an edit from none; nobody is kept from forging it, who may write the file anyway.
+fn digest(bytes: &[u8]) -> u64 {
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    bytes.iter().fold(BASIS, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(PRIME)
+    })
+}
+
+/// The lines that lead to this sandbox.
+fn addresses(sandbox: &Sandbox) -> [String; 2] {
+    [
+        format!("url = {}", quoted(&sandbox.url())),
+        format!("cabinet_url = {}", quoted(&sandbox.cabinet_url())),
+    ]
+}
+
+/// JSON's strings and lists of strings are TOML's, for all that stands here.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// A config for this sandbox, under which tilld listens on `listen` and keeps its state in `directory`/state. More
 /// tables may follow it.
 pub fn config_text(sandbox: &Sandbox, listen: SocketAddr, directory: &Path) -> String {
     let statuses = sandbox.statuses();
-    // JSON's strings and lists of strings are TOML's, for all that stands here.
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
     let state_dir = directory.join("state");
+    let [url, cabinet_url] = addresses(sandbox);
     [
         "# The status names beside `new` are the sandbox's invention.".to_owned(),
         format!("state_dir = {}", quoted(&state_dir.to_string_lossy())),
         String::new(),
         "[service]".to_owned(),
-        format!("url = {}", quoted(&sandbox.url())),
-        format!("cabinet_url = {}", quoted(&sandbox.cabinet_url())),
+        url,
+        cabinet_url,
         String::new(),
         "[listener]".to_owned(),
         format!("listen = {}", quoted(&listen.to_string())),

@@ -34,7 +34,7 @@ use self::world::{MOST_HANDED_OVER, World};
 use crate::http::{self, Limits, Response};
 use crate::shutdown::Shutdown;
 
-pub use self::config_file::{WriteError, config_text, write_config};
+pub use self::config_file::{WriteError, Written, config_text, write_config};
 pub use self::notifier::SetupError;
 pub use self::statuses::{NEW, Statuses};
 pub use self::visitor::{Page, VisitError, Visitor};
@@ -53,7 +53,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Address of the control listener. Loopback only; port 0 takes a free one.
     pub control: SocketAddr,
-    /// Seed of its ids, codes and tokens.
+    /// Seed of its ids, codes and tokens. The same seed gives the same ids again, which a ledger that outlives the
+    /// sandbox refuses: fixed only where the ledger is as young as the sandbox.
     pub seed: u64,
     /// Its status names.
     pub statuses: Statuses,
@@ -119,6 +120,7 @@ pub enum Error {
 pub struct Sandbox {
     service: SocketAddr,
     control: SocketAddr,
+    seed: u64,
     statuses: Statuses,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
@@ -164,6 +166,7 @@ pub async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sandbox, Er
     Ok(Sandbox {
         service,
         control,
+        seed: settings.seed,
         statuses: settings.statuses,
         shutdown,
         tasks,
@@ -210,6 +213,11 @@ impl Sandbox {
     /// The address of the control listener, without a slash at its end.
     pub fn control_url(&self) -> String {
         format!("http://{}", self.control)
+    }
+
+    /// The seed its ids, codes and tokens are made from.
+    pub const fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Its status names.

@@ -177,7 +177,11 @@ fn a_hook_that_cannot_run_is_found_before_the_start() {
 
 #[test]
 fn the_daemon_takes_no_token_from_its_environment() {
-    let told = ["`SERVICE_TOKEN`", "hint: unset it and run `tilld login`"];
+    let told = [
+        "`SERVICE_TOKEN`",
+        "hint: unset it and run `tilld ",
+        "login`",
+    ];
     refused(&check(None, &[("SERVICE_TOKEN", VALUE)], &[]), &told);
 }
 

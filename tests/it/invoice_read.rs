@@ -79,6 +79,8 @@ fn a_list_is_newest_first_filtered_and_limited() {
     assert_eq!(orders(&[]), ["c", "b", "a"]);
     assert_eq!(orders(&["--limit", "2"]), ["c", "b"]);
     assert!(orders(&["--attention"]).is_empty());
+    // Their creates were refused: there is nothing to pay.
+    assert!(orders(&["--open"]).is_empty());
     let table = shop.tilld(&["invoice", "list"], 0).stdout;
     let first = table.lines().next().unwrap_or_default();
     assert!(first.starts_with("ORDER"), "{table}");

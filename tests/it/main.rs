@@ -14,6 +14,7 @@ mod invoice_read;
 mod launch;
 mod layout;
 mod limits;
+mod line;
 mod login;
 mod notifications;
 mod polling;

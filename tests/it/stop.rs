@@ -17,12 +17,20 @@ fn let_go(world: &World) {
     fs::write(world.dir().join("hooks/fulfil.log.go"), "").expect("written");
 }
 
-/// Asks the daemon to stop without waiting for it.
-fn ask_to_stop(world: &World) {
+fn signal(world: &World, signal: Signal) {
     let pid = i32::try_from(world.serve_pid())
         .ok()
         .and_then(Pid::from_raw);
-    kill_process(pid.expect("a process id"), Signal::TERM).expect("it runs");
+    kill_process(pid.expect("a process id"), signal).expect("it runs");
+}
+
+/// Asks the daemon to stop without waiting for it.
+fn ask_to_stop(world: &World) {
+    ask_to_stop_by(world, Signal::TERM);
+}
+
+fn ask_to_stop_by(world: &World, wish: Signal) {
+    signal(world, wish);
     wait_until(PATIENCE, "the wish to be heard", || {
         world.serve_log().contains("waiting up to")
     });
@@ -41,7 +49,7 @@ fn a_running_hook_finishes_and_no_other_begins() {
     world.pay("A-2");
     ask_to_stop(&world);
     let_go(&world);
-    assert_eq!(world.stop_serve(PATIENCE), 0);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
     let states =
         "SELECT order_id || ' ' || state || ' ' || attempts FROM deliveries ORDER BY order_id";
     assert_eq!(world.sql(states).concat(), ["A-1 done 1", "A-2 waiting 0"]);
@@ -52,6 +60,24 @@ fn a_running_hook_finishes_and_no_other_begins() {
     world.start_serve();
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 2);
+}
+
+#[test]
+fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
+    let mut world = Setup::new()
+        .quiet()
+        .hook("fulfil", &["paid"], HOLDS)
+        // Longer than the test waits.
+        .set("outbox.drain_s", 3_600)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    ask_to_stop_by(&world, Signal::HUP);
+    signal(&world, Signal::INT);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
+    let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
+    assert_eq!(world.sql(attempts).concat(), ["1 interrupted"]);
+    assert_eq!(world.value("SELECT state FROM deliveries"), "waiting");
 }
 
 #[test]
@@ -159,25 +185,25 @@ fn a_state_directory_of_another_user_is_left_alone() {
     world.create("A-1");
     chown(world.state_dir(), Some(STRANGER), None).expect("root may");
     let before = tree(&world);
-    for (args, shown) in [
-        (["serve", "--json"].as_slice(), "serve"),
-        (&["login", "--json"], "login"),
-        (&["invoice", "wait", "A-1", "--timeout=20s"], "invoice wait"),
-        (
-            &[
-                "invoice",
-                "create",
-                "--order=A-2",
-                "--amount=5",
-                "--currency=RUB",
-                "--method=SBP",
-            ],
-            "invoice create",
-        ),
+    for args in [
+        ["serve", "--json"].as_slice(),
+        &["login", "--json"],
+        &["invoice", "wait", "A-1", "--timeout=20s"],
+        &["delivery", "retry", "1"],
+        &[
+            "invoice",
+            "create",
+            "--order=A-2",
+            "--amount=5",
+            "--currency=RUB",
+            "--method=SBP",
+        ],
     ] {
         let refused = world.tilld(args).ends_with(15);
-        let hint = format!("hint: run `sudo -u '#{STRANGER}' tilld {shown}`");
+        let hint = format!("hint: run `sudo -u '#{STRANGER}' tilld --config ");
         assert!(refused.stderr.contains(&hint), "{refused:?}");
+        let line = format!(" {}`", args.join(" "));
+        assert!(refused.stderr.contains(&line), "{refused:?}");
     }
     assert_eq!(tree(&world), before, "nothing was made or changed hands");
     assert_eq!((world.requests("create"), world.requests("login")), (1, 1));

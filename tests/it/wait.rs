@@ -85,7 +85,7 @@ fn every_end_has_its_code_without_a_daemon() {
     world.control("POST", "/tokens/revoke", &Value::Null);
     let login = world.wait("silent", "20s").ends_with(4);
     assert!(
-        login.stderr.contains("hint: run `tilld login`"),
+        login.stderr.contains("hint: run `tilld --config "),
         "{login:?}"
     );
 }

@@ -6,6 +6,7 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger::{self, CLOSE_WITHIN};
 use super::super::output::{print_json, talk};
+use super::super::owner;
 use super::find_event;
 use super::show::deliveries;
 use crate::clock::wall_ms;
@@ -25,12 +26,13 @@ pub(super) struct Args {
 
 /// Runs `delivery retry`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
     let reader = ledger::open_reader(&context)?;
     let event = find_event(&reader, &args.event).await?;
     let hook = args.hook.as_deref();
     deliveries(&reader, &event, hook).await?;
-    let ledger = ledger::open(&context, "delivery retry")?;
+    let ledger = ledger::open(&context)?;
     let wish = RetryWish {
         event_id: event.event_id.clone(),
         hook: args.hook.clone(),

@@ -1,5 +1,6 @@
 //! tilld's own commands, run as a merchant runs them: the same binary as a child, with a clean environment, in this
-//! process group, so that Ctrl-C reaches all. None outlives the demo: a child that is let go of is killed.
+//! process group, so that Ctrl-C reaches all. A child that is let go of is killed; only a demo that is itself
+//! killed outright leaves one behind.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};

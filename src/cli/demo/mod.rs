@@ -1,8 +1,9 @@
 //! `tilld demo`: the whole of tilld at work in a few seconds, without a service, a shop or a network beyond this machine.
 //!
 //! The sandbox runs in this process; the daemon and every command are the real binary, run as children in this process
-//! group and one directory. Each step is checked against what it promises, in the ledger itself. Nothing is left running:
-//! the daemon is stopped in order, and killed when this process unwinds.
+//! group and one directory. Each step is checked against what it promises, in the ledger itself. Nothing is left running
+//! when it ends by itself or by a signal that can be caught: the daemon is stopped in order, and killed when this process
+//! unwinds. Whoever kills this process outright (`kill -9`) has the daemon to stop too.
 
 mod acts;
 mod closing;

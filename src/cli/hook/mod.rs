@@ -20,8 +20,9 @@ enum Action {
     List(list::Args),
     /// Run a hook once, and show what it was told and what it answered
     ///
-    /// The program really runs, as the user of this command, with what the newest event would tell it. Nothing is
-    /// recorded, and no delivery changes.
+    /// The program really runs, as the user of this command, with a sample of an event, or with the newest event of the
+    /// order that `--order` names. That one is told as a replay: `TILLD_REPLAY` is 1, and a script that must not do its
+    /// work twice looks there or at `TILLD_EVENT_ID`. Nothing is recorded, and no delivery changes.
     Test(test::Args),
 }
 

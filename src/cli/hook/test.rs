@@ -13,7 +13,7 @@ use super::super::context::Context;
 use super::super::delivery::{Written, print_written};
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print_json, talk};
-use super::super::owner;
+use super::super::{ledger, owner};
 use super::sample;
 use crate::clock::wall_ms;
 use crate::config;
@@ -23,7 +23,7 @@ use crate::hook::payload::{self, Facts};
 use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
 use crate::invoice::event::Change;
 use crate::invoice::status::Status;
-use crate::ledger::{EventRow, Ledger, OpenError, Reader};
+use crate::ledger::{EventRow, Reader};
 use crate::outbox::{self, retry};
 use crate::shutdown::Shutdown;
 
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The hook's name in the config
     #[arg(value_name = "NAME")]
     name: String,
-    /// Tell it the newest event of this order, instead of the newest of all
+    /// Tell it the newest event of this order, as a replay, instead of a sample
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
 }
@@ -113,7 +113,8 @@ fn unknown(name: &str, hooks: &[config::Hook]) -> Failure {
     }
 }
 
-/// The newest event with its invoice, or a sample when there is none yet.
+/// The newest event of the order with its invoice; a sample when no order is named, or it has no event yet. What
+/// really happened is only told when it is asked for: the program may have acted on it already.
 async fn tell(
     hook: &config::Hook,
     order: Option<&str>,
@@ -124,10 +125,9 @@ async fn tell(
         .iter()
         .filter_map(|word| Selector::parse(word).ok())
         .collect();
-    let newest = match Ledger::open_reader(&context.state_dir()?) {
-        Ok(reader) => newest(&reader, order, &hook.name).await?,
-        Err(OpenError::Absent { .. }) if order.is_none() => None,
-        Err(error) => return Err(error.into()),
+    let newest = match order {
+        Some(order) => newest(&ledger::open_reader(context)?, order, &hook.name).await?,
+        None => None,
     };
     if let Some((facts, change)) = newest {
         let wanted = selectors.iter().any(|selector| selector.wants(&change));
@@ -148,23 +148,22 @@ async fn tell(
 
 async fn newest(
     reader: &Reader,
-    order: Option<&str>,
+    order: &str,
     hook: &str,
 ) -> Result<Option<(Facts, Change)>, Failure> {
-    let Some(event) = reader.newest_event(order).await? else {
-        return match order {
-            Some(order) if reader.invoices_of_order(order).await?.is_empty() => {
-                let error = format!("no invoice of an order `{order}` in the ledger");
-                Err(Failure::new(Exit::NotFound, error))
-            }
-            Some(_) | None => Ok(None),
-        };
+    let Some(event) = reader.newest_event(Some(order)).await? else {
+        if reader.invoices_of_order(order).await?.is_empty() {
+            let error = format!("no invoice of an order `{order}` in the ledger");
+            return Err(Failure::new(Exit::NotFound, error));
+        }
+        return Ok(None);
     };
     let Some(invoice) = reader.invoice(event.invoice).await? else {
         return Ok(None);
     };
     let change = change(&event);
-    let (attempt, replay) = (1, false);
+    // The daemon may have told it already; a script that was paid for once must see that this is no news.
+    let (attempt, replay) = (1, true);
     Ok(Some((
         outbox::facts(hook, attempt, replay, event, invoice),
         change,
@@ -189,12 +188,12 @@ fn announce(hook: &config::Hook, told: &Told) {
     let facts = &told.facts;
     if told.sample {
         talk(&format!(
-            "there is no event to tell yet: `{}` runs once with a SAMPLE of a `{}` event",
+            "`{}` runs once with a SAMPLE of a `{}` event; nothing is recorded",
             hook.name, facts.kind
         ));
     } else {
         talk(&format!(
-            "`{}` runs once with the `{}` event {} of order {}; nothing is recorded",
+            "`{}` runs once with the `{}` event {} of order {}, as a replay; nothing is recorded",
             hook.name,
             facts.kind,
             facts.event_id,

@@ -78,13 +78,12 @@ fn parse_amount(text: &str) -> Result<Amount, AmountError> {
 
 /// Runs `invoice create`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
-    const COMMAND: &str = "invoice create";
     let order = order(args)?;
     let settings = context.settings()?;
     let public_url = settings.require_public()?.to_string();
     let client = service::client(&context)?;
-    let found = service::token(&context, &client, COMMAND)?;
-    let ledger = ledger::open(&context, COMMAND)?;
+    let found = service::token(&context, &client)?;
+    let ledger = ledger::open(&context)?;
     let (writer, reader) = (ledger.writer(), ledger.reader());
     let opener = Opener {
         writer: &writer,

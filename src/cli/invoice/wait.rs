@@ -152,11 +152,10 @@ struct Asking {
 
 impl Asking {
     fn begin(context: &Context) -> Result<Self, Failure> {
-        const COMMAND: &str = "invoice wait";
         let settings = context.settings()?;
         let client = service::client(context)?;
-        let found = service::token(context, &client, COMMAND)?;
-        let ledger = ledger::open(context, COMMAND)?;
+        let found = service::token(context, &client)?;
+        let ledger = ledger::open(context)?;
         let gate = Gate::new(plain::gate_limits(settings));
         let (writer, reader) = (ledger.writer(), ledger.reader());
         let question = Question::new(writer, reader, client, gate.clone(), found.token);
@@ -191,7 +190,7 @@ impl Asking {
                 Exit::LoginNeeded,
                 "the service refuses the access token",
             )
-            .hint("run `tilld login`")),
+            .hint(service::log_in())),
             Err(error) => Err(error.into()),
         }
     }

@@ -65,11 +65,7 @@ fn connect_writer(path: &Path, busy: Duration) -> Result<Connection, StoreError>
 
 /// Opens the ledger for reading only. It must exist.
 pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Connection, OpenError> {
-    if !exists(path)? {
-        return Err(OpenError::Absent {
-            path: path.to_owned(),
-        });
-    }
+    look_as_reader(path)?;
     look_at_header(path)?;
     let file = |source| OpenError::File {
         path: path.to_owned(),
@@ -82,6 +78,22 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
         .map_err(|e| file(from_sqlite(e)))?;
     check_marks(&connection, path)?;
     Ok(connection)
+}
+
+/// Tells a file that is not there from one that is not for this user.
+fn look_as_reader(path: &Path) -> Result<(), OpenError> {
+    let looked = fs::metadata(path).and_then(|about| {
+        if about.is_file() {
+            fs::File::open(path).map(drop)
+        } else {
+            Ok(())
+        }
+    });
+    let path = path.to_owned();
+    looked.map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => OpenError::Absent { path },
+        _ => OpenError::Unreadable { path, source },
+    })
 }
 
 fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {

@@ -18,7 +18,7 @@ use crate::ledger::store::PollState;
 pub enum Filter {
     /// All of them.
     All,
-    /// Those with the outcome `open`.
+    /// Those with the outcome `open`, but for those whose create was refused: nobody can pay them.
     Open,
     /// Those a person must look at.
     Attention,
@@ -69,7 +69,7 @@ pub(super) fn list_invoices(
 ) -> rusqlite::Result<Vec<InvoiceRow>> {
     let wish = match filter {
         Filter::All => "1",
-        Filter::Open => "i.outcome = 'open'",
+        Filter::Open => "i.outcome = 'open' AND i.opening <> 'refused'",
         Filter::Attention => "i.attention <> ''",
     };
     let sql = format!(

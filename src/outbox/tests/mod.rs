@@ -68,7 +68,10 @@ impl Stage {
             reader,
             self.settings.clone(),
             self.wake.clone(),
-            self.shutdown.clone(),
+            Wishes {
+                stop: self.shutdown.clone(),
+                hurry: Shutdown::new(),
+            },
         ))
     }
 

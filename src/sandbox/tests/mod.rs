@@ -417,8 +417,9 @@ async fn the_config_it_writes_replaces_only_its_own() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("config.toml");
     let written = write_config(ground.sandbox(), &file).expect("written");
-    write_config(ground.sandbox(), &file).expect("its own is replaced");
-    let text = fs::read_to_string(&written).expect("read");
+    let again = write_config(ground.sandbox(), &file).expect("its own is replaced");
+    assert!(!written.kept && !again.kept);
+    let text = fs::read_to_string(&written.path).expect("read");
     let url = ground.sandbox().url();
     let state_dir = directory.path().join("state");
     for line in [
@@ -432,5 +433,36 @@ async fn the_config_it_writes_replaces_only_its_own() {
     let refused = write_config(ground.sandbox(), &file).err();
     assert!(matches!(refused, Some(WriteError::NotOurs(_))));
     assert_eq!(fs::read_to_string(&file).expect("read"), "url = \"mine\"");
+    ground.stop().await;
+}
+
+#[tokio::test]
+async fn a_config_somebody_edited_is_kept_or_refused_and_never_replaced() {
+    let ground = Ground::new(&[]).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("config.toml");
+    let written = write_config(ground.sandbox(), &file).expect("written");
+    let text = fs::read_to_string(&written.path).expect("read");
+    let edited = format!("{text}\n[[hook]]\nname = \"fulfil\"\n");
+    fs::write(&file, &edited).expect("write");
+    let kept = write_config(ground.sandbox(), &file).expect("it fits");
+    assert!(kept.kept);
+    assert_eq!(fs::read_to_string(&file).expect("read"), edited);
+
+    let other = edited.replace(&ground.sandbox().url(), "http://127.0.0.1:1");
+    fs::write(&file, &other).expect("write");
+    let refused = write_config(ground.sandbox(), &file).err();
+    assert!(matches!(refused, Some(WriteError::Edited { .. })));
+    assert_eq!(fs::read_to_string(&file).expect("read"), other);
+
+    // One nobody touched, of a sandbox that is gone, gives way.
+    write_config(ground.sandbox(), &directory.path().join("fresh.toml")).expect("written");
+    let next = Ground::new(&[]).await;
+    let fresh = directory.path().join("fresh.toml");
+    let replaced = write_config(next.sandbox(), &fresh).expect("replaced");
+    assert!(!replaced.kept);
+    let text = fs::read_to_string(&fresh).expect("read");
+    assert!(text.contains(&next.sandbox().url()), "{text}");
+    next.stop().await;
     ground.stop().await;
 }

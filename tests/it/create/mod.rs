@@ -275,7 +275,7 @@ fn what_the_service_refused_may_be_tried_again() {
     world.control("POST", "/tokens/revoke", &Value::Null);
     let login = world.open("A-4", "599.80", &[]).ends_with(4);
     assert!(
-        login.stderr.contains("hint: run `tilld login`"),
+        login.stderr.contains("hint: run `tilld --config "),
         "{login:?}"
     );
     world.login();

@@ -184,12 +184,13 @@ impl World {
     /// Asks the daemon to stop and gives its exit code; panics when it takes longer than `bound`.
     #[track_caller]
     pub(crate) fn stop_serve(&mut self, bound: Duration) -> i32 {
-        let mut serve = self.serve.take().expect("a daemon");
+        let serve = self.serve.as_ref().expect("a daemon");
         serve.signal(Signal::TERM);
-        serve.wait(bound)
+        self.serve_ends(bound)
     }
 
-    /// Waits for the daemon to end by itself and gives its exit code; panics when it takes longer than `bound`.
+    /// Waits for the daemon to end, by itself or since it was asked already: a second wish to stop means more than the
+    /// first. Gives its exit code; panics when it takes longer than `bound`.
     #[track_caller]
     pub(crate) fn serve_ends(&mut self, bound: Duration) -> i32 {
         self.serve.take().expect("a daemon").wait(bound)

@@ -127,6 +127,7 @@ fn a_waiting_delivery_can_be_hurried_and_a_test_run_leaves_no_trace() {
     assert_eq!(listed.get("name"), Some(&json!("fulfil")), "{listed}");
     let tried = world.tilld(&["hook", "test", "fulfil", "--order", "A-1", "--json"]);
     assert!(tried.stdout.contains("no stock"), "{tried:?}");
+    assert!(tried.stdout.contains("\"TILLD_REPLAY\":\"1\""), "{tried:?}");
     assert_eq!(
         world.value(waits),
         "waiting1",

@@ -79,6 +79,11 @@ fn the_sqlite3_lines_answer() {
     for line in ["1042|paid|paid", "1043|new|open", "bad|paid|paid"] {
         assert!(said.lines().any(|said| said == line), "{line}: {said}");
     }
+    let open: Vec<&str> = said
+        .lines()
+        .filter(|line| line.starts_with("1043|"))
+        .collect();
+    assert!(open.iter().any(|line| line.ends_with('Z')), "{said}");
     for part in ["|fulfil|1\n", "fulfil|1|exit 65|", "1043|{\"bankName\""] {
         assert!(said.contains(part), "{part}: {said}");
     }
