@@ -112,7 +112,7 @@ fn what_a_hook_waits_for_is_over_before_it_runs_again() {
             .hook("fulfil", &["paid"], &noting)
             .within_s(3)
             .start();
-        pay(&world, "A-1");
+        world.pay("A-1");
         let worker = world.dir().join("hooks/fulfil.log.worker");
         wait_until(PATIENCE, "the worker", || {
             fs::read_to_string(&worker).is_ok_and(|pid| pid.ends_with('\n'))
