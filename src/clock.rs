@@ -4,7 +4,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970-01-01 UTC by the machine's clock. A clock set before 1970 reads as 0.
-pub fn wall_ms() -> i64 {
+pub(crate) fn wall_ms() -> i64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

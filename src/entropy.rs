@@ -4,7 +4,7 @@
 ///
 /// # Panics
 /// When the operating system has no randomness to give: no token made without it could be trusted.
-pub fn bytes<const N: usize>() -> [u8; N] {
+pub(crate) fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
     bytes

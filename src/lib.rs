@@ -101,25 +101,25 @@
 //! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 
 mod cli;
-pub mod client;
-pub mod clock;
+mod client;
+mod clock;
 pub mod config;
-pub mod daemon;
-pub mod entropy;
+mod daemon;
+mod entropy;
 pub mod hook;
-pub mod http;
+mod http;
 pub mod invoice;
-pub mod ledger;
+mod ledger;
 pub mod listener;
-pub mod opening;
-pub mod outbox;
-pub mod poller;
-pub mod process_mark;
-pub mod sandbox;
+mod opening;
+mod outbox;
+mod poller;
+mod process_mark;
+mod sandbox;
 pub mod secret;
-pub mod shutdown;
-pub mod telemetry;
-pub mod wake;
+mod shutdown;
+mod telemetry;
+mod wake;
 pub mod wire;
 
 use std::process::ExitCode;

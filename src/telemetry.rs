@@ -57,7 +57,7 @@ impl Level {
 ///
 /// # Errors
 /// When logging was started before.
-pub fn init(level: Level, format: Format) -> Result<(), TryInitError> {
+pub(crate) fn init(level: Level, format: Format) -> Result<(), TryInitError> {
     let layer = layer(format, || Escaping(io::stderr().lock()));
     tracing_subscriber::registry()
         .with(layer.with_filter(targets(level)))
@@ -108,7 +108,7 @@ impl<W: Write> Write for Escaping<W> {
 /// Text from elsewhere made harmless for a terminal and a log file: every control character, C1 included, every mark
 /// that turns or hides text and every line separator is spelled out as JSON spells it (`\n`, `\u001b`), so that the
 /// result may also stand inside a JSON string. Case A39.
-pub fn escape(text: &str) -> Cow<'_, str> {
+pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
     }
@@ -139,7 +139,7 @@ fn is_harmful(c: char) -> bool {
 }
 
 /// An error and its causes in one line, for a log line or a stored note. `Display` never repeats the cause.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

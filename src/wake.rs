@@ -7,21 +7,16 @@ use tokio::sync::Notify;
 
 /// A bell that remembers one ring.
 #[derive(Clone, Debug, Default)]
-pub struct Wake(Arc<Notify>);
+pub(crate) struct Wake(Arc<Notify>);
 
 impl Wake {
-    /// A bell that has not rung.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Rings. Never waits.
-    pub fn ring(&self) {
+    pub(crate) fn ring(&self) {
         self.0.notify_one();
     }
 
     /// Resolves at the next ring, or at once when one is kept. For one listener.
-    pub async fn rung(&self) {
+    pub(crate) async fn rung(&self) {
         self.0.notified().await;
     }
 }

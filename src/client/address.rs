@@ -9,13 +9,13 @@ use crate::invoice::ids::InvoiceId;
 
 /// The service's base address. A path prefix is kept: `https://pay.example/gw` asks `https://pay.example/gw/api/v1/…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
+pub(crate) struct Address {
     base: Url,
 }
 
 /// Why a text is no base address. The text is not repeated: it may hold a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum AddressError {
+pub(crate) enum AddressError {
     /// Not an absolute URL with a host.
     #[error("the service address is not a URL such as `https://pay.example`")]
     NotAUrl,
@@ -37,7 +37,7 @@ pub enum AddressError {
 
 impl Address {
     /// Reads a base address. Plain http is taken for loopback hosts only, unless `allow_plain_http`.
-    pub fn parse(text: &str, allow_plain_http: bool) -> Result<Self, AddressError> {
+    pub(crate) fn parse(text: &str, allow_plain_http: bool) -> Result<Self, AddressError> {
         let base = Url::parse(text.trim()).map_err(|_cause| AddressError::NotAUrl)?;
         if !matches!(base.scheme(), "http" | "https") {
             return Err(AddressError::Scheme);
@@ -59,12 +59,12 @@ impl Address {
     }
 
     /// Scheme, host and port, as text: what a stored token is bound to.
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         self.base.origin().ascii_serialization()
     }
 
     /// True for plain http.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.base.scheme() == "http"
     }
 
@@ -99,7 +99,7 @@ impl Address {
 
 /// True when the host of `text` is this machine: `localhost` or an address of a loopback network. For addresses the
 /// service names, such as the verification address, too.
-pub fn is_loopback_url(text: &str) -> bool {
+pub(crate) fn is_loopback_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| is_loopback(&url))
 }
 

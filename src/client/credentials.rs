@@ -13,15 +13,15 @@ use crate::secret::Secret;
 use crate::wire::json;
 
 /// The environment variable with an access token (contract 4.2). For one-shot commands; the daemon refuses it.
-pub const ENV_TOKEN: &str = "SERVICE_TOKEN";
+pub(crate) const ENV_TOKEN: &str = "SERVICE_TOKEN";
 /// The name of the systemd credential that holds an access token.
-pub const SYSTEMD_NAME: &str = "access-token";
+pub(crate) const SYSTEMD_NAME: &str = "access-token";
 /// Bytes the rehearsal writes: more than any credentials file has.
 const REHEARSAL: usize = 8 * 1024;
 
 /// A login as it is stored.
 #[derive(Clone, Debug)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     /// The secret Bearer token of one shop.
     pub token: Secret,
     /// The shop's name as the service gave it; may be empty.
@@ -34,7 +34,7 @@ pub struct Credentials {
 
 /// Where an access token comes from, in the order they are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenSource {
+pub(crate) enum TokenSource {
     /// The variable `SERVICE_TOKEN`.
     Environment,
     /// The credentials file.
@@ -45,18 +45,16 @@ pub enum TokenSource {
 
 /// An access token and what is known of it.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// The token.
     pub token: Secret,
     /// Where it comes from.
     pub source: TokenSource,
-    /// The login behind it; only the credentials file remembers one.
-    pub login: Option<Login>,
 }
 
 /// What the credentials file remembers of a login besides the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Login {
+pub(crate) struct Login {
     /// The shop's name as the service gave it; may be empty.
     pub shop_name: String,
     /// The origin that issued the token.
@@ -67,7 +65,7 @@ pub struct Login {
 
 /// The places a token may lie, apart from the credentials file.
 #[derive(Clone, Debug, Default)]
-pub struct Elsewhere {
+pub(crate) struct Elsewhere {
     /// The value of `SERVICE_TOKEN`, given by one-shot commands only.
     pub env_token: Option<Secret>,
     /// `$CREDENTIALS_DIRECTORY`.
@@ -76,7 +74,7 @@ pub struct Elsewhere {
 
 /// What is wrong with the credentials.
 #[derive(Debug, thiserror::Error)]
-pub enum CredentialsError {
+pub(crate) enum CredentialsError {
     /// The file, its directory or its mode.
     #[error(transparent)]
     File(#[from] FileError),
@@ -104,7 +102,7 @@ pub enum CredentialsError {
 
 impl CredentialsError {
     /// True when owner or mode are the trouble, as opposed to content.
-    pub fn is_permission(&self) -> bool {
+    pub(crate) fn is_permission(&self) -> bool {
         match self {
             Self::File(FileError::Permissions { .. }) => true,
             Self::File(FileError::Io { source, .. }) => {
@@ -119,7 +117,7 @@ impl CredentialsError {
 
     /// True when there is no place for the file: the state directory is missing, is none, or is not for this user. As
     /// opposed to a file that others may read, and to a disk that fails.
-    pub fn is_unfit_place(&self) -> bool {
+    pub(crate) fn is_unfit_place(&self) -> bool {
         use std::io::ErrorKind::{
             AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem,
         };
@@ -135,25 +133,25 @@ impl CredentialsError {
 
 /// The credentials file of one state directory.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub(crate) struct Store {
     path: PathBuf,
 }
 
 impl Store {
     /// The store in `STATE_DIR/secret/`. Touches nothing.
-    pub fn new(state_dir: &Path) -> Self {
+    pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
             path: state_dir.join("secret").join("credentials"),
         }
     }
 
     /// The file's path, to be shown.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Loads the stored login. `None` when there is none.
-    pub fn load(&self) -> Result<Option<Credentials>, CredentialsError> {
+    pub(crate) fn load(&self) -> Result<Option<Credentials>, CredentialsError> {
         let Some(bytes) = private_file::read(&self.path)? else {
             return Ok(None);
         };
@@ -172,7 +170,7 @@ impl Store {
     }
 
     /// Stores a login in place of the old one. Until it returns, and after an error, the old one stands.
-    pub fn store(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
+    pub(crate) fn store(&self, credentials: &Credentials) -> Result<(), CredentialsError> {
         let document = json!({
             "token": credentials.token.expose(),
             "shop_name": credentials.shop_name,
@@ -184,18 +182,18 @@ impl Store {
     }
 
     /// Shows that [`Store::store`] would succeed now: a token that was issued and cannot be stored is lost.
-    pub fn check_writable(&self) -> Result<(), CredentialsError> {
+    pub(crate) fn check_writable(&self) -> Result<(), CredentialsError> {
         Ok(private_file::rehearse(&self.path, REHEARSAL)?)
     }
 
     /// Removes the stored login. False when there was none.
-    pub fn remove(&self) -> Result<bool, CredentialsError> {
+    pub(crate) fn remove(&self) -> Result<bool, CredentialsError> {
         Ok(private_file::remove(&self.path)?)
     }
 
     /// The access token to use towards `origin`, from the first place that has one: `SERVICE_TOKEN`, the file, the systemd
     /// credential. `None` when no place has one. The first two places are never skipped because they are bad.
-    pub fn find(
+    pub(crate) fn find(
         &self,
         elsewhere: &Elsewhere,
         origin: &str,
@@ -205,15 +203,13 @@ impl Store {
             return Ok(Some(Found {
                 token,
                 source: TokenSource::Environment,
-                login: None,
             }));
         }
         if let Some(stored) = self.load()? {
             let Credentials {
                 token,
-                shop_name,
                 origin: issued_by,
-                stored_ms,
+                ..
             } = stored;
             if issued_by != origin {
                 return Err(CredentialsError::OtherOrigin {
@@ -221,22 +217,15 @@ impl Store {
                     configured: origin.to_owned(),
                 });
             }
-            let login = Some(Login {
-                shop_name,
-                origin: issued_by,
-                stored_ms,
-            });
             return Ok(Some(Found {
                 token,
                 source: TokenSource::File,
-                login,
             }));
         }
         let token = elsewhere.systemd_token()?;
         Ok(token.map(|token| Found {
             token,
             source: TokenSource::SystemdCredential,
-            login: None,
         }))
     }
 
@@ -249,7 +238,7 @@ impl Store {
 
 impl Elsewhere {
     /// What this process was given: `SERVICE_TOKEN` and `$CREDENTIALS_DIRECTORY`. For one-shot commands.
-    pub fn of_one_shot() -> Self {
+    pub(crate) fn of_one_shot() -> Self {
         Self {
             // A value that is no text becomes one that no header can carry: said so, rather than passed over.
             env_token: std::env::var_os(ENV_TOKEN)
@@ -259,7 +248,7 @@ impl Elsewhere {
     }
 
     /// What the daemon was given: `$CREDENTIALS_DIRECTORY` alone.
-    pub fn of_daemon() -> Self {
+    pub(crate) fn of_daemon() -> Self {
         Self {
             env_token: None,
             credentials_dir: std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from),
@@ -267,7 +256,7 @@ impl Elsewhere {
     }
 
     /// The token systemd passes, if it does. Its mode is systemd's affair: an access list can show as group-readable.
-    pub fn systemd_token(&self) -> Result<Option<Secret>, CredentialsError> {
+    pub(crate) fn systemd_token(&self) -> Result<Option<Secret>, CredentialsError> {
         let Some(path) = self
             .credentials_dir
             .as_ref()

@@ -9,7 +9,7 @@ use crate::wire::json::ShapeError;
 
 /// A request to the payment service that did not yield what was asked for.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// No connection: name, route, TLS. The request certainly never left this machine.
     #[error("could not connect to the payment service")]
     NotSent {
@@ -79,7 +79,7 @@ pub enum Error {
 
 /// Why an answer in 2xx is not the service's word. Fixed words, nothing of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Foreign {
+pub(crate) enum Foreign {
     /// Not one JSON object.
     #[error(transparent)]
     Shape(ShapeError),
@@ -111,7 +111,7 @@ pub enum Foreign {
 /// a 302 or 303, which are also how a server says "done, look there". It has not: the connection never stood; a 4xx,
 /// which is a refusal (408 means the request never arrived whole); a 301, 307 or 308, which only point elsewhere.
 #[derive(Debug, thiserror::Error)]
-pub enum CreateError {
+pub(crate) enum CreateError {
     /// The contract's 503: all requisites for the amount and method are occupied (section 7). Nothing was created.
     #[error("the payment service has no requisites free: {}", escape(text))]
     NoRequisites {
@@ -136,7 +136,7 @@ pub enum CreateError {
 
 impl Error {
     /// True when the same request may go well later without anybody doing anything.
-    pub const fn is_transient(&self) -> bool {
+    pub(crate) const fn is_transient(&self) -> bool {
         match self {
             Self::NotSent { .. }
             | Self::Unanswered { .. }
@@ -152,7 +152,7 @@ impl Error {
     }
 
     /// How long the service wants to be left alone, when it said so.
-    pub const fn retry_after(&self) -> Option<Duration> {
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Busy { retry_after, .. } => *retry_after,
             Self::NotSent { .. }
@@ -168,7 +168,7 @@ impl Error {
     }
 
     /// True when the service may have received the request and acted on it.
-    pub const fn may_have_acted(&self) -> bool {
+    pub(crate) const fn may_have_acted(&self) -> bool {
         match self {
             Self::Unanswered { .. } | Self::NotTheService { .. } => true,
             Self::Busy { status, .. } => *status >= 500,
@@ -195,7 +195,7 @@ impl CreateError {
     }
 
     /// How long the service wants to be left alone, when it said so.
-    pub const fn retry_after(&self) -> Option<Duration> {
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NoRequisites { .. } => None,
             Self::OutcomeUnknown { source } | Self::NotCreated { source } => source.retry_after(),

@@ -16,7 +16,7 @@ use crate::entropy;
 
 /// How much a process may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Requests per second, evenly spaced.
     pub per_second: NonZeroU32,
     /// Requests under way at the same time.
@@ -36,7 +36,7 @@ impl Default for Limits {
 
 /// The gate. Clones are the same gate.
 #[derive(Clone, Debug)]
-pub struct Gate {
+pub(crate) struct Gate {
     places: Arc<Semaphore>,
     /// Owned by the gate; held for a few instructions, never across an await.
     pace: Arc<Mutex<Pace>>,
@@ -45,19 +45,19 @@ pub struct Gate {
 /// The right to one request, until it is dropped.
 #[derive(Debug)]
 #[must_use = "the place is given back when the permit is dropped: hold it until the answer is read"]
-pub struct Permit(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
+pub(crate) struct Permit(#[expect(dead_code, reason = "held for its drop")] OwnedSemaphorePermit);
 
 /// The gate did not open within the time the caller had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the payment service wants to be left alone for another {} s", opens_in.as_secs().max(1))]
-pub struct Closed {
+pub(crate) struct Closed {
     /// How long until it is worth coming back.
     pub opens_in: Duration,
 }
 
 impl Gate {
     /// An open gate.
-    pub fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
         let places = usize::try_from(limits.at_once.get()).unwrap_or(usize::MAX);
         Self {
             places: Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS))),
@@ -66,7 +66,7 @@ impl Gate {
     }
 
     /// Waits for a place and a turn, however long it takes. Safe to drop while waiting.
-    pub async fn admit(&self) -> Permit {
+    pub(crate) async fn admit(&self) -> Permit {
         let place = Arc::clone(&self.places)
             .acquire_owned()
             .await
@@ -79,7 +79,7 @@ impl Gate {
 
     /// As [`Gate::admit`], but says at once when the gate stays shut longer than `patience`, and gives up after it. For
     /// whatever a person waits for, and for a create, whose row must not outlive its request by hours.
-    pub async fn admit_within(&self, patience: Duration) -> Result<Permit, Closed> {
+    pub(crate) async fn admit_within(&self, patience: Duration) -> Result<Permit, Closed> {
         let deadline = Instant::now() + patience;
         let closed = self.shut_for();
         if closed > patience {
@@ -94,7 +94,7 @@ impl Gate {
 
     /// Shuts the gate for at least `wish`, and up to a quarter more so that a crowd does not come back in step. Clamped to
     /// [`retry_after::LONGEST`] before that. A shorter wish never undoes a longer one.
-    pub fn heed(&self, wish: Duration) {
+    pub(crate) fn heed(&self, wish: Duration) {
         let wait = jittered(
             wish.min(retry_after::LONGEST),
             u16::from_le_bytes(entropy::bytes()),
@@ -108,7 +108,7 @@ impl Gate {
     }
 
     /// How long the gate is shut by the service's wish; zero when it is not.
-    pub fn shut_for(&self) -> Duration {
+    pub(crate) fn shut_for(&self) -> Duration {
         self.with(|pace| {
             pace.shut_until.map_or(Duration::ZERO, |until| {
                 until.saturating_duration_since(Instant::now())

@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_hours(24);
 
 /// Whoever can ask for the token once. The client in earnest, a script in tests.
-pub trait PollToken {
+pub(crate) trait PollToken {
     /// Asks once.
     fn poll_token(
         &self,
@@ -43,7 +43,7 @@ impl PollToken for Client {
 
 /// What the caller is told while it waits.
 #[derive(Clone, Copy, Debug)]
-pub struct Tick<'a> {
+pub(crate) struct Tick<'a> {
     /// What is left of the code's life.
     pub left: Duration,
     /// What the last poll met, when it yielded no answer.
@@ -52,7 +52,7 @@ pub struct Tick<'a> {
 
 /// A login that yielded no token. The old login stands.
 #[derive(Debug, thiserror::Error)]
-pub enum LoginError {
+pub(crate) enum LoginError {
     /// The merchant did not confirm in time.
     #[error("the login code has expired")]
     Expired {
@@ -165,7 +165,7 @@ impl Plan {
 /// Polls until the login is decided. Waits one interval before the first poll; what may pass (no connection, lost answers,
 /// 408, 429, 5xx) is waited out until the code expires; a poll under way when it expires is heard out. Calls `on_tick`
 /// about once a second while waiting.
-pub async fn wait_for_token(
+pub(crate) async fn wait_for_token(
     service: &impl PollToken,
     started: &LoginStarted,
     mut on_tick: impl FnMut(Tick<'_>),

@@ -23,26 +23,26 @@ use address::{Address, AddressError};
 use answer::Answer;
 use error::{CreateError, Error, Foreign};
 
-pub mod address;
+pub(crate) mod address;
 mod answer;
-pub mod credentials;
-pub mod error;
-pub mod gate;
-pub mod login;
+pub(crate) mod credentials;
+pub(crate) mod error;
+pub(crate) mod gate;
+pub(crate) mod login;
 mod private_file;
-pub mod retry_after;
+pub(crate) mod retry_after;
 #[cfg(test)]
 mod tests;
 
 /// Largest answer read, in bytes. An invoice object has about one KiB; the rest is room for requisites yet unknown.
-pub const LARGEST_ANSWER: usize = 1024 * 1024;
+pub(crate) const LARGEST_ANSWER: usize = 1024 * 1024;
 
 /// How tilld names itself to the service.
 const USER_AGENT: &str = concat!("tilld/", env!("CARGO_PKG_VERSION"));
 
 /// Where the service is and how long to wait for it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The service's base address, with or without a path prefix.
     pub base_url: String,
     /// Longest wait for a connection, TLS included. At most nine tenths of `request_timeout` are used: were the two to
@@ -56,7 +56,7 @@ pub struct Settings {
 
 /// Why no client can be made of the settings. All of it is for the operator to put right.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub(crate) enum SettingsError {
     /// The base address is not one.
     #[error(transparent)]
     Address(#[from] AddressError),
@@ -70,7 +70,7 @@ pub enum SettingsError {
 
 /// What one poll for the token yields (contract 4.2, RFC 8628 3.5).
 #[derive(Clone, Debug)]
-pub enum TokenPoll {
+pub(crate) enum TokenPoll {
     /// The merchant confirmed.
     Issued(TokenIssued),
     /// Not yet confirmed.
@@ -92,7 +92,7 @@ pub enum TokenPoll {
 
 /// The client. Clones share their connections.
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub(crate) struct Client(Arc<Inner>);
 
 struct Inner {
     address: Address,
@@ -110,7 +110,7 @@ impl fmt::Debug for Client {
 
 impl Client {
     /// A client for these settings. Opens no connection.
-    pub fn new(settings: &Settings) -> Result<Self, SettingsError> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, SettingsError> {
         let address = Address::parse(&settings.base_url, settings.allow_plain_http)?;
         let connect = settings
             .connect_timeout
@@ -152,12 +152,12 @@ impl Client {
     }
 
     /// Scheme, host and port of the service: what a stored token is bound to.
-    pub fn origin(&self) -> String {
+    pub(crate) fn origin(&self) -> String {
         self.0.address.origin()
     }
 
     /// Begins a device login (contract 4.1). `client_name` is shown to the merchant.
-    pub async fn start_login(&self, client_name: &str) -> Result<LoginStarted, Error> {
+    pub(crate) async fn start_login(&self, client_name: &str) -> Result<LoginStarted, Error> {
         let body = Secret::new(wire::login::login_request(client_name));
         let answer = self.post(self.0.address.login(), None, &body, &[]).await?;
         let object = answer.success(Answer::refused)?.object()?;
@@ -165,7 +165,7 @@ impl Client {
     }
 
     /// Asks once for the token of a login (contract 4.2). `Err` only for what may pass, a redirect, and a foreign answer.
-    pub async fn poll_token(&self, device_code: &Secret) -> Result<TokenPoll, Error> {
+    pub(crate) async fn poll_token(&self, device_code: &Secret) -> Result<TokenPoll, Error> {
         let body = wire::login::token_request(device_code);
         let answer = self
             .post(self.0.address.token(), None, &body, &[device_code])
@@ -187,7 +187,7 @@ impl Client {
     }
 
     /// Creates an invoice (contract 4.3). Never posts twice. The answer must be about the order that was asked for.
-    pub async fn create_invoice(
+    pub(crate) async fn create_invoice(
         &self,
         token: &Secret,
         request: &CreateRequest,
@@ -220,7 +220,11 @@ impl Client {
     }
 
     /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for.
-    pub async fn fetch_invoice(&self, token: &Secret, id: &InvoiceId) -> Result<Report, Error> {
+    pub(crate) async fn fetch_invoice(
+        &self,
+        token: &Secret,
+        id: &InvoiceId,
+    ) -> Result<Report, Error> {
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
         let answer = Answer::receive(request, "fetch", &[token]).await?;

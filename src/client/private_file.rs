@@ -21,7 +21,7 @@ const LARGEST: u64 = 64 * 1024;
 
 /// What went wrong with the file.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub(crate) enum FileError {
     /// The operating system said no.
     #[error("could not {what} `{}`", path.display())]
     Io {

@@ -7,7 +7,7 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
 /// Longest wait taken over from the service. A longer one is more likely an accident than a wish, and an hour without a
 /// single question is the most a shop's open orders can bear (A29).
-pub const LONGEST: Duration = Duration::from_hours(1);
+pub(crate) const LONGEST: Duration = Duration::from_hours(1);
 
 /// How long the service wants to be left alone, at most [`LONGEST`]. A date is measured against the answer's own `Date`
 /// where it has one, since our clock may be wrong; a date in the past is a wait of zero.

@@ -22,7 +22,7 @@ pub(super) struct ServeLock {
 
 /// Why the lock was not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum LockError {
+pub(crate) enum LockError {
     /// Another daemon holds it.
     #[error("another tilld serves `{state_dir}` already")]
     Held {
@@ -66,7 +66,7 @@ impl ServeLock {
 }
 
 /// True while a daemon serves this state directory. Where that cannot be told, there is none.
-pub fn is_served(state_dir: &Path) -> bool {
+pub(crate) fn is_served(state_dir: &Path) -> bool {
     let Ok(file) = File::open(state_dir.join(FILE_NAME)) else {
         return false;
     };

@@ -5,7 +5,7 @@
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
 mod lock;
-pub mod plain;
+pub(crate) mod plain;
 mod schedule;
 
 use std::io;
@@ -29,7 +29,7 @@ use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
 use crate::{outbox, poller};
 
-pub use lock::{LockError, is_served};
+pub(crate) use lock::{LockError, is_served};
 
 use lock::ServeLock;
 use schedule::CronBell;
@@ -44,7 +44,7 @@ const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// What `serve` was given.
-pub struct Start {
+pub(crate) struct Start {
     /// The settings.
     pub settings: Settings,
     /// The state directory.
@@ -59,7 +59,7 @@ pub struct Start {
 
 /// Why the daemon did not start, or ended by itself.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The ledger cannot be used.
     #[error(transparent)]
     Ledger(#[from] OpenError),
@@ -93,13 +93,13 @@ pub enum Error {
 }
 
 /// Makes files readable by the group at most from now on, in this process and in the hooks it runs.
-pub fn set_umask() {
+pub(crate) fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
 }
 
 /// Runs until SIGTERM, SIGINT or SIGHUP, then stops in order: no new work, running hooks finish, what was heard is stored.
 /// A second SIGTERM or SIGINT ends running hooks at once; they run again after the next start.
-pub async fn run(start: Start) -> Result<(), Error> {
+pub(crate) async fn run(start: Start) -> Result<(), Error> {
     set_umask();
     let Start {
         settings,

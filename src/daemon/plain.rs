@@ -21,7 +21,7 @@ use crate::{listener, opening, outbox, poller};
 const COMMAND_BUSY: Duration = Duration::from_secs(15);
 
 /// What the ledger acts on.
-pub fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
+pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
     let subscription = |hook: &crate::config::Hook| {
         let on: Result<Vec<Selector>, UnknownSelector> =
             hook.on.iter().map(|text| Selector::parse(text)).collect();
@@ -51,7 +51,7 @@ pub fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
 }
 
 /// When silent invoices are due.
-pub fn schedule(settings: &Settings) -> Schedule {
+pub(crate) fn schedule(settings: &Settings) -> Schedule {
     let poller = &settings.poller;
     let step = |step: &crate::config::Step| Step {
         until_ms: ms(step.until_s),
@@ -68,7 +68,10 @@ pub fn schedule(settings: &Settings) -> Schedule {
 const RUN_DIRECTORY: &str = "run";
 
 /// How the daemon opens the ledger.
-pub fn ledger_options(settings: &Settings, state_dir: PathBuf) -> Result<Options, UnknownSelector> {
+pub(crate) fn ledger_options(
+    settings: &Settings,
+    state_dir: PathBuf,
+) -> Result<Options, UnknownSelector> {
     let ledger = &settings.ledger;
     Ok(Options {
         state_dir,
@@ -84,7 +87,7 @@ pub fn ledger_options(settings: &Settings, state_dir: PathBuf) -> Result<Options
 }
 
 /// How a one-shot command opens the ledger: it has more patience than somebody who waits for an answer.
-pub fn command_ledger_options(
+pub(crate) fn command_ledger_options(
     settings: &Settings,
     state_dir: PathBuf,
 ) -> Result<Options, UnknownSelector> {
@@ -95,7 +98,7 @@ pub fn command_ledger_options(
 }
 
 /// How the service is reached. `base_url` was required and checked by the caller.
-pub fn client_settings(settings: &Settings, base_url: String) -> client::Settings {
+pub(crate) fn client_settings(settings: &Settings, base_url: String) -> client::Settings {
     client::Settings {
         base_url,
         connect_timeout: Duration::from_secs(settings.service.connect_timeout_s),
@@ -105,7 +108,7 @@ pub fn client_settings(settings: &Settings, base_url: String) -> client::Setting
 }
 
 /// How notifications are heard. `public_url` was required and checked by the caller.
-pub fn listener_settings(
+pub(crate) fn listener_settings(
     settings: &Settings,
     public_url: &str,
 ) -> Result<listener::Settings, PlaceError> {
@@ -133,7 +136,7 @@ pub fn listener_settings(
 }
 
 /// How silence is broken.
-pub fn poller_settings(settings: &Settings) -> poller::Settings {
+pub(crate) fn poller_settings(settings: &Settings) -> poller::Settings {
     poller::Settings {
         schedule: schedule(settings),
         cadence: Duration::from_secs(settings.poller.cadence_s),
@@ -142,7 +145,7 @@ pub fn poller_settings(settings: &Settings) -> poller::Settings {
 }
 
 /// How much the service is asked.
-pub fn gate_limits(settings: &Settings) -> gate::Limits {
+pub(crate) fn gate_limits(settings: &Settings) -> gate::Limits {
     gate::Limits {
         per_second: at_least_one(settings.poller.requests_per_second),
         at_once: at_least_one(settings.poller.concurrency),
@@ -150,7 +153,7 @@ pub fn gate_limits(settings: &Settings) -> gate::Limits {
 }
 
 /// How hooks are run.
-pub fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::Settings {
+pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::Settings {
     let outbox = &settings.outbox;
     let grace = Duration::from_secs(outbox.grace_s);
     outbox::Settings {
@@ -177,7 +180,7 @@ pub fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::Setting
 }
 
 /// A hook with its program; `None` is impossible for settings that were checked, which have a program for each hook.
-pub fn hook_program(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
+pub(crate) fn hook_program(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
     let (path, args) = hook.run.split_first()?;
     let program = Program {
         path: path.into(),
@@ -192,7 +195,7 @@ pub fn hook_program(hook: &crate::config::Hook, grace: Duration) -> Option<outbo
 }
 
 /// How invoices are opened. `public_url` was required and checked by the caller.
-pub fn opening_settings(settings: &Settings, public_url: &str) -> opening::Settings {
+pub(crate) fn opening_settings(settings: &Settings, public_url: &str) -> opening::Settings {
     opening::Settings {
         public_url: public_url.trim_end_matches('/').to_owned(),
         request_timeout: Duration::from_secs(settings.service.request_timeout_s),

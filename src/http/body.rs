@@ -24,7 +24,7 @@ const RETRY_AFTER_S: &str = "1";
 
 /// A request's body, still to come. For [`read_body`].
 #[derive(Debug)]
-pub struct Body {
+pub(crate) struct Body {
     incoming: Incoming,
     progress: Arc<Progress>,
 }
@@ -37,7 +37,7 @@ impl Body {
 
 /// Why there is no whole body. Nothing of the body is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BodyError {
+pub(crate) enum BodyError {
     /// Longer than [`Limits::body_bytes`], or declared to be.
     #[error("the body is longer than the limit")]
     TooLarge,
@@ -54,7 +54,7 @@ pub enum BodyError {
 
 impl BodyError {
     /// The answer for it: 413, 408, 400 or 503. Each of them ends the connection.
-    pub fn response(self) -> Response {
+    pub(crate) fn response(self) -> Response {
         match self {
             Self::TooLarge => plain(StatusCode::PAYLOAD_TOO_LARGE, "body too large\n"),
             Self::TooSlow => plain(StatusCode::REQUEST_TIMEOUT, "body too slow\n"),
@@ -70,7 +70,7 @@ impl BodyError {
 }
 
 /// The whole body, within [`Limits::body_bytes`] and [`Limits::body_time`].
-pub async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
     let Body { incoming, progress } = body;
     let limit = u64::try_from(limits.body_bytes).unwrap_or(u64::MAX);
     if incoming.size_hint().lower() > limit {

@@ -26,11 +26,11 @@ use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
-pub use body::{Body, BodyError, read_body};
-pub use serve::{Served, serve};
+pub(crate) use body::{Body, BodyError, read_body};
+pub(crate) use serve::{Served, serve};
 
 /// An answer whose whole body is in memory. Nothing here streams, so an answer's size is known and its time bounded.
-pub type Response = hyper::Response<Full<Bytes>>;
+pub(crate) type Response = hyper::Response<Full<Bytes>>;
 
 /// What a client may cost. Every field is enforced; each has a test that sees it fire.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ impl Default for Limits {
 /// What answers requests. It is called only with a request whose framing is beyond doubt: exactly one `Host` (HTTP/1.1)
 /// and not both lengths. When the client goes away the future may be dropped at any `.await`: work that must be
 /// finished belongs in a task of its own (A17). A panic is answered 500 and counted.
-pub trait Service: Clone + Send + Sync + 'static {
+pub(crate) trait Service: Clone + Send + Sync + 'static {
     /// Answers one request of the client at `peer`.
     fn call(
         &self,
@@ -94,7 +94,7 @@ pub trait Service: Clone + Send + Sync + 'static {
 }
 
 /// An answer of plain text.
-pub fn plain(status: StatusCode, text: &'static str) -> Response {
+pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response {
     with_type(
         status,
         Bytes::from_static(text.as_bytes()),
@@ -103,17 +103,17 @@ pub fn plain(status: StatusCode, text: &'static str) -> Response {
 }
 
 /// An answer that is an HTML page. Escaping is the caller's.
-pub fn html(status: StatusCode, page: impl Into<Bytes>) -> Response {
+pub(crate) fn html(status: StatusCode, page: impl Into<Bytes>) -> Response {
     with_type(status, page.into(), "text/html; charset=utf-8")
 }
 
 /// An answer that is a JSON document, already serialised.
-pub fn json(status: StatusCode, document: impl Into<Bytes>) -> Response {
+pub(crate) fn json(status: StatusCode, document: impl Into<Bytes>) -> Response {
     with_type(status, document.into(), "application/json")
 }
 
 /// An answer without a body and without a type.
-pub fn empty(status: StatusCode) -> Response {
+pub(crate) fn empty(status: StatusCode) -> Response {
     let mut response = Response::new(Full::new(Bytes::new()));
     *response.status_mut() = status;
     response
@@ -121,7 +121,7 @@ pub fn empty(status: StatusCode) -> Response {
 
 /// No answer at all: the connection is closed instead. For the sandbox, which plays a service that goes away after it
 /// did what it was asked.
-pub fn hang_up() -> Response {
+pub(crate) fn hang_up() -> Response {
     let mut response = empty(StatusCode::INTERNAL_SERVER_ERROR);
     response.extensions_mut().insert(HangUp);
     response

@@ -41,7 +41,7 @@ pub struct Served {
 
 /// Serves `listener` until `shutdown` is requested, then closes what is idle, finishes what is in progress within
 /// `drain`, and cuts the rest. Returns when every connection has ended.
-pub async fn serve<S: Service>(
+pub(crate) async fn serve<S: Service>(
     listener: TcpListener,
     limits: Limits,
     service: S,

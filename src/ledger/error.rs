@@ -8,7 +8,7 @@ use super::store::StoreError;
 
 /// Why the ledger could not be opened. All of them want a person (exit code 11, or 15 for owner and mode).
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// The state directory cannot be made or read.
     #[error("could not prepare state directory `{path}`")]
     Directory {

@@ -30,20 +30,18 @@ use crate::invoice::observation::Observation;
 use crate::process_mark::ProcessMark;
 use crate::wake::Wake;
 
-pub use apply::Rules;
-pub use command::{
-    After, AttemptRecord, Begun, Intent, PollFailed, Recorded, RecordedEvent, Refusal, RetryWish,
-    Settled,
+pub(crate) use apply::Rules;
+pub(crate) use command::{
+    After, AttemptRecord, Begun, Intent, PollFailed, Recorded, Refusal, RetryWish, Settled,
 };
-pub use error::{OpenError, ReadError, WriteError};
-pub use reader::Reader;
-pub use row::{
+pub(crate) use error::{OpenError, ReadError, WriteError};
+pub(crate) use reader::Reader;
+pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
-    InvoiceRow, RefusalRow, Running, Watched,
+    InvoiceRow, Running, Watched,
 };
-pub use seal::{KeyError, Sealed};
-pub use sqlite::{Bounds, Filter, sqlite_version};
-pub use store::StoreError;
+pub(crate) use seal::Sealed;
+pub(crate) use sqlite::{Bounds, Filter, sqlite_version};
 
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
@@ -54,12 +52,12 @@ use writer::{Queue, WriterThread};
 
 /// Due times counted again in one commit at most: each touches a random page of the index, and a notification waits for
 /// the commit.
-pub const REDATE_AT_ONCE: usize = 50;
+pub(crate) const REDATE_AT_ONCE: usize = 50;
 
 /// The ledger's file in the state directory.
-pub const FILE_NAME: &str = "ledger.db";
+pub(crate) const FILE_NAME: &str = "ledger.db";
 /// The directory for secrets in the state directory.
-pub const SECRET_DIRECTORY: &str = "secret";
+pub(crate) const SECRET_DIRECTORY: &str = "secret";
 /// The sealing key's file in the secret directory.
 const KEY_FILE: &str = "ledger-key";
 /// The state directory: its owner, and the reader group, may enter.
@@ -69,7 +67,7 @@ const SECRET_MODE: u32 = 0o700;
 
 /// How a ledger is opened for writing.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub(crate) struct Options {
     /// The state directory; made when it is missing.
     pub state_dir: PathBuf,
     /// How long a change waits for another process's lock.
@@ -84,7 +82,7 @@ pub struct Options {
 
 /// Rung by the writer after a commit that left work. Only a hint: what there is to do stands in the ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Bells {
+pub(crate) struct Bells {
     /// An event is owed to hooks.
     pub owed: Wake,
     /// An invoice is to be asked about soon.
@@ -92,7 +90,7 @@ pub struct Bells {
 }
 
 /// An open ledger. Close it to wait for the writer's end.
-pub struct Ledger {
+pub(crate) struct Ledger {
     writer: Writer,
     reader: Reader,
     thread: WriterThread,
@@ -101,7 +99,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Opens the ledger for writing, making directory, key and file when they are missing.
-    pub fn open(options: Options) -> Result<Self, OpenError> {
+    pub(crate) fn open(options: Options) -> Result<Self, OpenError> {
         let path = options.state_dir.join(FILE_NAME);
         prepare(&options.state_dir)?;
         let secrets = options.state_dir.join(SECRET_DIRECTORY);
@@ -127,34 +125,34 @@ impl Ledger {
     }
 
     /// Opens a ledger that exists for reading only, without its key.
-    pub fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
+    pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
         Reader::open(state_dir.join(FILE_NAME), None)
     }
 
     /// The writing side. Cheap to clone.
-    pub fn writer(&self) -> Writer {
+    pub(crate) fn writer(&self) -> Writer {
         self.writer.clone()
     }
 
     /// The reading side. Cheap to clone.
-    pub fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> Reader {
         self.reader.clone()
     }
 
     /// The bells the writer rings.
-    pub fn bells(&self) -> Bells {
+    pub(crate) fn bells(&self) -> Bells {
         self.bells.clone()
     }
 
     /// Resolves when the writing thread has ended, which it does only when all writers are gone, when the file at the
     /// ledger's path is another one, or by a panic.
-    pub async fn writer_ended(&self) {
+    pub(crate) async fn writer_ended(&self) {
         self.thread.ended.requested().await;
     }
 
     /// Waits until what was handed over is stored, at most this long. Clones of the writer keep it open: they must be
     /// dropped before.
-    pub async fn close(self, within: Duration) {
+    pub(crate) async fn close(self, within: Duration) {
         let Self { writer, thread, .. } = self;
         drop(writer);
         if !thread.join(within).await {
@@ -165,7 +163,7 @@ impl Ledger {
 
 /// Makes the state directory and the directory for secrets in it, when they are missing. Changes nothing else, so that a
 /// daemon can take its lock before it touches a ledger that another one may be serving.
-pub fn prepare(state_dir: &Path) -> Result<(), OpenError> {
+pub(crate) fn prepare(state_dir: &Path) -> Result<(), OpenError> {
     make_directory(state_dir, STATE_MODE)?;
     make_directory(&state_dir.join(SECRET_DIRECTORY), SECRET_MODE)
 }

@@ -22,7 +22,7 @@ pub struct Sealed(pub Vec<u8>);
 
 /// Why the key file cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum KeyError {
+pub(crate) enum KeyError {
     /// It is there and cannot be read, or cannot be made.
     #[error("could not read or make key file `{path}`")]
     File {

@@ -35,7 +35,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(30);
 
 /// How invoices are opened here.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The address the service reaches the listener at, without a slash at the end; the notificationUrl is
     /// `{public_url}/{ref}`.
     pub public_url: String,
@@ -48,8 +48,9 @@ pub struct Settings {
 }
 
 /// What is to be opened.
+#[expect(clippy::struct_field_names, reason = "`order_id` is one word here")]
 #[derive(Clone, Debug)]
-pub struct Order {
+pub(crate) struct Order {
     /// The merchant's order.
     pub order_id: OrderId,
     /// Amount, method, mode.
@@ -59,7 +60,7 @@ pub struct Order {
 }
 
 /// Everything an opening works with.
-pub struct Opener<'a> {
+pub(crate) struct Opener<'a> {
     /// Where rows are written.
     pub writer: &'a Writer,
     /// Where rows are read.
@@ -76,7 +77,7 @@ pub struct Opener<'a> {
 
 /// How it ended, where the ledger has the answer.
 #[derive(Debug)]
-pub enum Opened {
+pub(crate) enum Opened {
     /// The service opened it just now.
     Fresh(Box<InvoiceRow>),
     /// It was open already and is what was asked for.
@@ -91,7 +92,7 @@ pub enum Opened {
 
 /// How it ended, where there is nothing to show.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The service wants to be left alone for longer than this command waits. Nothing was sent.
     #[error("could not send the request")]
     Gate(#[source] Closed),
@@ -136,7 +137,7 @@ pub enum Error {
 
 impl Opener<'_> {
     /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
-    pub async fn open(&self, order: &Order) -> Result<Opened, Error> {
+    pub(crate) async fn open(&self, order: &Order) -> Result<Opened, Error> {
         // The turn comes first: once the row is written, the request must leave within its time.
         let permit = self
             .gate

@@ -184,7 +184,7 @@ fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
 }
 
 /// What a hook is told of an event: the event as it was, and the invoice as it stands. `attempt` is 1-based.
-pub fn facts(
+pub(crate) fn facts(
     hook: &str,
     attempt: u32,
     replay: bool,

@@ -6,7 +6,7 @@
 //! Relies on being the only outbox of its ledger while its process lives.
 
 mod attempt;
-pub mod retry;
+pub(crate) mod retry;
 mod settle;
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
-pub use attempt::facts;
+pub(crate) use attempt::facts;
 
 use attempt::Went;
 
@@ -38,11 +38,11 @@ use attempt::Went;
 const SCAN_EVERY: Duration = Duration::from_secs(5);
 
 /// How long a stop may take beyond the drain and the longest grace: SIGKILL's work and the last results to be stored.
-pub const STOP_MARGIN: Duration = Duration::from_secs(5);
+pub(crate) const STOP_MARGIN: Duration = Duration::from_secs(5);
 
 /// A hook as far as running it goes.
 #[derive(Clone, Debug)]
-pub struct Hook {
+pub(crate) struct Hook {
     /// Its name, unique in the config.
     pub name: String,
     /// What to run.
@@ -51,7 +51,7 @@ pub struct Hook {
 
 /// What the merchant configured, as far as the outbox acts on it.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The hooks.
     pub hooks: Vec<Hook>,
     /// The gap after each failed attempt; one more failure, and the delivery is abandoned.
@@ -66,7 +66,7 @@ pub struct Settings {
 
 impl Settings {
     /// The longest a stop may take: drain, grace, and [`STOP_MARGIN`]. What supervises this must wait as long.
-    pub fn stop_within(&self) -> Duration {
+    pub(crate) fn stop_within(&self) -> Duration {
         self.drain + self.longest_grace() + STOP_MARGIN
     }
 
@@ -81,7 +81,7 @@ impl Settings {
 
 /// What may be wished of a running outbox.
 #[derive(Clone, Debug, Default)]
-pub struct Wishes {
+pub(crate) struct Wishes {
     /// Begin nothing new, and stop.
     pub stop: Shutdown,
     /// Do not wait for what runs: end it once `stop` was wished.
@@ -90,7 +90,7 @@ pub struct Wishes {
 
 /// Runs hooks until the wish to stop, then lets the running ones finish as long as `drain` allows, ends the others, and
 /// returns within [`Settings::stop_within`]. A panic of an attempt is passed on.
-pub async fn run(
+pub(crate) async fn run(
     writer: Writer,
     reader: Reader,
     settings: Settings,

@@ -18,7 +18,7 @@ const JITTER_PART: u64 = 10;
 
 /// What to do with the delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// It is done.
     Done,
     /// Run it again, not before this time (milliseconds since 1970).
@@ -39,7 +39,7 @@ pub enum Plan {
 
 /// The attempts at a delivery before this one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Count {
+pub(crate) struct Count {
     /// All of them.
     pub before: u32,
     /// The failed ones since a person last asked for a retry.
@@ -49,7 +49,7 @@ pub struct Count {
 /// Decides after an attempt that ended at `now_ms`. `schedule` holds the gap after each failure: one more failure than
 /// gaps, and it is abandoned. Who asks to be run again uses up nothing of that, and waits longer with every attempt until
 /// the last gap is reached. `random` is any number.
-pub fn plan(
+pub(crate) fn plan(
     ending: &Ending,
     count: Count,
     schedule: &[Duration],

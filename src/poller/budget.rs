@@ -8,7 +8,7 @@ const YOUNG_MS: i64 = 1_800_000;
 
 /// Who goes before whom within one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub(crate) enum Class {
     /// Doubt, a second poll, or a nudge: money may hang on it.
     Urgent,
     /// Opened within the last half hour.
@@ -18,7 +18,7 @@ pub enum Class {
 }
 
 /// The class of an invoice.
-pub fn class(heard: &Heard, now_ms: i64) -> Class {
+pub(crate) fn class(heard: &Heard, now_ms: i64) -> Class {
     let nudged = heard
         .nudged_ms
         .is_some_and(|nudged| heard.asked_ms.is_none_or(|asked| asked < nudged));
@@ -33,7 +33,7 @@ pub fn class(heard: &Heard, now_ms: i64) -> Class {
 
 /// Chooses up to `room` of the due ones: one of each class in turn, the longest due of its class first. The indexes point
 /// into `due`, which is ordered by due time.
-pub fn choose(due: &[Class], room: usize) -> Vec<usize> {
+pub(crate) fn choose(due: &[Class], room: usize) -> Vec<usize> {
     let of = |class: Class| {
         due.iter()
             .enumerate()

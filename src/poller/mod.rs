@@ -4,9 +4,9 @@
 //! a proper answer changes nothing and moves the invoice back; a 401 stops all questions until the login changes.
 
 mod ask;
-pub mod budget;
+pub(crate) mod budget;
 mod login;
-pub mod single;
+pub(crate) mod single;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ const MISSED_RINGS: u32 = 3;
 
 /// How to poll.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// When silent invoices are due.
     pub schedule: Schedule,
     /// How often the bell rings.
@@ -46,7 +46,7 @@ pub struct Settings {
 }
 
 /// What the poller works with.
-pub struct Parts {
+pub(crate) struct Parts {
     /// Where answers are recorded.
     pub writer: Writer,
     /// Where due invoices are found.
@@ -62,7 +62,7 @@ pub struct Parts {
 }
 
 /// The bell that sets the cadence. Rings may be lost; then [`Bell::renew`] is called.
-pub trait Bell: Send {
+pub(crate) trait Bell: Send {
     /// Resolves at the next ring.
     fn rung(&mut self) -> impl Future<Output = ()> + Send;
     /// Called when the bell has been silent for too long.
@@ -86,7 +86,7 @@ struct Poller {
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
-pub async fn run(
+pub(crate) async fn run(
     parts: Parts,
     settings: Settings,
     mut bell: impl Bell,

@@ -9,14 +9,14 @@ use super::ask::{Asker, Outcome};
 use super::login::Token;
 
 /// What it takes to ask.
-pub struct Question {
+pub(crate) struct Question {
     asker: Asker,
     token: Token,
 }
 
 /// What became of a question.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Asked {
+pub(crate) enum Asked {
     /// The answer is in the ledger.
     Recorded,
     /// The invoice has no id yet: there is nothing to ask for.
@@ -29,7 +29,13 @@ pub enum Asked {
 
 impl Question {
     /// Takes what it takes. Close the ledger only after dropping this.
-    pub fn new(writer: Writer, reader: Reader, client: Client, gate: Gate, token: Secret) -> Self {
+    pub(crate) fn new(
+        writer: Writer,
+        reader: Reader,
+        client: Client,
+        gate: Gate,
+        token: Secret,
+    ) -> Self {
         Self {
             asker: Asker {
                 writer,
@@ -45,7 +51,7 @@ impl Question {
     }
 
     /// Asks about an invoice and records the answer.
-    pub async fn ask(&self, reader: &Reader, key: InvoiceKey) -> Result<Asked, ReadError> {
+    pub(crate) async fn ask(&self, reader: &Reader, key: InvoiceKey) -> Result<Asked, ReadError> {
         let Some(row) = reader.pollable(key).await? else {
             return Ok(Asked::NothingToAsk);
         };

@@ -16,7 +16,7 @@ const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8480
 
 /// Why no config was written.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub(crate) enum WriteError {
     /// A file that somebody else wrote is there.
     #[error("`{0}` is there already and was not written by `tilld sandbox`")]
     NotOurs(PathBuf),
@@ -41,7 +41,7 @@ pub enum WriteError {
 
 /// A config that fits a running sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub(crate) struct Written {
     /// Its absolute path.
     pub path: PathBuf,
     /// It was there with edits, and was left as it is.
@@ -50,7 +50,7 @@ pub struct Written {
 
 /// Writes a config for this sandbox to `path`, atomically. A file that was edited since it was written here is kept
 /// when it names this sandbox's addresses, and refused otherwise.
-pub fn write_config(sandbox: &Sandbox, path: &Path) -> Result<Written, WriteError> {
+pub(crate) fn write_config(sandbox: &Sandbox, path: &Path) -> Result<Written, WriteError> {
     let failed = |source| WriteError::Io {
         path: path.to_owned(),
         source,
@@ -130,7 +130,7 @@ fn quoted(text: &str) -> String {
 
 /// A config for this sandbox, under which tilld listens on `listen` and keeps its state in `directory`/state. More
 /// tables may follow it.
-pub fn config_text(sandbox: &Sandbox, listen: SocketAddr, directory: &Path) -> String {
+pub(crate) fn config_text(sandbox: &Sandbox, listen: SocketAddr, directory: &Path) -> String {
     let statuses = sandbox.statuses();
     let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
     let state_dir = directory.join("state");

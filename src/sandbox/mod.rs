@@ -34,10 +34,10 @@ use self::world::{MOST_HANDED_OVER, World};
 use crate::http::{self, Limits, Response};
 use crate::shutdown::Shutdown;
 
-pub use self::config_file::{WriteError, Written, config_text, write_config};
-pub use self::notifier::SetupError;
-pub use self::statuses::{NEW, Statuses};
-pub use self::visitor::{Page, VisitError, Visitor};
+pub(crate) use self::config_file::{WriteError, config_text, write_config};
+pub(crate) use self::notifier::SetupError;
+pub(crate) use self::statuses::Statuses;
+pub(crate) use self::visitor::{Page, VisitError, Visitor};
 
 /// Requests in progress at a stop get so long. Nobody's money waits for them.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// What the sandbox is started with.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Address of the service, the cabinet and the payment pages. Loopback only; port 0 takes a free one.
     pub listen: SocketAddr,
     /// Address of the control listener. Loopback only; port 0 takes a free one.
@@ -88,7 +88,7 @@ impl Default for Settings {
 
 /// Why the sandbox does not run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// It hands out tokens to everybody who asks: only this machine may.
     #[error("the sandbox listens on loopback addresses only, not on `{0}`")]
     NotLoopback(SocketAddr),
@@ -117,7 +117,7 @@ pub enum Error {
 
 /// A running sandbox. Dropping it ends it at once; [`Sandbox::stop`] ends it in order.
 #[derive(Debug)]
-pub struct Sandbox {
+pub(crate) struct Sandbox {
     service: SocketAddr,
     control: SocketAddr,
     seed: u64,
@@ -127,7 +127,7 @@ pub struct Sandbox {
 }
 
 /// Starts the sandbox. Once this returns, both addresses answer. It stops when `shutdown` is requested.
-pub async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sandbox, Error> {
+pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sandbox, Error> {
     if let Some(lack) = settings.statuses.lack() {
         return Err(Error::Statuses(lack));
     }
@@ -201,32 +201,32 @@ async fn serve<S: http::Service>(listener: TcpListener, service: S, shutdown: Sh
 
 impl Sandbox {
     /// The service base address, without a slash at its end.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.service)
     }
 
     /// The cabinet address, without a slash at its end. The same as the service's.
-    pub fn cabinet_url(&self) -> String {
+    pub(crate) fn cabinet_url(&self) -> String {
         self.url()
     }
 
     /// The address of the control listener, without a slash at its end.
-    pub fn control_url(&self) -> String {
+    pub(crate) fn control_url(&self) -> String {
         format!("http://{}", self.control)
     }
 
     /// The seed its ids, codes and tokens are made from.
-    pub const fn seed(&self) -> u64 {
+    pub(crate) const fn seed(&self) -> u64 {
         self.seed
     }
 
     /// Its status names.
-    pub fn statuses(&self) -> &Statuses {
+    pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
     }
 
     /// Resolves when the stop was requested, or with an error when a part of the sandbox ended by itself.
-    pub async fn stopping(&mut self) -> Result<(), Error> {
+    pub(crate) async fn stopping(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
             () = self.shutdown.requested() => Ok(()),
@@ -235,7 +235,7 @@ impl Sandbox {
     }
 
     /// Stops: finishes requests in progress for a second, drops notifications under way, and forgets everything.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.shutdown.request();
         let all = async { while self.tasks.join_next().await.is_some() {} };
         if tokio::time::timeout(STOP_TIME, all).await.is_err() {

@@ -39,7 +39,7 @@ const LONGEST_HOLD: Duration = Duration::from_secs(10);
 /// The HTTP client could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("could not set up the sandbox's HTTP client")]
-pub struct SetupError(#[source] pub(super) reqwest::Error);
+pub(crate) struct SetupError(#[source] pub(super) reqwest::Error);
 
 /// Gives reqwest the TLS provider it wants to be given, once per process.
 pub(super) fn provide_tls() {

@@ -2,11 +2,11 @@
 //! invented here, said to be so on every page, and can be replaced.
 
 /// The one status name the contract shows.
-pub const NEW: &str = "new";
+pub(crate) const NEW: &str = "new";
 
 /// The sandbox's status names, sorted. `open` begins with `new`; `paid`, `failed` and `reversed` have at least one each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statuses {
+pub(crate) struct Statuses {
     /// Not final. The first is `new`; the second, where there is one, says that the customer has acted.
     pub open: Vec<String>,
     /// Paid. The first is used.

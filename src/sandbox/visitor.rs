@@ -18,7 +18,7 @@ const TOKEN_HEADER: &str = "X-Notification-Token";
 
 /// Why a visit led to nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum VisitError {
+pub(crate) enum VisitError {
     /// Visits lead to this machine only.
     #[error("`{0}` is no address of this machine")]
     NotLoopback(String),
@@ -64,20 +64,20 @@ pub enum VisitError {
 
 /// Somebody in front of a browser. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Visitor {
+pub(crate) struct Visitor {
     client: Client,
 }
 
 /// A page as the browser holds it.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub(crate) struct Page {
     url: Url,
     html: String,
 }
 
 impl Visitor {
     /// A browser with nothing open.
-    pub fn new() -> Result<Self, SetupError> {
+    pub(crate) fn new() -> Result<Self, SetupError> {
         provide_tls();
         let client = Client::builder()
             .no_proxy()
@@ -91,7 +91,7 @@ impl Visitor {
     }
 
     /// Opens a page.
-    pub async fn open(&self, address: &str) -> Result<Page, VisitError> {
+    pub(crate) async fn open(&self, address: &str) -> Result<Page, VisitError> {
         let url = local(address)?;
         let (status, _, html) = self.ask(self.client.get(url.clone())).await?;
         if status != 200 {
@@ -102,7 +102,7 @@ impl Visitor {
 
     /// Presses the button `name`=`value` of a page, with these other fields of its form chosen, and opens the page it
     /// leads to. The form's hidden fields go along, as a browser sends them.
-    pub async fn press(
+    pub(crate) async fn press(
         &self,
         page: &Page,
         (name, value): (&'static str, &str),
@@ -122,20 +122,14 @@ impl Visitor {
         }
     }
 
-    /// The HTTP status a GET of this address is answered with.
-    pub async fn look(&self, address: &str) -> Result<u16, VisitError> {
-        let request = self.client.get(local(address)?);
-        self.ask(request).await.map(|(status, _, _)| status)
-    }
-
     /// Everything the sandbox knows: `GET /state` of its control listener.
-    pub async fn state(&self, control_url: &str) -> Result<Value, VisitError> {
+    pub(crate) async fn state(&self, control_url: &str) -> Result<Value, VisitError> {
         let url = local(&format!("{control_url}/state"))?;
         self.told(url.clone(), self.client.get(url)).await
     }
 
     /// Has the control listener do something: a POST of `what` to `path`.
-    pub async fn control(
+    pub(crate) async fn control(
         &self,
         control_url: &str,
         path: &str,
@@ -147,7 +141,7 @@ impl Visitor {
     }
 
     /// Sends a notification as a stranger who knows the address and guesses the token. Gives the HTTP status.
-    pub async fn notify(
+    pub(crate) async fn notify(
         &self,
         address: &str,
         token: &str,
@@ -190,7 +184,7 @@ impl Visitor {
 
 impl Page {
     /// What the page says, tags and all.
-    pub fn html(&self) -> &str {
+    pub(crate) fn html(&self) -> &str {
         &self.html
     }
 

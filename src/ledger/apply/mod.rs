@@ -23,7 +23,7 @@ use record::record;
 
 /// What the merchant configured, as far as the ledger acts on it.
 #[derive(Clone, Debug)]
-pub struct Rules {
+pub(crate) struct Rules {
     /// How claims are judged.
     pub policy: Policy,
     /// When silent invoices are due.

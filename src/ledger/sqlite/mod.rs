@@ -29,7 +29,7 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use failure::from_sqlite;
-pub use read::Filter;
+pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
 
 /// Pages in the log beyond which it is moved into the file: SQLite's own default.
@@ -43,13 +43,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(1);
 const STATEMENTS: usize = 64;
 
 /// The version of the SQLite this tilld was built with, for example `3.53.0`.
-pub fn sqlite_version() -> &'static str {
+pub(crate) fn sqlite_version() -> &'static str {
     rusqlite::version()
 }
 
 /// Bounds of what is kept.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Lines of history kept per invoice.
     pub history_per_invoice: u32,
     /// Lines of history kept in all.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::failure::from_sqlite;
 use super::schema::{APPLICATION_ID, STEPS};
@@ -84,7 +85,9 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
 fn look_as_reader(path: &Path) -> Result<(), OpenError> {
     let looked = fs::metadata(path).and_then(|about| {
         if about.is_file() {
-            fs::File::open(path).map(drop)
+            // Asked, not tried: opening it beside SQLite would drop this process's locks, see `look_at_header`.
+            let asked = accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS);
+            asked.map_err(io::Error::from)
         } else {
             Ok(())
         }

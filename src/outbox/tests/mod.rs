@@ -57,7 +57,7 @@ impl Stage {
             ledger,
             settings,
             shutdown: Shutdown::new(),
-            wake: Wake::new(),
+            wake: Wake::default(),
         }
     }
 
