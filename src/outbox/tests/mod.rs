@@ -293,11 +293,14 @@ async fn a_wake_is_enough_and_not_needed() {
 #[tokio::test]
 async fn an_end_that_cannot_be_stored_is_stored_later_and_nothing_runs_twice() {
     // The hook waits until another program holds the ledger; the test lets it go when the hook has ended.
-    let stage = Stage::new("until test -e $HOME/held; do sleep 0.01; done; echo ran >> $HOME/log");
+    let stage = Stage::new(
+        "touch $HOME/began; until test -e $HOME/held; do sleep 0.01; done; echo ran >> $HOME/log",
+    );
     stage.ledger.owe("1", 1).await;
     let outbox = stage.start();
     let run_dir = &stage.settings.surroundings.work_dir;
-    wait_until(async || !hook::leftovers(run_dir).is_empty()).await;
+    // Begun means that its process is stored: from here on only its end is left to be.
+    wait_until(async || stage.dir.path().join("began").exists()).await;
     let lock = HeldLock::take(&stage.dir.path().join("state"));
     fs::write(stage.dir.path().join("held"), "").expect("written");
     wait_until(async || stage.log() == "ran\n" && hook::leftovers(run_dir).is_empty()).await;
