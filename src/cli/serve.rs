@@ -115,7 +115,8 @@ impl From<daemon::Error> for Failure {
             Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
                 .hint("the state directory must belong to the user tilld runs as"),
             error @ (Error::Selector(_) | Error::Presentation(_)) => Self::new(Exit::Config, error),
-            error @ Error::Listen { .. } => Self::new(Exit::Config, error)
+            // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
+            error @ Error::Listen { .. } => Self::new(Exit::Error, error)
                 .hint("another program may listen there: choose another `listener.listen`"),
             error @ (Error::Signals(_) | Error::Bell(_) | Error::Ended(_)) => {
                 Self::new(Exit::Error, error)

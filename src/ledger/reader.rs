@@ -169,13 +169,14 @@ impl Reader {
         self.ask(move |store| store.find_event(&name)).await
     }
 
-    /// The newest event, of one order or of all.
-    pub async fn newest_event(
+    /// The events of an order, newest first.
+    pub async fn events_of_order(
         &self,
-        order_id: Option<&str>,
-    ) -> Result<Option<EventRow>, ReadError> {
-        let order_id = order_id.map(str::to_owned);
-        self.ask(move |store| store.newest_event(order_id.as_deref()))
+        order_id: &str,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, ReadError> {
+        let order_id = order_id.to_owned();
+        self.ask(move |store| store.events_of_order(&order_id, limit))
             .await
     }
 
@@ -254,17 +255,16 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let ledger = open(&directory);
         let (writer, reader) = (ledger.writer(), ledger.reader());
-        assert!(reader.newest_event(None).await.expect("read").is_none());
         for order in ["a", "b"] {
             opened(&writer, order).await;
         }
-        let newest = reader.newest_event(None).await.expect("read");
-        let newest = newest.expect("there is one");
-        assert_eq!((newest.order_id.as_str(), newest.seq), ("b", 2));
-        let of_a = reader.newest_event(Some("a")).await.expect("read");
-        assert_eq!(of_a.map(|event| event.seq), Some(1));
-        let of_none = reader.newest_event(Some("c")).await.expect("read");
-        assert!(of_none.is_none());
+        for (order, seqs) in [("a", vec![1]), ("b", vec![2]), ("c", vec![])] {
+            let found = reader.events_of_order(order, 10).await.expect("read");
+            let found: Vec<i64> = found.iter().map(|event| event.seq).collect();
+            assert_eq!(found, seqs, "{order}");
+        }
+        let newest = reader.events_of_order("b", 1).await.expect("read");
+        let newest = newest.first().expect("there is one");
         for (name, seq) in [
             (newest.event_id.as_str(), Some(2)),
             ("1", Some(1)),

@@ -11,8 +11,11 @@ use crate::wire::invoice::InvoiceBody;
 /// How long the sample's payment window is, milliseconds.
 const WINDOW_MS: i64 = 1_800_000;
 
-/// The sample of what a hook with this selector is told. `order_id` is the order it was asked for, if any.
-pub(super) fn facts(hook: &str, wish: &Selector, order_id: Option<&str>, now_ms: i64) -> Facts {
+/// The order every sample is about; never one of the shop's.
+const ORDER: &str = "sample-order";
+
+/// The sample of what a hook with this selector is told.
+pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
     let (kind, status) = kind_and_status(wish);
     let outcome = match kind {
         EventKind::Opened | EventKind::Status | EventKind::Unresolved | EventKind::Operator => {
@@ -23,7 +26,6 @@ pub(super) fn facts(hook: &str, wish: &Selector, order_id: Option<&str>, now_ms:
         EventKind::Reversed => Outcome::Reversed,
         EventKind::Mismatch => Outcome::Mismatch,
     };
-    let order_id = order_id.unwrap_or("sample-order");
     let now = Moment::from_ms(now_ms).to_string();
     let body = InvoiceBody {
         id: "sample-invoice".to_owned(),
@@ -33,7 +35,7 @@ pub(super) fn facts(hook: &str, wish: &Selector, order_id: Option<&str>, now_ms:
         rate: "1.00".to_owned(),
         created_at: now.clone(),
         updated_at: now,
-        internal_id: order_id.to_owned(),
+        internal_id: ORDER.to_owned(),
         merchant: "sample".to_owned(),
         ..InvoiceBody::default()
     };
@@ -51,7 +53,7 @@ pub(super) fn facts(hook: &str, wish: &Selector, order_id: Option<&str>, now_ms:
         previous_status: Some("new".to_owned()),
         outcome,
         previous_outcome: Outcome::Open,
-        order_id: order_id.to_owned(),
+        order_id: ORDER.to_owned(),
         invoice_id: Some(body.id.clone()),
         invoice_ref: "sample-ref".to_owned(),
         mode: Mode::H2h.as_str().to_owned(),
@@ -103,7 +105,7 @@ mod tests {
             "*",
         ] {
             let selector = Selector::parse(word).expect(word);
-            let facts = facts("fulfil", &selector, None, 0);
+            let facts = facts("fulfil", &selector, 0);
             let change = Change {
                 kind: facts.kind,
                 rewound: facts.rewound,

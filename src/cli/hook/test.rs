@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The hook's name in the config
     #[arg(value_name = "NAME")]
     name: String,
-    /// Tell it the newest event of this order, as a replay, instead of a sample
+    /// Tell it the newest event of this order that it wants, as a replay, instead of a sample
     #[arg(long, value_name = "ORDER")]
     order: Option<String>,
 }
@@ -43,8 +43,6 @@ struct Told {
     facts: Facts,
     /// It never happened.
     sample: bool,
-    /// The hook's `on` list names such events.
-    wanted: bool,
 }
 
 /// One run that is over, with what it saw.
@@ -113,8 +111,11 @@ fn unknown(name: &str, hooks: &[config::Hook]) -> Failure {
     }
 }
 
-/// The newest event of the order with its invoice; a sample when no order is named, or it has no event yet. What
-/// really happened is only told when it is asked for: the program may have acted on it already.
+/// Events of one order looked through, the newest; no order has as many.
+const EVENTS_MOST: u32 = 1_000;
+
+/// A sample, or the newest event of the order that the hook wants. A real order is never told in any other event: the
+/// program is real too, and one that ships what it is told of would ship an order nobody has paid.
 async fn tell(
     hook: &config::Hook,
     order: Option<&str>,
@@ -125,49 +126,48 @@ async fn tell(
         .iter()
         .filter_map(|word| Selector::parse(word).ok())
         .collect();
-    let newest = match order {
-        Some(order) => newest(&ledger::open_reader(context)?, order, &hook.name).await?,
-        None => None,
-    };
-    if let Some((facts, change)) = newest {
-        let wanted = selectors.iter().any(|selector| selector.wants(&change));
-        let sample = false;
+    let Some(order) = order else {
+        let wish = selectors.first().expect("a checked hook wants something");
         return Ok(Told {
-            facts,
-            sample,
-            wanted,
+            facts: sample::facts(&hook.name, wish, wall_ms()),
+            sample: true,
         });
-    }
-    let wish = selectors.first().expect("a checked hook wants something");
+    };
+    let reader = ledger::open_reader(context)?;
+    let events = reader.events_of_order(order, EVENTS_MOST).await?;
+    let wanted = |event: &EventRow| {
+        let change = change(event);
+        selectors.iter().any(|selector| selector.wants(&change))
+    };
+    let Some(event) = events.into_iter().find(wanted) else {
+        return Err(nothing_to_tell(&reader, order, hook).await);
+    };
+    let invoice = reader.invoice(event.invoice).await?;
+    let invoice = invoice.expect("an event's invoice is never removed");
+    // The daemon may have told it already; a script that was paid for once must see that this is no news.
+    let (attempt, replay) = (1, true);
     Ok(Told {
-        facts: sample::facts(&hook.name, wish, order, wall_ms()),
-        sample: true,
-        wanted: true,
+        facts: outbox::facts(&hook.name, attempt, replay, event, invoice),
+        sample: false,
     })
 }
 
-async fn newest(
-    reader: &Reader,
-    order: &str,
-    hook: &str,
-) -> Result<Option<(Facts, Change)>, Failure> {
-    let Some(event) = reader.newest_event(Some(order)).await? else {
-        if reader.invoices_of_order(order).await?.is_empty() {
+async fn nothing_to_tell(reader: &Reader, order: &str, hook: &config::Hook) -> Failure {
+    match reader.invoices_of_order(order).await {
+        Ok(invoices) if invoices.is_empty() => {
             let error = format!("no invoice of an order `{order}` in the ledger");
-            return Err(Failure::new(Exit::NotFound, error));
+            Failure::new(Exit::NotFound, error)
         }
-        return Ok(None);
-    };
-    let Some(invoice) = reader.invoice(event.invoice).await? else {
-        return Ok(None);
-    };
-    let change = change(&event);
-    // The daemon may have told it already; a script that was paid for once must see that this is no news.
-    let (attempt, replay) = (1, true);
-    Ok(Some((
-        outbox::facts(hook, attempt, replay, event, invoice),
-        change,
-    )))
+        Ok(_) => {
+            let on = hook.on.join(", ");
+            let error = format!(
+                "order `{order}` has no event that hook `{}` wants ({on})",
+                hook.name
+            );
+            Failure::new(Exit::NotFound, error).hint("leave `--order` out to run it with a sample")
+        }
+        Err(error) => error.into(),
+    }
 }
 
 /// The event as selectors judge it.
@@ -198,12 +198,6 @@ fn announce(hook: &config::Hook, told: &Told) {
             facts.kind,
             facts.event_id,
             escape(&facts.order_id)
-        ));
-    }
-    if !told.wanted {
-        talk(&format!(
-            "note: its `on` list ({}) does not name such events: the daemon would not run it for this one",
-            escape(&hook.on.join(", "))
         ));
     }
 }
@@ -264,7 +258,6 @@ fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
     json!({
         "hook": told.facts.hook,
         "sample": told.sample,
-        "wanted": told.wanted,
         "document": document,
         "variables": variables,
         "result": ran.finished.ending.to_string(),

@@ -271,21 +271,21 @@ pub(super) fn find_event(
     }
 }
 
-/// The newest event, of one order or of all.
-pub(super) fn newest_event(
+/// The events of an order, newest first.
+pub(super) fn events_of_order(
     connection: &Connection,
-    order: Option<&str>,
-) -> rusqlite::Result<Option<EventRow>> {
+    order: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<EventRow>> {
     let sql = format!(
-        "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice WHERE e.seq = CASE WHEN ?1 IS NULL \
-         THEN (SELECT max(seq) FROM event) \
-         ELSE (SELECT max(n.seq) FROM invoice o JOIN event n ON n.invoice = o.id WHERE o.order_id = ?1) END",
+        "SELECT {} FROM invoice i JOIN event e ON e.invoice = i.id WHERE i.order_id = ?1 \
+         ORDER BY e.seq DESC LIMIT ?2",
         rows::EVENT
     );
-    connection
-        .prepare_cached(&sql)?
-        .query_row([order], rows::event)
-        .optional()
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement
+        .query_map(params![order, limit], rows::event)?
+        .collect()
 }
 
 pub(super) fn list_deliveries(

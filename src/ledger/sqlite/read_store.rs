@@ -8,8 +8,8 @@ use rusqlite::Connection;
 use super::failure::from_sqlite;
 use super::open::open_reader;
 use super::read::{
-    Filter, attempts, creating, deliveries_of, due, due_after, events, find_event, invoice_by_id,
-    invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, newest_event,
+    Filter, attempts, creating, deliveries_of, due, due_after, events, events_of_order, find_event,
+    invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta,
     next_delivery_ms, next_due_ms, pollable, refusals, running, sealed_by_key, sealed_by_ref,
 };
 use crate::invoice::ids::InvoiceRef;
@@ -112,11 +112,12 @@ impl ReadStore {
         find_event(&self.0, name).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn newest_event(
+    pub(in crate::ledger) fn events_of_order(
         &self,
-        order: Option<&str>,
-    ) -> Result<Option<EventRow>, StoreError> {
-        newest_event(&self.0, order).map_err(from_sqlite)
+        order: &str,
+        limit: u32,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        events_of_order(&self.0, order, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn list_deliveries(
