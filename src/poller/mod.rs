@@ -123,6 +123,8 @@ pub(crate) async fn run(
         // Further ahead than any question about an open invoice: written by a clock that was ahead, or of failed ones.
         recheck: Some((now_ms.saturating_add(longest_ms), InvoiceKey(0))),
     };
+    // Looked for here only to say at the start that there is none, and not when the first invoice falls due.
+    drop(poller.login.token());
     loop {
         poller.pass().await;
         tokio::select! {

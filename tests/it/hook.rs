@@ -3,11 +3,12 @@
 use std::io::Read as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 
+use crate::harness::wait_until;
 use crate::shop::Shop;
 
 /// Longer than any machine takes to start a script.
@@ -141,10 +142,7 @@ fn a_signal_ends_the_program_too() {
         .stderr(Stdio::null())
         .spawn()
         .expect("tilld runs");
-    let began = Instant::now();
-    while !file.exists() && began.elapsed() < LONG {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(LONG, "the hook to begin", || file.exists());
     let pid = std::fs::read_to_string(&file).expect("the hook has begun");
     let hook = Pid::from_raw(pid.trim().parse().expect("a number")).expect("not 0");
     let tilld = Pid::from_raw(i32::try_from(child.id()).expect("small")).expect("not 0");

@@ -75,7 +75,7 @@ async fn nothing(reader: &Reader, event_id: &str, hook: Option<&str>) -> Result<
     let wanted = |row: &&DeliveryRow| hook.is_none_or(|hook| hook == row.hook);
     let reasons: Vec<String> = rows.iter().filter(wanted).map(told).collect();
     let error = format!("nothing to retry: {}", reasons.join(", "));
-    Ok(Failure::new(Exit::NotFound, error).hint(format!(
+    Ok(Failure::new(Exit::Error, error).hint(format!(
         "`tilld delivery show {event_id}` shows what was said"
     )))
 }

@@ -73,8 +73,14 @@ fn the_example_script_lists_an_order_once_however_often_it_runs() {
             .env("TILLD_ORDER_ID", order);
         let output = command.output().expect("sh runs");
         assert!(output.status.success(), "{output:?}");
+        assert!(output.stdout.is_empty(), "{output:?}");
     };
-    for (event, order) in [("e-1", "it's"), ("e-1", "it's"), ("e-2", "1043")] {
+    for (event, order) in [
+        ("e-1", "it's"),
+        ("e-1", "it's"),
+        ("e-2", "1043"),
+        ("e-3", "1043"),
+    ] {
         run(event, order);
     }
     let listed = sql(
