@@ -29,6 +29,7 @@ struct Memory(Arc<MemoryInner>);
 struct MemoryInner {
     recorded: Mutex<Vec<(InvoiceKey, Observation)>>,
     refusals: Mutex<Vec<Refusal>>,
+    presentations: Mutex<Vec<String>>,
     /// Nothing can be stored.
     locked: AtomicBool,
     /// Nothing can be read.
@@ -42,6 +43,11 @@ struct MemoryInner {
 impl Memory {
     fn recorded(&self) -> Vec<(InvoiceKey, Observation)> {
         self.0.recorded.lock().expect("not poisoned").clone()
+    }
+
+    /// Every presentation that was remembered, the last one last.
+    fn presentations(&self) -> Vec<String> {
+        self.0.presentations.lock().expect("not poisoned").clone()
     }
 
     /// The refusals so far, as invoice and reason, and forgets them.
@@ -100,6 +106,16 @@ impl Book for Memory {
     fn refuse(&self, refusal: Refusal) {
         let mut refusals = self.0.refusals.lock().expect("not poisoned");
         refusals.push(refusal);
+    }
+
+    async fn presentation(&self) -> Result<Option<String>, Unavailable> {
+        Ok(self.presentations().last().cloned())
+    }
+
+    async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
+        let mut presentations = self.0.presentations.lock().expect("not poisoned");
+        presentations.push(place);
+        Ok(())
     }
 }
 
