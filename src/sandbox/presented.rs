@@ -73,3 +73,32 @@ fn hex(bytes: &[u8]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The example of the Standard Webhooks libraries, and what Python's `hmac` module makes of the same body.
+    #[test]
+    fn signatures_are_those_of_other_senders() {
+        let token = Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let message = Message {
+            id: "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned(),
+            sent_s: 1_614_265_330,
+            body: r#"{"test": 2432232314}"#,
+        };
+        for (how, value) in [
+            (
+                Presentation::StandardWebhooks,
+                "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+            ),
+            (
+                Presentation::Hmac("X-Signature".to_owned()),
+                "sha256=80ec8a89ce3cd22133a1066caecb4d04fea7467657c8514d717ec42c38a5c94c",
+            ),
+        ] {
+            let headers = headers(&how, &token, &message);
+            assert_eq!(headers.last().map(|(_, value)| value.as_str()), Some(value));
+        }
+    }
+}
