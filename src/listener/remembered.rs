@@ -13,7 +13,7 @@ use super::book::Book;
 use super::presentation::{Place, Presentations};
 
 /// The same place is written again at the earliest after this.
-const AGAIN_AFTER: Duration = Duration::from_secs(60);
+const AGAIN_AFTER: Duration = Duration::from_mins(1);
 
 /// What is known. Cloned freely.
 #[derive(Clone, Debug)]
