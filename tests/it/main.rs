@@ -18,6 +18,7 @@ mod line;
 mod login;
 mod notifications;
 mod polling;
+mod presentations;
 mod readme;
 mod secrets;
 mod shapes;
