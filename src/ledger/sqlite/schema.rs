@@ -4,7 +4,7 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 1] = [TABLES_AND_VIEWS];
+pub(super) const STEPS: [&str; 2] = [TABLES_AND_VIEWS, TOLD_OF_REFUSALS];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
@@ -175,6 +175,12 @@ CREATE VIEW requisites AS SELECT
   expire_ms
 FROM invoice
 WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
+";
+
+/// What else is kept of a refused request.
+const TOLD_OF_REFUSALS: &str = "
+ALTER TABLE refusal ADD COLUMN ref_hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE refusal ADD COLUMN header_names TEXT NOT NULL DEFAULT '';
 ";
 
 #[cfg(test)]

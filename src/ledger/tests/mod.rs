@@ -449,6 +449,8 @@ async fn history_and_refusals_stay_within_their_bounds() {
         let peer = "127.0.0.1:9".to_owned();
         writer.refuse(Refusal {
             invoice: Some(key),
+            ref_hash: "ba7816bf".to_owned(),
+            header_names: "host".to_owned(),
             reason: "token",
             at_ms: NOW + at,
             peer,
@@ -459,7 +461,15 @@ async fn history_and_refusals_stay_within_their_bounds() {
     drop(writer);
     ledger.close(PATIENCE).await;
     let ledger = open(&directory);
-    assert_eq!(ledger.reader().refusals(100).await.expect("read").len(), 10);
+    assert_eq!(
+        ledger
+            .reader()
+            .refusals(RefusalFilter::default(), 100)
+            .await
+            .expect("read")
+            .len(),
+        10
+    );
     assert_eq!(
         ledger.reader().due(NOW + 19, 10).await.expect("read").len(),
         1,
