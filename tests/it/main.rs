@@ -20,6 +20,7 @@ mod login;
 mod notifications;
 mod polling;
 mod readme;
+mod refusals;
 mod secrets;
 mod shapes;
 mod shop;
