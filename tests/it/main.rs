@@ -18,6 +18,7 @@ mod limits;
 mod line;
 mod login;
 mod notifications;
+mod nudges;
 mod polling;
 mod readme;
 mod refusals;
