@@ -11,7 +11,7 @@ fn tell(world: &World, headers: &[(&str, &str)], body: &str) -> Answer {
     request(world.listen(), "POST", &target, headers, body)
 }
 
-fn with_token<'a>(invoice: &'a Issued) -> [(&'static str, &'a str); 1] {
+fn with_token(invoice: &Issued) -> [(&'static str, &str); 1] {
     [("X-Notification-Token", invoice.token.as_str())]
 }
 

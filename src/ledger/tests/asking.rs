@@ -14,7 +14,7 @@ fn answered(status: &str, at: i64, asked_ms: i64) -> Observation {
     }
 }
 
-fn refused(key: InvoiceKey, at_ms: i64) -> Refusal {
+pub(super) fn refused(key: InvoiceKey, at_ms: i64) -> Refusal {
     Refusal {
         invoice: Some(key),
         ref_hash: "ba7816bf".to_owned(),

@@ -446,17 +446,7 @@ async fn history_and_refusals_stay_within_their_bounds() {
             .record(key, said(Source::Poll, "id-a", "new", 10 + at))
             .await
             .expect("stored");
-        let peer = "127.0.0.1:9".to_owned();
-        writer.refuse(Refusal {
-            invoice: Some(key),
-            ref_hash: "ba7816bf".to_owned(),
-            header_names: "host".to_owned(),
-            reason: "token",
-            at_ms: NOW + at,
-            peer,
-            body_bytes: 1,
-            body_sha256: String::new(),
-        });
+        writer.refuse(asking::refused(key, NOW + at));
     }
     drop(writer);
     ledger.close(PATIENCE).await;
