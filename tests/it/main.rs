@@ -17,6 +17,7 @@ mod limits;
 mod line;
 mod login;
 mod notifications;
+mod orders;
 mod polling;
 mod readme;
 mod secrets;
