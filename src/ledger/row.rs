@@ -136,11 +136,19 @@ pub enum DeliveryState {
     Done,
     /// Given up after its last attempt.
     Abandoned,
+    /// A person must release it before it is run.
+    Held,
 }
 
 impl DeliveryState {
     /// All of them, in the order they usually come.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Done, Self::Abandoned];
+    pub const ALL: [Self; 5] = [
+        Self::Held,
+        Self::Waiting,
+        Self::Running,
+        Self::Done,
+        Self::Abandoned,
+    ];
 
     /// The word used in the ledger.
     pub const fn as_str(self) -> &'static str {
@@ -149,6 +157,7 @@ impl DeliveryState {
             Self::Running => "running",
             Self::Done => "done",
             Self::Abandoned => "abandoned",
+            Self::Held => "held",
         }
     }
 
@@ -179,6 +188,8 @@ pub struct DeliveryRow {
     pub attempts: u32,
     /// When it runs next, while it waits.
     pub next_ms: Option<i64>,
+    /// Why a person must release it, while it is held.
+    pub held_why: Option<String>,
 }
 
 /// One run of one delivery that has ended.

@@ -63,6 +63,8 @@ pub struct Invoice {
     pub paid_counted: bool,
     /// The event `paid` or `late` has happened; it happens once in an invoice's life.
     pub paid_fired: bool,
+    /// The event `failed` has happened: a payment after it is `late`.
+    pub failed_fired: bool,
     /// Claims that are events of this invoice already.
     pub recorded: Vec<Claim>,
 }

@@ -40,6 +40,7 @@ fn unopened() -> Invoice {
         pending: None,
         paid_counted: false,
         paid_fired: false,
+        failed_fired: false,
         recorded: Vec::new(),
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
          sorted_differs = ?18, sorted_ns = ?19, sorted_settled = ?20, outcome = ?21, outcome_ms = ?22, found_by = ?23, \
          doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
          unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
-         updated_ms = ?36 WHERE id = ?1",
+         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38 WHERE id = ?1",
     )?;
     let (row, invoice) = (&stored.row, &stored.invoice);
     let (status, differs, at) = claim_columns(invoice.claim.as_ref());
@@ -117,6 +117,8 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
         row.expire_ms,
         stored.heard_ms,
         row.updated_ms,
+        invoice.failed_fired,
+        stored.sorted_by,
     ])?;
     Ok(())
 }
@@ -177,8 +179,8 @@ pub(super) fn add_history(
     bounds: &Bounds,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
+         currency_reported) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     let (status, differs, at) = claim_columns(Some(line.claim));
     let (source, decision) = (line.source.as_str(), line.decision.as_str());
@@ -189,7 +191,10 @@ pub(super) fn add_history(
         status,
         differs,
         at,
-        decision
+        decision,
+        line.why.as_str(),
+        line.reported.0,
+        line.reported.1,
     ])?;
     let newest = connection.last_insert_rowid();
     // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.

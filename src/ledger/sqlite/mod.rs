@@ -24,7 +24,7 @@ use rusqlite::{Connection, FileControl};
 use super::command::{After, AttemptRecord, Intent, Refusal, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
-use super::store::{NewEvent, NewHistory, PollState, Store, StoreError, Stored};
+use super::store::{NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -247,9 +247,9 @@ impl Store for SqliteStore {
         seq: i64,
         invoice: InvoiceKey,
         hook: &str,
-        next_ms: i64,
+        next: Next,
     ) -> Result<(), StoreError> {
-        deliveries::insert(&self.connection, seq, invoice, hook, next_ms).map_err(from_sqlite)
+        deliveries::insert(&self.connection, seq, invoice, hook, next).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
