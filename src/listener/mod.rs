@@ -36,7 +36,7 @@ use crate::{clock, entropy};
 
 pub use self::book::{Book, LedgerBook, Unavailable};
 
-use self::notification::{Notification, is_unsupported};
+use self::notification::{Notification, is_compressed, is_form};
 use self::presentation::{Carried, Presentations, Verdict};
 use self::route::{Route, route};
 
@@ -140,9 +140,9 @@ impl<B: Book> Inner<B> {
     /// One POST on an address: its headers, its body's shape, then its token.
     async fn hear(&self, mut arrival: Arrival, request: Request<http::Body>) -> Response {
         let (parts, body) = request.into_parts();
-        if is_unsupported(&parts.headers) {
+        if is_compressed(&parts.headers) {
             return self
-                .refuse_unseen(arrival, "body_compressed_or_form", answer::unsupported())
+                .refuse_unseen(arrival, "body_compressed", answer::unsupported())
                 .await;
         }
         let body = match read_body(body, &self.settings.limits).await {
@@ -160,6 +160,10 @@ impl<B: Book> Inner<B> {
         };
         match Notification::read(body) {
             Ok(notification) => self.judge(arrival, &parts, notification).await,
+            Err(_no_json) if is_form(&parts.headers) => {
+                self.refuse_unseen(arrival, "body_form", answer::unsupported())
+                    .await
+            }
             Err(misshapen) => {
                 self.refuse_unseen(arrival, misshapen.as_str(), answer::misshapen())
                     .await
