@@ -64,7 +64,15 @@ pub fn cut(text: &str, secret: &Secret) -> String {
         unicode.to_uppercase().replace("\\U", "\\u"),
         unicode,
     ];
-    let forms = plainly.into_iter().chain(encoded);
+    // JSON within a string of JSON, once and twice: each layer doubles the backslashes.
+    let deeper = plainly.clone().into_iter().flat_map(|form| {
+        let layers = [r"\\", r"\\\\"].map(|more| form.replace('\\', more));
+        layers.into_iter().filter(move |layer| *layer != form)
+    });
+    let forms = plainly
+        .into_iter()
+        .chain(deeper.collect::<Vec<_>>())
+        .chain(encoded);
     forms.fold(text.to_owned(), |text, form| {
         if text.contains(form.as_str()) {
             text.replace(form.as_str(), CUT_MARK)
