@@ -2,11 +2,13 @@
 
 mod answers;
 mod config;
+mod conflicts;
 mod crash;
 mod create;
 mod delivery;
 mod demo;
 mod durability;
+mod forms;
 mod harness;
 mod hook;
 mod hooks;
