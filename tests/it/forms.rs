@@ -101,6 +101,7 @@ fn a_body_that_is_something_else_is_refused_with_a_reason() {
         ("multipart/form-data; boundary=x", 415, "body_form"),
         ("application/json", 400, "body_not_json"),
         ("two marks", 400, "body_not_json"),
+        ("a string", 400, "body_not_an_object"),
         ("gzip", 415, "body_compressed"),
     ]
     .into_iter()
@@ -111,6 +112,7 @@ fn a_body_that_is_something_else_is_refused_with_a_reason() {
         let json = invoice.saying("paid", paid);
         let (headers, body) = match kind {
             "two marks" => (vec![], format!("\u{feff}\u{feff}{json}")),
+            "a string" => (vec![], Value::from(format!("payload {json}")).to_string()),
             "gzip" => (vec![("Content-Encoding", "gzip")], json),
             kind => (vec![("Content-Type", kind)], format!("payload={json}")),
         };

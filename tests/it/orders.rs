@@ -26,11 +26,13 @@ const MORE: usize = 2;
 const CLAIMS: [(&str, &str); 4] = [
     ("waiting", "2099-01-01T10:00:00.000Z"),
     ("processing", "2099-01-01T10:01:00.000Z"),
-    ("paid", "2099-01-01T10:02:00.000Z"),
+    TRUTH,
     ("settling", "2099-01-01T10:02:00.000Z"),
 ];
+/// What the service itself says when it is asked.
+const TRUTH: (&str, &str) = ("paid", "2099-01-01T10:02:00.000Z");
 /// Until all doubts are asked about, at 100 questions a second, and all scripts have run.
-const BOUND: Duration = Duration::from_secs(180);
+const BOUND: Duration = Duration::from_mins(3);
 
 /// A02, A03, A04: whatever the order, the repetition and the company, each invoice ends in the same state, no status is an
 /// event twice, the payment is one event, and every delivery is run once. `TILLD_SEED` repeats a run, as far as
@@ -105,10 +107,11 @@ fn open(world: &World, orders: usize) -> Vec<Issued> {
     });
     let invoices = world.all_issued();
     assert_eq!(invoices.len(), orders);
-    let (status, updated_at) = CLAIMS[2];
+    let (status, updated_at) = TRUTH;
+    let fields = json!({ "status": status, "updatedAt": updated_at });
     each(&|at| {
-        let fields = json!({ "status": status, "updatedAt": updated_at });
-        world.dictate_fields(&invoices[at], &fields);
+        let invoice = invoices.get(at).expect("as many as orders");
+        world.dictate_fields(invoice, &fields);
     });
     invoices
 }
@@ -124,18 +127,16 @@ fn deal<'a>(invoices: &'a [Issued], dice: &mut Dice) -> Vec<Vec<Told<'a>>> {
         let claims = CLAIMS.map(|(status, at)| invoice.saying(status, at));
         let mut own: Vec<_> = claims.into_iter().chain([opening]).collect();
         for _ in 0..MORE {
-            own.push(own[dice.below(own.len())].clone());
+            let again = own.get(dice.below(own.len())).cloned();
+            own.extend(again);
         }
         all.extend(own.into_iter().map(|body| (invoice, body)));
     }
     for last in (1..all.len()).rev() {
         all.swap(last, dice.below(last + 1));
     }
-    let mut hands = vec![Vec::new(); CONNECTIONS];
-    for (hand, told) in (0..CONNECTIONS).cycle().zip(all) {
-        hands[hand].push(told);
-    }
-    hands
+    let each = all.len().div_ceil(CONNECTIONS).max(1);
+    all.chunks(each).map(<[_]>::to_vec).collect()
 }
 
 fn tell_in_turn(world: &World, hand: &[Told<'_>]) {

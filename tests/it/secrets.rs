@@ -173,10 +173,9 @@ fn a_token_in_the_document_is_cut_out_in_every_wrapping() {
         .start();
     let invoice = world.create("A-1");
     let token = invoice.token.as_str();
-    let escaped: String = token
-        .chars()
-        .map(|letter| format!("\\u{:04x}", u32::from(letter)))
-        .collect();
+    let letters = token.chars().map(u32::from);
+    let escaped: Vec<_> = letters.map(|letter| format!("\\u{letter:04x}")).collect();
+    let escaped = escaped.concat();
     let wrap = |text: &str| Value::from(text).to_string();
     // Where the encoded token begins within three letters makes three different texts of it.
     let encoded =
