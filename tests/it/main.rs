@@ -21,6 +21,7 @@ mod login;
 mod notifications;
 mod orders;
 mod polling;
+mod presentations;
 mod readme;
 mod secrets;
 mod shapes;
