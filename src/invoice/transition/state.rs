@@ -37,6 +37,10 @@ pub struct Pending {
 }
 
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts that are independent of each other, each with a column of its own"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invoice {
     /// The merchant's order.
