@@ -15,6 +15,7 @@ mod launch;
 mod layout;
 mod limits;
 mod line;
+mod lists;
 mod login;
 mod notifications;
 mod polling;
