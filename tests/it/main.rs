@@ -19,6 +19,7 @@ mod lists;
 mod login;
 mod notifications;
 mod polling;
+mod presentations;
 mod readme;
 mod secrets;
 mod shapes;

@@ -39,7 +39,7 @@ pub struct Pending {
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four facts that are independent of each other, each with a column of its own"
+    reason = "four independent facts, each with its own column"
 )]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invoice {
