@@ -106,7 +106,8 @@ fn sort_anew<S: Store>(
     let counted = counted(stored, &lines, &rules.policy);
     let (after, change) = reassess(&before, &counted, &rules.policy);
     let asks = after.doubt && !before.doubt;
-    stored.sorted_by = marked(number, asks || (awaits(stored) && after.doubt));
+    // A doubt is about a claim heard before the lists changed, whether it arose before or now.
+    stored.sorted_by = marked(number, after.doubt);
     stored.invoice = after;
     let cause = change.as_ref().and_then(|change| change.cause.clone());
     let basis = Basis::of(cause, stored, &lines);
@@ -291,7 +292,7 @@ fn counted(stored: &Stored, lines: &[HeardClaim], policy: &Policy) -> Vec<Counte
         claim: sorted.claim.clone(),
         answered: sorted.settled,
     }));
-    let mut doubted: Vec<Claim> = Vec::new();
+    let mut doubted: Vec<(Claim, bool)> = Vec::new();
     for line in lines {
         let claim = claim_now(line, agreed);
         let answered = matches!(line.source, Source::Poll | Source::Create);
@@ -301,7 +302,7 @@ fn counted(stored: &Stored, lines: &[HeardClaim], policy: &Policy) -> Vec<Counte
                 let unconfirmed =
                     policy.confirm_paid && policy.lists.sort(&claim.status) == Some(Meaning::Paid);
                 if !unconfirmed {
-                    doubted.push(claim);
+                    doubted.push((claim, false));
                 }
             }
             Decision::Advance
@@ -310,15 +311,7 @@ fn counted(stored: &Stored, lines: &[HeardClaim], policy: &Policy) -> Vec<Counte
             | Decision::Confirmed
             | Decision::Stale => {
                 if answered {
-                    // A poll ended the doubt: what is not newer than it counted from then on.
-                    let in_time = |doubted: &Claim| {
-                        doubted.at.is_some() && (claim.at.is_none() || doubted.at <= claim.at)
-                    };
-                    let ended = std::mem::take(&mut doubted).into_iter().filter(in_time);
-                    counted.extend(ended.map(|claim| Counted {
-                        claim,
-                        answered: false,
-                    }));
+                    counted.extend(ended_by(&claim, &mut doubted));
                 }
                 counted.push(Counted { claim, answered });
             }
@@ -328,6 +321,24 @@ fn counted(stored: &Stored, lines: &[HeardClaim], policy: &Policy) -> Vec<Counte
             | Decision::OtherId
             | Decision::Operator
             | Decision::Reassessed => {}
+        }
+    }
+    counted
+}
+
+/// The doubted claims that count since a poll said `answer`: those that are not newer. One that is newer waits for a second
+/// answer, and is dropped when that denies it too; the flag says that one has.
+fn ended_by(answer: &Claim, doubted: &mut Vec<(Claim, bool)>) -> Vec<Counted> {
+    let mut counted = Vec::new();
+    for (claim, denied) in std::mem::take(doubted) {
+        let newer = answer.at.is_some() && claim.at > answer.at;
+        if newer && !denied {
+            doubted.push((claim, true));
+        } else if !newer && claim.at.is_some() {
+            counted.push(Counted {
+                claim,
+                answered: false,
+            });
         }
     }
     counted
@@ -364,5 +375,31 @@ mod tests {
         check((Some("much"), None), differs("much -"));
         // Nothing kept of it: as it was judged.
         check((None, None), differs("1400 RUB"));
+    }
+
+    #[test]
+    fn a_doubted_claim_counts_once_an_answer_is_not_older() {
+        let claim = |at: Option<i64>| Claim {
+            status: Status::new("paid").expect("a status"),
+            verdict: Verdict::Agrees,
+            at: at.map(crate::invoice::moment::Moment::from_ms),
+        };
+        let check = |doubted: Option<i64>, answers: &[Option<i64>], wanted: bool| {
+            let mut left = vec![(claim(doubted), false)];
+            let counted = answers
+                .iter()
+                .map(|at| ended_by(&claim(*at), &mut left).len());
+            assert_eq!(
+                counted.sum::<usize>() == 1,
+                wanted,
+                "{doubted:?} {answers:?}"
+            );
+        };
+        check(Some(5), &[Some(5)], true);
+        check(Some(5), &[Some(4)], false);
+        check(Some(5), &[Some(4), Some(6)], true);
+        check(Some(5), &[Some(4), Some(4), Some(6)], false);
+        check(Some(5), &[None], true);
+        check(None, &[Some(9)], false);
     }
 }

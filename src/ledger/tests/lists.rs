@@ -179,6 +179,26 @@ async fn a_name_taken_off_a_list_gives_the_outcome_back_and_paid_fires_once_in_a
 }
 
 #[tokio::test]
+async fn an_order_open_again_past_its_horizon_is_unresolved_and_nobody_is_told_by_surprise() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "paid").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["settled"])).await;
+    let later = NOW + 400_000_000;
+    ledger.writer().reassess(later).await.expect("stored");
+    let (outcome, attention) = outcome(&ledger, key).await;
+    assert_eq!(outcome, Outcome::Open);
+    assert_eq!(attention, ["unsorted_status", "unresolved"]);
+    let log = [
+        newly("log", EventKind::Status),
+        newly("log", EventKind::Unresolved),
+    ];
+    assert_eq!(held(&ledger).await, log);
+    let due = ledger.reader().due(later, 10).await.expect("read");
+    assert!(due.is_empty(), "{due:?}");
+}
+
+#[tokio::test]
 async fn a_pass_that_is_cut_short_goes_on_where_it_was() {
     let directory = tempfile::tempdir().expect("a directory");
     let ledger = open(&directory);
