@@ -18,6 +18,7 @@ mod launch;
 mod layout;
 mod limits;
 mod line;
+mod lists;
 mod login;
 mod notifications;
 mod nudges;
