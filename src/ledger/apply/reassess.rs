@@ -213,6 +213,7 @@ fn remember<S: Store>(
         decision: Decision::Reassessed,
         why: Why::ListsChanged,
         reported: basis.reported.clone(),
+        updated_at_text: None,
     })
 }
 
