@@ -9,6 +9,7 @@ mod argv;
 mod context;
 mod delivery;
 mod demo;
+mod explain;
 mod failure;
 mod hook;
 mod invoice;
@@ -21,6 +22,7 @@ mod refusal;
 mod sandbox;
 mod serve;
 mod service;
+mod status;
 mod whoami;
 
 use std::path::PathBuf;
@@ -89,6 +91,11 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
+    /// Show all that happened to an order, oldest first, and why each thing was decided
+    Explain(explain::Args),
+    /// Show how everything stands and what needs a person
+    #[command(after_help = status::ENDS)]
+    Status(status::Args),
 }
 
 /// A flag of every command that this one refuses: taken as ever, so that [`without_use`] can say why, and not in its help.
@@ -142,6 +149,8 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Delivery(args) => delivery::run(args, context).await,
         Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
+        Command::Explain(args) => explain::run(args, context).await,
+        Command::Status(args) => status::run(args, context).await,
     }
 }
 

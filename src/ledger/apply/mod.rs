@@ -17,6 +17,7 @@ use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
 pub(in crate::ledger) use dates::heard;
+pub(in crate::ledger) use event::UNSORTED;
 
 use dates::{nudge, redate, unresolve};
 use opening::{begin, give_up_opening, settle};

@@ -7,11 +7,13 @@ mod deliveries;
 mod failure;
 mod invoices;
 mod open;
+mod overview;
 mod read;
 mod read_store;
 mod refusals;
 mod rows;
 mod schema;
+mod story;
 
 use std::path::PathBuf;
 use std::sync::Arc;
