@@ -138,6 +138,11 @@ fn needs(report: &Report) -> Vec<(&'static str, String)> {
         } else {
             "invoices"
         };
+        let at_least = if report.more_attention {
+            "at least "
+        } else {
+            ""
+        };
         let named = u64::try_from(reason.orders.len()).unwrap_or_default();
         let more = if reason.count > named || report.more_attention {
             " and others"
@@ -147,7 +152,7 @@ fn needs(report: &Report) -> Vec<(&'static str, String)> {
         pairs.push((
             "attention",
             format!(
-                "{}: {} {invoices}, order {}{more}",
+                "{}: {at_least}{} {invoices}, order {}{more}",
                 reason.reason,
                 reason.count,
                 reason.orders.join(", ")
