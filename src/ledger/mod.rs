@@ -9,11 +9,13 @@ mod apply;
 mod batch;
 mod command;
 mod error;
+mod overview;
 mod reader;
 mod row;
 mod seal;
 mod sqlite;
 mod store;
+mod story;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -36,6 +38,7 @@ pub(crate) use command::{
     ReleaseWish, Resorted, RetryWish, Settled,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
+pub(crate) use overview::{Overview, Tally};
 pub(crate) use reader::Reader;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
@@ -43,6 +46,9 @@ pub(crate) use row::{
 };
 pub(crate) use seal::Sealed;
 pub(crate) use sqlite::{Bounds, Filter, sqlite_version};
+pub(crate) use story::{
+    Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
+};
 
 #[cfg(test)]
 pub(crate) use tests::HeldLock;

@@ -50,7 +50,8 @@ impl Reader {
         })))
     }
 
-    async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
+    /// Asks one question on a blocking thread, with a connection of the pool.
+    pub(super) async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
         F: FnOnce(&ReadStore) -> Result<T, StoreError> + Send + 'static,

@@ -9,11 +9,13 @@ mod heard;
 mod held;
 mod invoices;
 mod open;
+mod overview;
 mod read;
 mod read_store;
 mod refusals;
 mod rows;
 mod schema;
+mod story;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -29,7 +29,7 @@ use crate::ledger::store::StoreError;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// One reading connection.
-pub(in crate::ledger) struct ReadStore(Connection);
+pub(in crate::ledger) struct ReadStore(pub(super) Connection);
 
 impl ReadStore {
     pub(in crate::ledger) fn open(path: &Path) -> Result<Self, OpenError> {
