@@ -38,6 +38,10 @@ pub struct Pending {
 
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own, and all combinations of them occur"
+)]
 pub struct Invoice {
     /// The merchant's order.
     pub order_id: OrderId,
