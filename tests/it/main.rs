@@ -17,6 +17,7 @@ mod limits;
 mod line;
 mod login;
 mod notifications;
+mod operator;
 mod polling;
 mod readme;
 mod secrets;

@@ -4,6 +4,7 @@
 mod dates;
 mod event;
 mod opening;
+mod operator;
 mod record;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,7 @@ pub(in crate::ledger) use dates::heard;
 
 use dates::{nudge, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
+use operator::{accept, adopt, track};
 use record::record;
 
 /// What the merchant configured, as far as the ledger acts on it.
@@ -115,6 +117,9 @@ pub(super) fn apply<S: Store>(
             store.set_meta(key, value)?;
             Ok(Reply::Done)
         }
+        Command::Track(wish) => Ok(Reply::Operated(track(store, wish)?)),
+        Command::Adopt(key, answer) => Ok(Reply::Operated(adopt(store, rules, *key, answer)?)),
+        Command::Accept(wish) => Ok(Reply::Operated(accept(store, rules, wish)?)),
     }
 }
 
