@@ -144,3 +144,31 @@ fn figures_that_cannot_be_agreed_to_are_named() {
     shop.tilld(&["invoice", "adopt", "1042", "--id", "inv-1"], 1)
         .told(&["no invoice whose outcome is unknown", "hint: "]);
 }
+
+#[test]
+fn which_of_several_invoices_is_meant_is_asked() {
+    let world = Setup::new().quiet().start();
+    let first = world.create("A-1");
+    let anew = world.open("A-1", "599.80", &["--new"]).ends_with(0);
+    let second = world.issued("A-1").expect("the service has it");
+    assert_eq!(anew.text("invoice_id"), second.id);
+    let mismatches = || world.value("SELECT count(*) FROM invoices WHERE outcome = 'mismatch'");
+    for (issued, amount, count) in [(&first, "590.00", "1"), (&second, "580.00", "2")] {
+        let fields = json!({ "status": "paid", "amount": amount });
+        let paid = world.dictate_fields(issued, &fields);
+        assert_eq!(world.tell_as_it_is(&paid).status, 200);
+        wait_until(PATIENCE, "the poll", || mismatches() == count);
+    }
+    let accept = |name: &str| world.tilld(&["invoice", "accept-amount", name, "--json"]);
+    let which = accept("A-1").ends_with(1);
+    for told in [&first.id, &second.id] {
+        assert!(which.stderr.contains(told.as_str()), "{which:?}");
+    }
+    assert_eq!(mismatches(), "2");
+    let named = accept(&first.id).ends_with(0);
+    assert_eq!(named.text("amount_agreed"), "590.00");
+    // One is left, and the order names it.
+    let left = accept("A-1").ends_with(0);
+    assert_eq!(left.text("invoice_id"), second.id);
+    assert_eq!(mismatches(), "0");
+}

@@ -1,5 +1,6 @@
 //! `tilld invoice adopt`: a create whose answer was lost is settled by the id a person found.
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{TOKEN, kinds};
@@ -119,4 +120,47 @@ fn an_id_that_is_not_the_orders_is_not_adopted() {
     // One is left, and needs no ref any more.
     let left = adopt("A-1", &first.id, &[]).ends_with(0);
     assert_eq!(left.text("ref"), first.reference);
+}
+
+#[test]
+fn a_create_that_was_killed_is_settled_as_well_but_not_while_it_is_under_way() {
+    let world = Setup::new().quiet().not_served().start();
+    world.faults(&json!({ "lose": true, "hold_create_ms": 20_000 }));
+    let mut create = world.start_open("A-1");
+    wait_until(PATIENCE, "the request", || world.issued("A-1").is_some());
+    let issued = world.issued("A-1").expect("the service has it");
+    let adopt = ["invoice", "adopt", "A-1", "--id", &issued.id, "--json"];
+    let early = world.tilld(&adopt).ends_with(1);
+    assert!(early.stderr.contains("still under way"), "{early:?}");
+    create.signal(Signal::KILL);
+    create.wait(PATIENCE);
+    // Nobody has written down yet that its creator is gone.
+    assert_eq!(world.invoice("A-1", "opening"), "creating");
+    let adopted = world.tilld(&adopt).ends_with(0);
+    assert_eq!(adopted.text("opening"), "answered");
+    assert_eq!(kinds(&world, "A-1"), ["operator", "opened"]);
+}
+
+#[test]
+fn an_adopted_invoice_of_another_sum_is_not_handed_on() {
+    let world = Setup::new().quiet().not_served().start();
+    let lost = lost(&world, "A-1", &[]);
+    world.dictate_fields(&lost, &json!({ "status": "waiting", "amount": "590.00" }));
+    let adopt = ["invoice", "adopt", "A-1", "--id", &lost.id, "--json"];
+    for _ in 0..2 {
+        let adopted = world.tilld(&adopt).ends_with(1);
+        assert!(adopted.stderr.contains("with 590.00 RUB"), "{adopted:?}");
+        assert!(adopted.stderr.contains("accept-amount"), "{adopted:?}");
+        assert_eq!(adopted.text("opening"), "answered");
+        assert_eq!(
+            adopted.json().get("attention"),
+            Some(&json!(["amount_differs"]))
+        );
+    }
+    let accept = ["invoice", "accept-amount", &lost.id, "--json"];
+    let accepted = world.tilld(&accept).ends_with(0);
+    assert_eq!(accepted.json().get("attention"), Some(&json!([])));
+    assert_eq!(accepted.text("outcome"), "open");
+    // Nothing stands against it any more.
+    world.tilld(&adopt).ends_with(0);
 }
