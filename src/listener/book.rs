@@ -8,6 +8,10 @@ use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Reader, Refusal, Watched, Writer};
 
+/// The fact of the ledger ([`Reader::meta`]) that says which presentation worked last, as it would stand in the config.
+/// Absent before the first authentic notification under `auto`.
+pub const PRESENTATION: &str = "presentation";
+
 /// The ledger could not do it now. Why is the ledger's to tell; a sender only learns to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the ledger cannot serve this now")]
@@ -30,6 +34,15 @@ pub trait Book: Clone + Send + Sync + 'static {
 
     /// Hands a refusal to the gatherer, which nudges its invoice. Never waits.
     fn refuse(&self, refusal: Refusal);
+
+    /// The place that was remembered as the one notifications prove their token in.
+    fn presentation(&self) -> impl Future<Output = Result<Option<String>, Unavailable>> + Send;
+
+    /// Remembers that place.
+    fn remember_presentation(
+        &self,
+        place: String,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send;
 }
 
 /// The ledger itself.
@@ -62,6 +75,16 @@ impl Book for LedgerBook {
 
     fn refuse(&self, refusal: Refusal) {
         self.writer.refuse(refusal);
+    }
+
+    async fn presentation(&self) -> Result<Option<String>, Unavailable> {
+        let known = self.reader.meta(PRESENTATION).await;
+        known.map_err(|error| unavailable(&error))
+    }
+
+    async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
+        let noted = self.writer.note(PRESENTATION, place).await;
+        noted.map_err(|error| unavailable(&error))
     }
 }
 

@@ -9,6 +9,7 @@ mod answer;
 mod book;
 pub mod notification;
 pub mod presentation;
+mod remembered;
 pub mod route;
 #[cfg(test)]
 mod tests;
@@ -34,10 +35,11 @@ use crate::ledger::{InvoiceKey, Refusal, Watched};
 use crate::shutdown::Shutdown;
 use crate::{clock, entropy};
 
-pub use self::book::{Book, LedgerBook, Unavailable};
+pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
 
 use self::notification::{Notification, is_unsupported};
-use self::presentation::{Carried, Presentations, Verdict};
+use self::presentation::{Carried, Place, Presentations, Verdict};
+use self::remembered::Remembered;
 use self::route::{Route, route};
 
 /// How long after the last connection storing may go on. The writer's own budget for a lock held by others is 5 s.
@@ -69,10 +71,12 @@ pub async fn run<B: Book>(
     shutdown: Shutdown,
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let remembered = Remembered::load(&settings.presentations, &book).await;
     let listener = Listener(Arc::new(Inner {
         settings,
         book,
         nobodys: NotifyToken::from_entropy(entropy::bytes()),
+        remembered,
         storing: TaskTracker::new(),
         warned: Mutex::new(None),
     }));
@@ -101,6 +105,8 @@ struct Inner<B> {
     book: B,
     /// The token of no invoice, compared with what is presented for unknown refs, so that they cost the same.
     nobodys: NotifyToken,
+    /// The place that worked.
+    remembered: Remembered,
     /// What is being stored. Outlives the connections it came by (A17).
     storing: TaskTracker,
     /// When a refusal was last told as a warning. Held for a moment by whoever refuses.
@@ -180,6 +186,7 @@ impl<B: Book> Inner<B> {
             headers: &parts.headers,
             query: parts.uri.query(),
             body: notification.object(),
+            raw: arrival.body.as_deref().unwrap_or_default(),
         };
         let verdict = self
             .settings
@@ -193,7 +200,7 @@ impl<B: Book> Inner<B> {
                     "a notification carried its token in `{place}`"
                 );
                 let observation = notification.into_observation(&token, arrival.received_ms);
-                self.store(&arrival, invoice, observation).await
+                self.store(&arrival, invoice, observation, place).await
             }
             (invoice, token, verdict) => {
                 let reason = match (invoice, token) {
@@ -213,6 +220,7 @@ impl<B: Book> Inner<B> {
         arrival: &Arrival,
         invoice: InvoiceKey,
         observation: Observation,
+        place: &Place,
     ) -> Response {
         let book = self.book.clone();
         let task = self
@@ -233,13 +241,25 @@ impl<B: Book> Inner<B> {
                 "not_this_invoice",
                 answer::unauthorized(),
             ),
-            Ok(_stored) => answer::stored(),
+            Ok(_stored) => {
+                self.remember(place);
+                answer::stored()
+            }
             Err(Unavailable) => self.refuse(
                 arrival,
                 Some(invoice),
                 "ledger_unavailable",
                 answer::unavailable(),
             ),
+        }
+    }
+
+    /// Writes down, beside the answer and only when it is news, where a stored notification had its token.
+    fn remember(&self, place: &Place) {
+        if let Some(news) = self.remembered.news(place, Instant::now()) {
+            let writing = self.remembered.write(news, self.book.clone());
+            // Nobody waits for it but the stop.
+            drop(self.storing.spawn(writing));
         }
     }
 

@@ -19,6 +19,7 @@ mod login;
 mod notifications;
 mod operator;
 mod polling;
+mod presentations;
 mod readme;
 mod secrets;
 mod shapes;

@@ -10,6 +10,8 @@ mod operator;
 mod reassess;
 mod registers;
 mod state;
+#[cfg(test)]
+mod tests;
 mod why;
 
 use crate::invoice::event::Change;
@@ -22,7 +24,7 @@ pub use reassess::{Counted, reassess};
 pub use state::{Claim, Invoice, Pending, Sorted};
 pub use why::{Decision, Why};
 
-use registers::{feed, settle};
+use registers::{Cause, feed, settle};
 
 /// A poll that contradicts without being newer is asked again after this long before it is believed, milliseconds.
 /// Long enough for a replica behind the service's load balancer to catch up.
@@ -89,6 +91,7 @@ pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> 
         claim,
         meaning,
         policy,
+        cause: Cause::default(),
     };
     let verdict = match observation.source {
         Source::Notification => step.notification(),
@@ -124,6 +127,7 @@ struct Step<'a> {
     claim: Claim,
     meaning: Option<Meaning>,
     policy: &'a Policy,
+    cause: Cause,
 }
 
 /// How a step ends.
@@ -147,7 +151,7 @@ impl Step<'_> {
         let Some(current) = &self.before.claim else {
             return match self.unbelievable() {
                 Some(why) => self.doubt(why),
-                None => self.advance(Why::First, false),
+                None => self.advance(Why::First),
             };
         };
         if self.claim.at.is_some() && self.before.recorded.contains(&self.claim) {
@@ -161,7 +165,7 @@ impl Step<'_> {
             Order::Same => self.doubt(Why::SameInstant),
             Order::Newer => match self.unbelievable() {
                 Some(why) => self.doubt(why),
-                None => self.advance(Why::Newer, false),
+                None => self.advance(Why::Newer),
             },
             Order::Older if self.says_paid() => self.doubt(Why::OlderPaid),
             Order::Older if self.moves_off_paid() => self.doubt(Why::LeavesPaid),
@@ -178,10 +182,12 @@ impl Step<'_> {
             Some(Why::Unconfirmed)
         } else if self.leaves_paid() {
             Some(Why::LeavesPaid)
-        } else if self.claim.verdict == Verdict::Agrees {
-            None
-        } else {
+        } else if self.claim.verdict != Verdict::Agrees {
             Some(Why::SumDiffers)
+        } else if self.claim.at.is_none() {
+            Some(Why::NoInstant)
+        } else {
+            None
         }
     }
 
@@ -201,17 +207,17 @@ impl Step<'_> {
             return (Decision::Overtaken, Why::AskedBefore, Ask::Now);
         }
         let (Some(current), Some(order)) = (&self.before.claim, order) else {
-            return self.advance(Why::First, true);
+            return self.advance_answered(Why::First, observation.received_ms);
         };
         if self.same_as(current) {
-            let ask = self.end_doubt();
+            let ask = self.end_doubt(observation.received_ms);
             let (decision, why, _) = self.repeat(Decision::Confirmed);
             return (decision, why, ask);
         }
         let why = match order {
             _ if self.leaves_paid() => Why::LeavesPaid,
             Order::Newer | Order::Same | Order::Unbound => {
-                return self.advance(Why::Answered, true);
+                return self.advance_answered(Why::Answered, observation.received_ms);
             }
             Order::Older => Why::Older,
             Order::Unknown => Why::NoInstant,
@@ -221,16 +227,14 @@ impl Step<'_> {
 
     /// Rule 7: believed only when a second answer says the same.
     fn second_answer(&mut self, why: Why, received_ms: i64) -> Verdicted {
-        if let Some(pending) = &self.before.pending
-            && self.same_as(&pending.claim)
-        {
-            let waited = received_ms.saturating_sub(pending.since_ms);
+        if let Some(waited) = self.waited_ms(received_ms) {
             // A clock set back must not hold the answer for ever: then the second poll counts at once.
             if (0..SECOND_POLL_AFTER_MS).contains(&waited) {
                 let rest = Ask::After(SECOND_POLL_AFTER_MS - waited);
                 return (Decision::Pending, why, rest);
             }
-            let (_, _, ask) = self.advance(Why::SecondAnswer, true);
+            let ask = self.end_doubt(received_ms);
+            self.stand(true);
             return (Decision::AdvanceAgreed, Why::SecondAnswer, ask);
         }
         self.after.pending = Some(Pending {
@@ -240,16 +244,24 @@ impl Step<'_> {
         (Decision::Pending, why, Ask::After(SECOND_POLL_AFTER_MS))
     }
 
-    /// The claim is the state now. `answered` when it came from a question of ours, which ends every doubt.
-    fn advance(&mut self, why: Why, answered: bool) -> Verdicted {
-        let ask = if answered {
-            self.end_doubt()
-        } else {
-            Ask::AsPlanned
-        };
+    /// The claim is the state now.
+    fn advance(&mut self, why: Why) -> Verdicted {
+        // What an earlier answer said against the state before says nothing against this one.
+        self.after.pending = None;
+        self.stand(false);
+        (Decision::Advance, why, Ask::AsPlanned)
+    }
+
+    /// As [`Step::advance`], from an answer to a question of ours.
+    fn advance_answered(&mut self, why: Why, received_ms: i64) -> Verdicted {
+        let ask = self.end_doubt(received_ms);
+        self.stand(true);
+        (Decision::Advance, why, ask)
+    }
+
+    fn stand(&mut self, answered: bool) {
         self.after.claim = Some(self.claim.clone());
         self.feed_sorted(answered);
-        (Decision::Advance, why, ask)
     }
 
     /// Same status and verdict as now: the newer instant is kept, and the status is sorted again, since the merchant's
@@ -269,7 +281,7 @@ impl Step<'_> {
 
     fn doubt(&mut self, why: Why) -> Verdicted {
         self.after.doubt = true;
-        if self.meaning.is_some() && !self.after.doubted.contains(&self.claim) {
+        if !self.after.doubted.contains(&self.claim) {
             if self.after.doubted.len() >= DOUBTED_KEPT {
                 self.after.doubted.remove(0);
             }
@@ -278,35 +290,59 @@ impl Step<'_> {
         (Decision::Doubt, why, Ask::Now)
     }
     /// A poll has spoken: doubted claims that are not newer than it count now. One that is newer may be ahead of the place
-    /// the answer came from, so the service is asked once more.
-    fn end_doubt(&mut self) -> Ask {
-        let mut ask = Ask::AsPlanned;
-        self.after.doubt = false;
+    /// the answer came from: the doubt stays until a second answer says the same.
+    fn end_doubt(&mut self, received_ms: i64) -> Ask {
+        let waited = self.waited_ms(received_ms);
+        let second = waited.is_some_and(|waited| !(0..SECOND_POLL_AFTER_MS).contains(&waited));
         self.after.pending = None;
+        self.after.doubt = false;
         for doubted in std::mem::take(&mut self.after.doubted) {
-            let in_time =
-                doubted.at.is_some() && (self.claim.at.is_none() || doubted.at <= self.claim.at);
-            if !in_time {
-                ask = Ask::After(SECOND_POLL_AFTER_MS);
-            }
-            let meant = self.policy.lists.sort(&doubted.status);
-            // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
-            let unconfirmed =
-                self.policy.confirm_paid && meant == Some(Meaning::Paid) && !self.says_paid();
-            let counts = in_time && !unconfirmed;
-            if let (true, Some(meaning)) = (counts, meant) {
-                self.after.paid_counted |= meaning == Meaning::Paid;
-                feed(
-                    &mut self.after.sorted,
-                    Sorted {
-                        claim: doubted,
-                        meaning,
-                        settled: false,
-                    },
-                );
+            let newer = self.claim.at.is_some() && doubted.at > self.claim.at;
+            if newer && !second {
+                self.after.doubt = true;
+                self.after.doubted.push(doubted);
+            } else if !newer && doubted.at.is_some() {
+                self.count(doubted);
             }
         }
-        ask
+        if !self.after.doubt {
+            return Ask::AsPlanned;
+        }
+        let since_ms = received_ms.saturating_sub(waited.unwrap_or_default());
+        self.after.pending = Some(Pending {
+            claim: self.claim.clone(),
+            since_ms,
+        });
+        Ask::After(SECOND_POLL_AFTER_MS.saturating_sub(waited.unwrap_or_default()))
+    }
+
+    /// A doubted claim that the answer does not contradict.
+    fn count(&mut self, doubted: Claim) {
+        let Some(meaning) = self.policy.lists.sort(&doubted.status) else {
+            return;
+        };
+        let paid = meaning == Meaning::Paid;
+        // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
+        if paid && self.policy.confirm_paid && !self.says_paid() {
+            return;
+        }
+        if paid && !self.after.paid_counted {
+            self.after.paid_counted = true;
+            self.cause.paid_late = Some(doubted.clone());
+        }
+        let sorted = Sorted {
+            claim: doubted,
+            meaning,
+            settled: false,
+        };
+        feed(&mut self.after.sorted, sorted);
+    }
+
+    /// How long ago an answer said the same as this one and was not believed, milliseconds.
+    fn waited_ms(&self, received_ms: i64) -> Option<i64> {
+        let pending = self.before.pending.as_ref()?;
+        self.same_as(&pending.claim)
+            .then(|| received_ms.saturating_sub(pending.since_ms))
     }
 
     /// Feeds the sorted register. A claim a poll stands behind replaces whatever is there.
@@ -364,13 +400,13 @@ impl Step<'_> {
     }
 
     fn finish(mut self, (decision, why, ask): Verdicted) -> Transition {
-        let rewound = decision == Decision::AdvanceAgreed
+        self.cause.rewound = decision == Decision::AdvanceAgreed
             && self
                 .before
                 .claim
                 .as_ref()
                 .is_some_and(|current| self.order(current) == Order::Older);
-        let change = settle(self.before, &mut self.after, rewound);
+        let change = settle(self.before, &mut self.after, self.cause);
         Transition {
             decision,
             why,

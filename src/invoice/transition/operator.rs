@@ -1,7 +1,7 @@
 //! What a person may change: the id of an invoice whose create answer was lost, and the figures that are agreed. Each
 //! changes what it names and nothing else; what the claims amount to then follows by the same rules as ever.
 
-use super::registers::settle;
+use super::registers::{Cause, settle};
 use super::state::{Claim, Invoice};
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
@@ -33,6 +33,6 @@ pub fn accept(invoice: &Invoice, sum: &Sum) -> (Invoice, Option<Change>) {
         pending.claim = judged(&pending.claim);
     }
     after.doubted = invoice.doubted.iter().map(judged).collect();
-    let change = settle(invoice, &mut after, false);
+    let change = settle(invoice, &mut after, Cause::default());
     (after, change)
 }

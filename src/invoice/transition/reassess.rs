@@ -2,7 +2,7 @@
 //! were heard. Status and agreed figures stay; only the outcome may change, or a doubt arise about a payment nobody confirmed.
 
 use super::Policy;
-use super::registers::{feed, settle};
+use super::registers::{Cause, feed, settle};
 use super::state::{Claim, Invoice, Sorted};
 use crate::invoice::event::Change;
 use crate::invoice::status::Meaning;
@@ -59,6 +59,6 @@ pub fn reassess(
     after
         .doubted
         .retain(|claim| policy.lists.sort(&claim.status).is_some());
-    let change = settle(invoice, &mut after, false);
+    let change = settle(invoice, &mut after, Cause::default());
     (after, change)
 }

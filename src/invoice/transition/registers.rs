@@ -38,10 +38,19 @@ pub(super) fn outcome(sorted: Option<&Sorted>, paid_counted: bool) -> Outcome {
     }
 }
 
+/// What made a difference, beside the registers themselves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cause {
+    /// A poll, twice the same, went back to an older claim.
+    pub(super) rewound: bool,
+    /// A payment that counts from now on without being the latest claim.
+    pub(super) paid_late: Option<Claim>,
+}
+
 /// Settles `after` against `before`: its outcome, the event that tells the difference if there is one, and its revision.
-pub(super) fn settle(before: &Invoice, after: &mut Invoice, rewound: bool) -> Option<Change> {
+pub(super) fn settle(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
     after.outcome = outcome(after.sorted.as_ref(), after.paid_counted);
-    let change = change(before, after, rewound);
+    let change = change(before, after, cause);
     after
         .recorded
         .extend(change.as_ref().and_then(|change| change.cause.clone()));
@@ -55,7 +64,7 @@ fn shown(invoice: &Invoice) -> Option<Status> {
     invoice.claim.as_ref().map(|claim| claim.status.clone())
 }
 
-fn change(before: &Invoice, after: &mut Invoice, rewound: bool) -> Option<Change> {
+fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
     let (old, new) = (shown(before), shown(after));
     let outcome_changed = before.outcome != after.outcome;
     let sum = |invoice: &Invoice| invoice.sorted.as_ref().map(|s| s.claim.verdict.clone());
@@ -80,8 +89,8 @@ fn change(before: &Invoice, after: &mut Invoice, rewound: bool) -> Option<Change
     after.failed_fired |= kind == EventKind::Failed;
     Some(Change {
         kind,
-        rewound,
-        cause: cause(before, after),
+        rewound: cause.rewound,
+        cause: claim_behind(before, after, cause.paid_late),
         status: new,
         previous_status: old,
         outcome: after.outcome,
@@ -89,12 +98,15 @@ fn change(before: &Invoice, after: &mut Invoice, rewound: bool) -> Option<Change
     })
 }
 
-/// The claim behind a change: the one shown when that is new, else the one the outcome rests on.
-fn cause(before: &Invoice, after: &Invoice) -> Option<Claim> {
-    let sorted = || after.sorted.as_ref().map(|sorted| sorted.claim.clone());
-    if before.claim == after.claim {
-        sorted()
-    } else {
+/// The claim behind a change: the one shown when that is new, else the one the outcome rests on when that is new, else a
+/// payment heard of late.
+fn claim_behind(before: &Invoice, after: &Invoice, paid_late: Option<Claim>) -> Option<Claim> {
+    let rests_on = |invoice: &Invoice| invoice.sorted.as_ref().map(|sorted| sorted.claim.clone());
+    if before.claim != after.claim {
         after.claim.clone()
+    } else if rests_on(before) == rests_on(after) && paid_late.is_some() {
+        paid_late
+    } else {
+        rests_on(after)
     }
 }

@@ -37,6 +37,10 @@ pub struct Pending {
 }
 
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts, each with its own column"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
     clippy::struct_excessive_bools,

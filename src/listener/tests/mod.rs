@@ -29,6 +29,7 @@ struct Memory(Arc<MemoryInner>);
 struct MemoryInner {
     recorded: Mutex<Vec<(InvoiceKey, Observation)>>,
     refusals: Mutex<Vec<Refusal>>,
+    presentations: Mutex<Vec<String>>,
     /// Nothing can be stored.
     locked: AtomicBool,
     /// Nothing can be read.
@@ -42,6 +43,11 @@ struct MemoryInner {
 impl Memory {
     fn recorded(&self) -> Vec<(InvoiceKey, Observation)> {
         self.0.recorded.lock().expect("not poisoned").clone()
+    }
+
+    /// Every presentation that was remembered, the last one last.
+    fn presentations(&self) -> Vec<String> {
+        self.0.presentations.lock().expect("not poisoned").clone()
     }
 
     /// The refusals so far, as invoice and reason, and forgets them.
@@ -100,6 +106,16 @@ impl Book for Memory {
     fn refuse(&self, refusal: Refusal) {
         let mut refusals = self.0.refusals.lock().expect("not poisoned");
         refusals.push(refusal);
+    }
+
+    async fn presentation(&self) -> Result<Option<String>, Unavailable> {
+        Ok(self.presentations().last().cloned())
+    }
+
+    async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
+        let mut presentations = self.0.presentations.lock().expect("not poisoned");
+        presentations.push(place);
+        Ok(())
     }
 }
 
@@ -241,6 +257,12 @@ async fn any_doubt_is_the_same_401() {
         ),
         (
             REF,
+            "x-signature: 00\r\n",
+            BODY,
+            (Some(7), "signature_wrong"),
+        ),
+        (
+            REF,
             "{T}\r\nauthorization: Bearer x\r\n",
             BODY,
             (Some(7), "token_contradicting"),
@@ -347,6 +369,28 @@ async fn what_cannot_be_stored_is_503_and_nudges() {
     assert_eq!(status(&running.post(REF, "{T}\r\n", BODY).await), "503");
     // The shape is told even then.
     assert_eq!(status(&running.post(REF, "{T}\r\n", "[]").await), "400");
+}
+
+#[tokio::test]
+async fn only_a_stored_notification_says_which_place_works() {
+    let running = Running::start().await;
+    let other = BODY.replace("i-1", "i-2");
+    assert_eq!(status(&running.post(REF, "{T}\r\n", &other).await), "401");
+    running.book.0.locked.store(true, Ordering::SeqCst);
+    let query = format!("{REF}?token={TOKEN}");
+    assert_eq!(status(&running.post(&query, "", BODY).await), "503");
+    running.book.0.locked.store(false, Ordering::SeqCst);
+    let bearer = format!("authorization: Bearer {TOKEN}\r\n");
+    for _ in 0..3 {
+        assert_eq!(status(&running.post(REF, &bearer, BODY).await), "200");
+    }
+    running.shutdown.request();
+    // The stop waits for what is still being written.
+    timeout(BOUND, running.task)
+        .await
+        .expect("ends")
+        .expect("served");
+    assert_eq!(running.book.presentations(), ["bearer"]);
 }
 
 #[tokio::test]
