@@ -42,10 +42,6 @@ pub struct Pending {
     reason = "four independent facts, each with its own column"
 )]
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a fact of its own, and all combinations of them occur"
-)]
 pub struct Invoice {
     /// The merchant's order.
     pub order_id: OrderId,
