@@ -287,12 +287,31 @@ pub struct DueRow {
 pub struct RefusalRow {
     /// When.
     pub at_ms: i64,
-    /// The order whose ref was used, if it was one of ours.
+    /// The order it was for, if it is one of ours.
     pub order_id: Option<String>,
+    /// The service's id of the invoice it was for, once that is known.
+    pub invoice_id: Option<String>,
+    /// A short hash of the path segment that stood for a ref; empty when none did.
+    pub ref_hash: String,
+    /// The names of its headers, sorted, with a comma between.
+    pub header_names: String,
     /// Why, as a fixed word.
     pub reason: String,
     /// The peer's address.
     pub peer: String,
-    /// The body's length, bytes.
+    /// The body's length, bytes; 0 when it was not read.
     pub body_bytes: i64,
+    /// The body's SHA-256, in hex; empty when it was not read.
+    pub body_sha256: String,
+}
+
+/// Which refused requests are listed.
+#[derive(Clone, Debug, Default)]
+pub struct RefusalFilter {
+    /// Only those for this order.
+    pub order_id: Option<String>,
+    /// Only those with this reason.
+    pub reason: Option<&'static str>,
+    /// Only those from this time on, milliseconds since 1970.
+    pub since_ms: Option<i64>,
 }

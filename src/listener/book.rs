@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use crate::invoice::ids::InvoiceRef;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Reader, Refusal, Watched, Writer};
@@ -23,6 +23,14 @@ pub trait Book: Clone + Send + Sync + 'static {
     fn watched(
         &self,
         reference: InvoiceRef,
+    ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
+
+    /// The invoice a notification without a ref is about: the one with this id, else the one of this order whose id is
+    /// not known yet. Never waits for the writer.
+    fn watched_by_names(
+        &self,
+        id: InvoiceId,
+        order_id: Option<String>,
     ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
 
     /// Records an authentic observation. Resolves only when its commit is durable.
@@ -58,6 +66,17 @@ impl Book for LedgerBook {
     async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, Unavailable> {
         self.reader
             .watched(reference)
+            .await
+            .map_err(|error| unavailable(&error))
+    }
+
+    async fn watched_by_names(
+        &self,
+        id: InvoiceId,
+        order_id: Option<String>,
+    ) -> Result<Option<Watched>, Unavailable> {
+        self.reader
+            .watched_by_names(id, order_id)
             .await
             .map_err(|error| unavailable(&error))
     }

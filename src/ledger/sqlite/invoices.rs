@@ -1,4 +1,4 @@
-//! The writer's statements on invoices and all that hangs on them: events, history, due times, refusals.
+//! The writer's statements on invoices and all that hangs on them: events, history, due times.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -7,7 +7,7 @@ use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Claim;
-use crate::ledger::command::{Intent, Refusal};
+use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored};
 
@@ -252,32 +252,6 @@ pub(super) fn save_poll(
             state.nudged_ms,
             state.failures
         ])
-        .map(drop)
-}
-
-pub(super) fn add_refusals(
-    connection: &Connection,
-    refusals: &[Refusal],
-    bounds: &Bounds,
-) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO refusal (at_ms, invoice, reason, peer, body_bytes, body_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
-    for refusal in refusals {
-        let invoice = refusal.invoice.map(|key| key.0);
-        let bytes = i64::try_from(refusal.body_bytes).unwrap_or(i64::MAX);
-        insert.execute(params![
-            refusal.at_ms,
-            invoice,
-            refusal.reason,
-            refusal.peer,
-            bytes,
-            refusal.body_sha256
-        ])?;
-    }
-    let newest = connection.last_insert_rowid();
-    let mut trim = connection.prepare_cached("DELETE FROM refusal WHERE id <= ?1")?;
-    trim.execute([newest - i64::from(bounds.refusal_rows)])
         .map(drop)
 }
 

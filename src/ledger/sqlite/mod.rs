@@ -9,6 +9,7 @@ mod invoices;
 mod open;
 mod read;
 mod read_store;
+mod refusals;
 mod rows;
 mod schema;
 
@@ -292,7 +293,7 @@ impl Store for SqliteStore {
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
-        invoices::add_refusals(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
+        refusals::add(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
     }
 
     fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {

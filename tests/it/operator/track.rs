@@ -99,6 +99,25 @@ fn a_payment_of_an_invoice_the_shops_own_code_opened_is_found_by_a_poll() {
 }
 
 #[test]
+fn the_address_it_prints_is_where_its_notifications_are_heard() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    let issued = world.create_past_tilld("A-1", TOKEN, &json!({}));
+    let file = token_file(&world, TOKEN);
+    let more = ["--token-file", file.as_str()];
+    world.tilld(&track(&issued.id, "A-1", &more)).ends_with(0);
+    // Asked about once, and not again for a day: what comes now, the service told by itself.
+    wait_until(PATIENCE, "the first answer", || {
+        world.invoice("A-1", "status") == "new"
+    });
+    world.happens(&issued, &json!({ "status": "paid" }));
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    assert_eq!(world.invoice("A-1", "found_by"), "notification");
+}
+
+#[test]
 fn an_id_is_tracked_once_and_a_token_that_cannot_be_one_is_refused() {
     let world = Setup::new().quiet().not_served().start();
     let other = world.create("B-1");
