@@ -2,7 +2,7 @@
 
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
-use crate::invoice::observation::Observation;
+use crate::invoice::observation::{Observation, Odd};
 use crate::invoice::opening::Wanted;
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
@@ -74,8 +74,8 @@ pub struct Recorded {
     pub outcome: Outcome,
     /// A status that stands on no list and was not seen before in this ledger.
     pub new_unsorted: Option<String>,
-    /// Fields the service wrote in another form than its contract, not seen before in this ledger.
-    pub new_odd: Vec<&'static str>,
+    /// What was odd about the service's fields and was not seen before in this ledger.
+    pub new_odd: Vec<Odd>,
     /// It left something to ask at once.
     pub ask_soon: bool,
 }

@@ -193,11 +193,11 @@ fn tell(recorded: &Recorded) {
             event.kind
         );
     }
-    for field in &recorded.new_odd {
+    for odd in &recorded.new_odd {
         tracing::warn!(
-            field,
+            field = odd.field,
             order.id = %recorded.order_id,
-            "the service wrote `{field}` in another form than its contract; all else was kept"
+            "the service keeps not to its contract: {odd}"
         );
     }
     if let Some(status) = &recorded.new_unsorted {

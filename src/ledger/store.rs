@@ -112,6 +112,8 @@ pub(super) struct NewHistory<'a> {
     pub why: Why,
     /// The reported amount and currency.
     pub reported: (Option<String>, Option<String>),
+    /// `updatedAt` as it was written, when it is not readable.
+    pub updated_at_text: Option<&'a str>,
 }
 
 /// What the writer needs from a database.

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::Rules;
 use super::record::set_attention;
 use crate::invoice::event::Change;
-use crate::invoice::observation::Source;
+use crate::invoice::observation::{Odd, Source};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
@@ -84,18 +84,18 @@ pub(super) fn note_unsorted<S: Store>(
     Ok(before.is_none().then(|| status.as_str().to_owned()))
 }
 
-/// Remembers each field that came in another form than the contract's, once per ledger (A08).
+/// Remembers what was odd about the service's fields, each once per ledger (A08). Returns what is new.
 pub(super) fn note_odd<S: Store>(
     store: &mut S,
     stored: &Stored,
-    odd: &[&'static str],
-) -> Result<Vec<&'static str>, StoreError> {
+    odd: &[Odd],
+) -> Result<Vec<Odd>, StoreError> {
     let mut new = Vec::new();
-    for field in odd {
-        let key = format!("odd:{field}");
+    for odd in odd {
+        let key = format!("odd:{}", odd.key());
         if store.meta(&key)?.is_none() {
             store.set_meta(&key, stored.row.order_id.as_str())?;
-            new.push(*field);
+            new.push(odd.clone());
         }
     }
     Ok(new)

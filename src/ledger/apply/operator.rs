@@ -260,6 +260,7 @@ fn note<S: Store>(store: &mut S, stored: &Stored, why: Why, at_ms: i64) -> Resul
         at_ms,
         source: Source::Operator,
         claim: None,
+        updated_at_text: None,
         decision: Decision::Operator,
         why,
         reported: (row.amount_reported.clone(), row.currency_reported.clone()),

@@ -135,6 +135,7 @@ fn remember<S: Store>(
         decision,
         why,
         reported: reported_texts(&observation.report),
+        updated_at_text: observation.report.updated_at_text.as_deref(),
     })
 }
 

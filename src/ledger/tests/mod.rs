@@ -104,6 +104,7 @@ fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
             method: None,
             payment_url: None,
             requisites: None,
+            updated_at_text: None,
             odd: Vec::new(),
             raw: "{}".into(),
         },

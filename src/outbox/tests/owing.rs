@@ -170,6 +170,7 @@ impl Owing {
 
 fn observation(order: &str, status: &str, minute: u32) -> Observation {
     let report = Report {
+        updated_at_text: None,
         odd: Vec::new(),
         id: InvoiceId::new(format!("inv-{order}")).expect("an id"),
         status: Status::new(status).expect("a status"),
