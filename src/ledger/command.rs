@@ -78,6 +78,32 @@ pub struct Recorded {
     pub new_odd: Vec<Odd>,
     /// It left something to ask at once.
     pub ask_soon: bool,
+    /// What the invoice came to by lists that changed, before this was decided.
+    pub resorted: Option<Resorted>,
+}
+
+/// An invoice that changed because the merchant's lists did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resorted {
+    /// The merchant's order, for logs.
+    pub order_id: String,
+    /// The outcome from now on.
+    pub outcome: Outcome,
+    /// The event; its deliveries are held.
+    pub event: RecordedEvent,
+}
+
+/// One step of the pass over the invoices that were stored before the lists changed.
+#[derive(Clone, Debug, Default)]
+pub struct Reassessed {
+    /// What changed in this step.
+    pub resorted: Vec<Resorted>,
+    /// Invoices that changed since the lists did.
+    pub changed: u64,
+    /// It is not through yet.
+    pub more: bool,
+    /// It left something to ask at once.
+    pub ask_soon: bool,
 }
 
 /// The event an observation made.
@@ -138,6 +164,30 @@ pub struct RetryWish {
     pub hook: Option<String>,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
+}
+
+/// Which held deliveries a person wants.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// Those of the event with this id.
+    Event(String),
+    /// Those of all invoices of this order.
+    Order(String),
+    /// All.
+    All,
+}
+
+/// Held deliveries a person wants run.
+#[derive(Clone, Debug)]
+pub struct ReleaseWish {
+    /// Which.
+    pub held: Held,
+    /// One hook, or every hook.
+    pub hook: Option<String>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+    /// At most this many in one commit.
+    pub most: u32,
 }
 
 /// A request on the listener that was not accepted.
@@ -276,6 +326,10 @@ pub(super) enum Command {
     Adopt(InvoiceKey, Box<Observation>),
     /// A person agrees to reported figures.
     Accept(Acceptance),
+    /// The next step of the pass after the lists changed; now, milliseconds since 1970.
+    Reassess(i64),
+    /// A person wants held deliveries run.
+    Release(ReleaseWish),
 }
 
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
@@ -291,6 +345,10 @@ pub(super) enum Reply {
     Claimed(Vec<Claimed>),
     /// To [`Command::Retry`]: how many deliveries.
     Retried(usize),
+    /// To [`Command::Reassess`].
+    Reassessed(Reassessed),
+    /// To [`Command::Release`]: how many deliveries.
+    Released(usize),
     /// To all else.
     Done,
     /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].

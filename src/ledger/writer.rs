@@ -232,7 +232,8 @@ impl<S: Store> Worker<S> {
                 std::slice::from_ref(recorded)
             }
             Ok(Reply::Operated(Operated::Done(_, recorded))) => recorded,
-            Ok(Reply::Retried(_)) => return self.bells.owed.ring(),
+            Ok(Reply::Retried(_) | Reply::Released(_)) => return self.bells.owed.ring(),
+            Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };
         let owed = |one: &Recorded| one.event.as_ref().is_some_and(|event| event.deliveries > 0);

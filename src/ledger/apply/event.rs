@@ -62,18 +62,17 @@ pub(super) fn write_event<S: Store>(
     })
 }
 
-/// Keeps attention on an invoice whose status stands on no list, and counts the events with each such name. Returns a
-/// name that was not met before.
+/// Keeps attention on an invoice whose status stands on no list, and counts the arrivals of each such name. Returns a name
+/// that was not met before.
 pub(super) fn note_unsorted<S: Store>(
     store: &mut S,
     rules: &Rules,
     stored: &mut Stored,
-    change: Option<&Change>,
+    arrived: bool,
 ) -> Result<Option<String>, StoreError> {
     let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
     let unsorted = shown.filter(|status| rules.policy.lists.sort(status).is_none());
     set_attention(&mut stored.row, "unsorted_status", unsorted.is_some());
-    let arrived = change.is_some_and(|change| change.status != change.previous_status);
     let Some(status) = unsorted.filter(|_| arrived) else {
         return Ok(None);
     };

@@ -6,6 +6,7 @@
 //! so the history alone tells of it, and the first answer of the service makes the first event.
 
 use super::event::{Told, write_event};
+use super::reassess::freshen;
 use super::record::{nothing, record_on, set_attention};
 use super::{ApplyError, Rules, dates, load};
 use crate::invoice::amount::Amount;
@@ -157,6 +158,7 @@ pub(super) fn accept<S: Store>(
         }
         return Ok(Operated::Already(Box::new(stored.row)));
     }
+    let resorted = freshen(store, rules, &mut stored, now_ms)?;
     if stored.row.outcome == Outcome::Paid {
         return Ok(Operated::Refused(Box::new(stored.row), Objection::Paid));
     }
@@ -170,7 +172,11 @@ pub(super) fn accept<S: Store>(
     take_outcome(&mut stored, now_ms);
     store.save(&stored)?;
     note(store, &stored, Why::Accepted, now_ms)?;
-    let mut recorded = vec![tell(store, rules, &stored, &agreed, now_ms)?];
+    let accepted = tell(store, rules, &stored, &agreed, now_ms)?;
+    let mut recorded = vec![Recorded {
+        resorted,
+        ..accepted
+    }];
     if let Some(change) = &followed {
         recorded.push(tell(store, rules, &stored, change, now_ms)?);
     }

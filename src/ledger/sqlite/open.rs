@@ -80,7 +80,14 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
     connection
         .busy_timeout(busy)
         .map_err(|e| file(from_sqlite(e)))?;
-    check_marks(&connection, path)?;
+    let found = check_marks(&connection, path)?;
+    if found < newest() {
+        return Err(OpenError::Older {
+            path: path.to_owned(),
+            found,
+            known: newest(),
+        });
+    }
     Ok(connection)
 }
 
@@ -200,7 +207,8 @@ fn uri(path: &Path) -> String {
     uri
 }
 
-fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// The file's schema version, when this binary knows it.
+fn check_marks(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let file = |e| OpenError::File {
         path: path.to_owned(),
         source: from_sqlite(e),
@@ -216,7 +224,7 @@ fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
             known,
         })
     } else {
-        Ok(())
+        Ok(found)
     }
 }
 
@@ -319,6 +327,42 @@ mod tests {
     /// The parts of a log file: its head, and the head in front of each page.
     const LOG_HEAD: usize = 32;
     const FRAME_HEAD: usize = 24;
+
+    #[test]
+    fn a_ledger_of_the_first_schema_is_brought_up_to_date_by_whoever_may_write() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ledger.db");
+        let old = Connection::open(&path).expect("made");
+        old.pragma_update(None, "journal_mode", "WAL")
+            .expect("a log");
+        old.execute_batch(STEPS.first().expect("a first one"))
+            .expect("the first schema");
+        old.execute_batch(
+            "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
+             currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+             VALUES (7, 'r', 'A-1', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); \
+             INSERT INTO event (event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+             VALUES ('e', 7, 'failed', 0, 'failed', 'open', 1); \
+             INSERT INTO meta (key, value) VALUES ('unsorted:settled', 'A-1')",
+        )
+        .expect("an order that failed");
+        old.pragma_update(None, "application_id", APPLICATION_ID)
+            .expect("marked");
+        old.pragma_update(None, "user_version", 1).expect("marked");
+        drop(old);
+
+        let reading = open_reader(&path, BUSY);
+        assert!(
+            matches!(reading, Err(OpenError::Older { found: 1, .. })),
+            "{reading:?}"
+        );
+        let writer = open_writer(&path, BUSY).expect("brought up to date");
+        let ask = "SELECT failed_fired || ' ' || (SELECT value FROM meta) || ' ' || (SELECT count(*) FROM deliveries) \
+                   FROM invoice";
+        let found: String = writer.query_row(ask, [], |row| row.get(0)).expect("there");
+        assert_eq!(found, "1 1 0");
+        assert!(open_reader(&path, BUSY).is_ok());
+    }
 
     /// A16: a crash, or a look, between the first write of a checkpoint and its last must not cost the ledger.
     #[test]

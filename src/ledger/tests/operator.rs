@@ -356,3 +356,27 @@ async fn an_answer_asked_for_before_the_acceptance_cannot_undo_it() {
     assert_eq!(recorded.decision, Decision::Overtaken);
     assert_eq!(row(&ledger, key).await.outcome, Outcome::Paid);
 }
+
+/// The history tells of the acceptance in a line without a claim, and the claims are measured against the accepted sum.
+#[tokio::test]
+async fn a_status_sorted_after_the_acceptance_is_measured_against_what_was_accepted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    let unsorted = figures(Source::Poll, "settled", 9, amount("1499.9"));
+    ledger.writer().record(key, unsorted).await.expect("stored");
+    assert_eq!(done(accept(&ledger, key, 10).await).outcome, Outcome::Open);
+    ledger.close(PATIENCE).await;
+
+    let mut rules = rules();
+    rules.policy.lists.paid.push("settled".into());
+    let ledger = open_with(&directory, rules, Lists::Adopt);
+    while ledger
+        .writer()
+        .reassess(NOW + 1_000)
+        .await
+        .expect("stored")
+        .more
+    {}
+    assert_eq!(row(&ledger, key).await.outcome, Outcome::Paid);
+}

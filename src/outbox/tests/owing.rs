@@ -17,8 +17,8 @@ use crate::invoice::status::{Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
 use crate::ledger::{
-    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Ledger, Options, Reader, Rules,
-    Settled, Writer,
+    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Ledger, Lists, Options, Reader,
+    Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
 
@@ -57,7 +57,9 @@ impl Owing {
                 schedule,
                 subscriptions,
                 first_delay_ms: 0,
+                sorted_by: None,
             },
+            lists: Lists::Adopt,
         };
         Self(Ledger::open(options).expect("a new ledger"))
     }

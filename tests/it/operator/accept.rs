@@ -63,6 +63,12 @@ fn an_accepted_amount_is_paid_once_and_told_once() {
     });
     told(&world);
 
+    let story = world.tilld(&["explain", "A-1"]).ends_with(0).stdout;
+    assert!(
+        story.contains("a person accepted the reported figures"),
+        "{story}"
+    );
+
     let again = accept(&[]).ends_with(0);
     assert!(again.stderr.contains("already"), "{again:?}");
     assert_eq!(world.tell_as_it_is(&paid).status, 200);
