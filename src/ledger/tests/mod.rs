@@ -4,6 +4,7 @@ use super::*;
 mod asking;
 mod foreign;
 mod lists;
+mod operator;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
