@@ -106,7 +106,7 @@ pub(crate) async fn run(
     });
     let (asking, asked) = (JoinSet::new(), HashSet::new());
     let patience = settings.cadence * MISSED_RINGS;
-    let recheck = Recheck::at_start(&settings.schedule, clock::wall_ms());
+    let recheck = Recheck::at_start(clock::wall_ms());
     let mut poller = Poller {
         asker,
         reader,

@@ -64,13 +64,12 @@ pub(crate) struct Recheck {
 }
 
 impl Recheck {
-    /// The state of a poller that starts now.
-    pub(crate) fn at_start(schedule: &Schedule, now_ms: i64) -> Self {
-        // Further ahead than any question about an open invoice: written by a clock that was ahead, or of failed ones.
-        let far_ms = now_ms.saturating_add(schedule.longest_step_ms());
+    /// The state of a poller that starts now. The clock may have been set back while none ran, and a due time written by
+    /// the clock before looks like any other: all are counted again.
+    pub(crate) fn at_start(now_ms: i64) -> Self {
         Self {
             looked_ms: now_ms,
-            place: Some((far_ms, InvoiceKey(0))),
+            place: Some(after(now_ms)),
         }
     }
 
@@ -78,7 +77,7 @@ impl Recheck {
     pub(crate) fn look(&mut self, now_ms: i64) -> bool {
         let set_back = now_ms < self.looked_ms.saturating_sub(CLOCK_SLACK_MS);
         if set_back {
-            self.place = Some((now_ms, InvoiceKey(i64::MAX)));
+            self.place = Some(after(now_ms));
         }
         self.looked_ms = now_ms;
         set_back
@@ -102,6 +101,11 @@ impl Recheck {
         };
         rows.iter().filter(wrong).map(|row| row.key).collect()
     }
+}
+
+/// The place behind everything that is due at this time.
+const fn after(now_ms: i64) -> (i64, InvoiceKey) {
+    (now_ms, InvoiceKey(i64::MAX))
 }
 
 #[cfg(test)]
@@ -182,29 +186,25 @@ mod tests {
     #[test]
     fn a_clock_set_back_counts_every_later_due_time_again() {
         let schedule = schedule();
-        let mut recheck = Recheck::at_start(&schedule, NOW + 9 * MINUTE);
-        assert_eq!(
-            recheck.place(),
-            Some((NOW + 10 * MINUTE, InvoiceKey(0))),
-            "the start"
-        );
-        recheck.done(&[]);
-        assert_eq!(recheck.place(), None);
-        assert!(
-            !recheck.look(NOW + 9 * MINUTE - 1_000),
-            "an ordinary correction"
-        );
-        assert!(recheck.look(NOW));
-        assert_eq!(recheck.place(), Some((NOW, InvoiceKey(i64::MAX))));
-        // The first is right where it is; the second was dated by the clock that was ahead.
-        let rows = [
-            row(1, 10 * MINUTE, MINUTE / 2, NOW + MINUTE / 2),
-            row(2, 10 * MINUTE, MINUTE / 2, NOW + 9 * MINUTE),
-        ];
-        assert_eq!(Recheck::wrong(&schedule, &rows, NOW), [InvoiceKey(2)]);
-        recheck.done(&rows);
-        assert_eq!(recheck.place(), Some((NOW + 9 * MINUTE, InvoiceKey(2))));
-        recheck.done(&[]);
-        assert_eq!(recheck.place(), None);
+        // Set back while the poller runs, or while none did.
+        let mut running = Recheck::at_start(NOW + 9 * MINUTE);
+        running.done(&[]);
+        assert_eq!(running.place(), None);
+        let ordinary = running.look(NOW + 9 * MINUTE - CLOCK_SLACK_MS);
+        assert!(!ordinary && running.place().is_none());
+        assert!(running.look(NOW));
+        for mut recheck in [running, Recheck::at_start(NOW)] {
+            assert_eq!(recheck.place(), Some((NOW, InvoiceKey(i64::MAX))));
+            // The first is right where it is; the second was dated by the clock that was ahead.
+            let rows = [
+                row(1, 10 * MINUTE, MINUTE / 2, NOW + MINUTE / 2),
+                row(2, 10 * MINUTE, MINUTE / 2, NOW + 9 * MINUTE),
+            ];
+            assert_eq!(Recheck::wrong(&schedule, &rows, NOW), [InvoiceKey(2)]);
+            recheck.done(&rows);
+            assert_eq!(recheck.place(), Some((NOW + 9 * MINUTE, InvoiceKey(2))));
+            recheck.done(&[]);
+            assert_eq!(recheck.place(), None);
+        }
     }
 }
