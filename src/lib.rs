@@ -58,6 +58,7 @@
 //! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
+//! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
 //! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
@@ -118,6 +119,8 @@ mod process_mark;
 mod sandbox;
 pub mod secret;
 mod shutdown;
+#[cfg(test)]
+mod simulation;
 mod telemetry;
 mod wake;
 pub mod wire;

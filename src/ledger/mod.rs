@@ -9,6 +9,8 @@ mod apply;
 mod batch;
 mod command;
 mod error;
+#[cfg(test)]
+pub(crate) mod memory;
 mod reader;
 mod row;
 mod seal;
@@ -43,6 +45,10 @@ pub(crate) use row::{
 pub(crate) use seal::Sealed;
 pub(crate) use sqlite::{Bounds, Filter, sqlite_version};
 
+#[cfg(test)]
+pub(crate) use command::Command as LedgerCommand;
+#[cfg(test)]
+pub(crate) use command::Reply as LedgerReply;
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
 

@@ -11,8 +11,8 @@ mod guard;
 mod notifier;
 mod pages;
 mod routes;
-mod state;
-mod statuses;
+pub(crate) mod state;
+pub(crate) mod statuses;
 #[cfg(test)]
 mod tests;
 mod visitor;

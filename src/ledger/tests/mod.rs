@@ -2,6 +2,7 @@
 
 use super::*;
 mod asking;
+mod conformance;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
