@@ -17,6 +17,7 @@ mod login;
 mod logout;
 mod output;
 mod owner;
+mod refusal;
 mod sandbox;
 mod serve;
 mod service;
@@ -82,6 +83,8 @@ enum Command {
     Invoice(invoice::Args),
     /// Show what hooks were told and what they answered, and have them told again
     Delivery(delivery::Args),
+    /// Show which notifications were refused, and why
+    Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
 }
@@ -126,6 +129,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
         Command::Delivery(args) => delivery::run(args, context).await,
+        Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
     }
 }

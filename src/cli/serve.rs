@@ -114,7 +114,10 @@ impl From<daemon::Error> for Failure {
                 .hint("stop the other one first, or give this one another `state_dir`"),
             Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
                 .hint("the state directory must belong to the user tilld runs as"),
-            error @ (Error::Selector(_) | Error::Presentation(_)) => Self::new(Exit::Config, error),
+            error @ Error::Selector(_) => Self::new(Exit::Config, error),
+            error @ Error::Presentation(_) => Self::new(Exit::Config, error).hint(
+                "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",
+            ),
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)
                 .hint("another program may listen there: choose another `listener.listen`"),

@@ -13,7 +13,7 @@ const AUTO: &str = "auto";
 pub enum Presentations {
     /// The built-in list, `header:X-Notification-Token` first.
     Auto,
-    /// Only these places, such as `header:X-Notification-Token`, `bearer`, `query:token` or `body:/token`.
+    /// Only these places, such as `header:X-Notification-Token`, `bearer` or `hmac-sha256:header:X-Signature`.
     Only(Vec<String>),
 }
 

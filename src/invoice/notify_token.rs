@@ -1,16 +1,26 @@
-//! The secret of one invoice, and the only comparison that decides whether a notification is authentic.
+//! The secret of one invoice, and the only comparisons that decide whether a notification is authentic.
 //!
-//! Both sides are hashed and the digests compared in constant time, so length and content of a wrong token cost the
-//! same (A20). An empty token equals nothing, not even an empty one (A19).
+//! A token that was presented is hashed like ours and the digests are compared in constant time, so length and content of
+//! a wrong one cost the same (A20). An empty token equals nothing, not even an empty one, and no signature is ever made
+//! with an empty or short key (A19): a token has 32 bytes at least, by its type. Signatures are compared in constant time
+//! as well.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
+use ring::hmac;
 use subtle::ConstantTimeEq as _;
 
 use crate::secret::Secret;
 
 /// Fewest characters the contract's usage implies for `notificationToken` (section 4.3).
 pub const SHORTEST_TOKEN: usize = 32;
+
+/// How a secret begins whose rest is a key in base64 (Standard Webhooks 1.0, "Signature scheme").
+const ENCODED_KEY: &str = "whsec_";
+
+/// Fewest bytes of such a key, by the same section.
+const SHORTEST_KEY: usize = 24;
 
 /// The `notificationToken` of one invoice: at least 32 characters. No `Display`; `Debug` shows a fixed word.
 #[derive(Clone, Debug)]
@@ -41,6 +51,49 @@ impl NotifyToken {
         let equal = own.as_ref().ct_eq(theirs.as_ref());
         bool::from(equal) && !presented.is_empty() && !self.0.is_empty()
     }
+
+    /// The HMAC-SHA256 (RFC 2104) of these parts, one behind the other.
+    pub fn signature(&self, key: SigningKey, parts: &[&[u8]]) -> Signature {
+        let text = self.0.expose();
+        let decoded = match key {
+            SigningKey::Text => None,
+            SigningKey::WebhookSecret => decoded_key(text),
+        };
+        let bytes = decoded
+            .as_deref()
+            .filter(|key| key.len() >= SHORTEST_KEY)
+            .unwrap_or(text.as_bytes());
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, bytes));
+        for part in parts {
+            context.update(part);
+        }
+        Signature(context.sign())
+    }
+}
+
+/// What of the token is the key of a signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SigningKey {
+    /// Its characters as they are, in UTF-8.
+    Text,
+    /// As Standard Webhooks serialises secrets: the decoded rest of a token `whsec_BASE64`. Any other token, and one whose
+    /// rest is no base64 of at least 24 bytes, is its own key, as [`SigningKey::Text`]: tilld's tokens have no prefix.
+    WebhookSecret,
+}
+
+/// What somebody who holds the token would have written under a notification. No `Debug`: it is as good as the token.
+#[derive(Clone)]
+pub struct Signature(hmac::Tag);
+
+impl Signature {
+    /// True when `presented` is this signature, byte for byte. Takes the same time for every wrong one of its length.
+    pub fn matches(&self, presented: &[u8]) -> bool {
+        bool::from(self.0.as_ref().ct_eq(presented))
+    }
+}
+
+fn decoded_key(token: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(token.strip_prefix(ENCODED_KEY)?).ok()
 }
 
 #[cfg(test)]
@@ -78,5 +131,48 @@ mod tests {
         assert!(NotifyToken::from_stored(String::new()).is_none());
         assert!(NotifyToken::from_stored("x".repeat(31)).is_none());
         assert!(NotifyToken::from_stored("x".repeat(32)).is_some());
+    }
+
+    /// The figures are those of Python's `hmac` module.
+    #[test]
+    fn a_signature_is_that_of_anybody_with_the_token() {
+        let encoded = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let no_base64 = "whsec_-this-is-no-base64-but-long-enough-";
+        let too_short = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+        for (token, key, hex) in [
+            (
+                encoded,
+                SigningKey::Text,
+                "c411163569e60debede583b0d2881f351732e1e27fb650ec4716fe21fd6f3433",
+            ),
+            (
+                encoded,
+                SigningKey::WebhookSecret,
+                "a567c2c940db6c3d2d50fbaffb4eb4c7cf01838cf635e36cc69c840bd2eee5e4",
+            ),
+            (
+                no_base64,
+                SigningKey::WebhookSecret,
+                "c567b635356da7c3c2f088146ff80e0fb7f0b1f157953fe034a95dc81233a6a0",
+            ),
+            (
+                too_short,
+                SigningKey::WebhookSecret,
+                "909504b4a806be6d6c56c8ae07eb542cb90d218c28744ef7270617f98da376a8",
+            ),
+        ] {
+            let token = NotifyToken::from_stored(token.to_owned()).expect("long enough");
+            let signature = token.signature(key, &[b"a.", b"", b"b"]);
+            let wanted: Vec<u8> = (0..hex.len())
+                .step_by(2)
+                .filter_map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
+                .collect();
+            assert!(signature.matches(&wanted), "{key:?}");
+            assert!(!signature.matches(b""));
+            assert!(!signature.matches(&[0; 32]));
+            assert!(!signature.matches(wanted.split_at(31).0));
+            let longer = [wanted.as_slice(), b"x"].concat();
+            assert!(!signature.matches(&longer));
+        }
     }
 }

@@ -60,6 +60,38 @@ impl Sum {
         };
         Verdict::Differs(format!("{amount} {}", currency.unwrap_or("-")))
     }
+
+    /// This sum in the one spelling that [`Verdict::Differs`] holds.
+    fn canonical(&self) -> String {
+        format!("{} {}", self.amount.canonical(), self.currency)
+    }
+
+    /// Measures what [`Verdict::Differs`] holds against this sum.
+    fn verdict_of(&self, said: &str) -> Verdict {
+        let missing = "-";
+        let (amount, currency) = said.rsplit_once(' ').unwrap_or((said, missing));
+        let amount = if amount == missing {
+            Reported::Missing
+        } else {
+            Amount::parse(amount).map_or_else(
+                |_not_plain| Reported::Unreadable(amount.to_owned()),
+                Reported::Amount,
+            )
+        };
+        self.verdict(&amount, (currency != missing).then_some(currency))
+    }
+}
+
+impl Verdict {
+    /// What this verdict against `old` is against `new`. What agreed with the old sum said it, or said nothing: that the
+    /// service meant the new one by it cannot be known, so it differs from another sum, and a person or a poll must tell.
+    #[must_use]
+    pub fn rejudged(&self, old: &Sum, new: &Sum) -> Self {
+        match self {
+            Self::Agrees => new.verdict_of(&old.canonical()),
+            Self::Differs(said) => new.verdict_of(said),
+        }
+    }
 }
 
 impl fmt::Display for Sum {
@@ -91,6 +123,29 @@ mod tests {
         );
         assert_ne!(
             agreed.verdict(&Reported::Unreadable("1e3".into()), None),
+            Verdict::Agrees
+        );
+    }
+
+    #[test]
+    fn a_verdict_is_judged_again_against_another_sum() {
+        let sum =
+            |amount: &str| Sum::new(Amount::parse(amount).expect(amount), "RUB").expect("sum");
+        let (asked, accepted) = (sum("1500.00"), sum("1499.90"));
+        let differs = |text: &str| Verdict::Differs(text.into());
+        for (before, after) in [
+            (differs("1499.9 RUB"), Verdict::Agrees),
+            (differs("1499.9 -"), Verdict::Agrees),
+            (differs("1 RUB"), differs("1 RUB")),
+            (differs("1499.9 VND"), differs("1499.9 VND")),
+            (differs("1 499,90 RUB"), differs("1 499,90 RUB")),
+            (differs("- VND"), differs("- VND")),
+            (Verdict::Agrees, differs("1500 RUB")),
+        ] {
+            assert_eq!(before.rejudged(&asked, &accepted), after, "{before:?}");
+        }
+        assert_eq!(
+            Verdict::Agrees.rejudged(&asked, &sum("1500")),
             Verdict::Agrees
         );
     }

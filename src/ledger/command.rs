@@ -142,8 +142,12 @@ pub struct RetryWish {
 /// A request on the listener that was not accepted.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The invoice whose ref was used, if it was one of ours: it is nudged.
+    /// The invoice it was for, if it is one of ours: it is nudged.
     pub invoice: Option<InvoiceKey>,
+    /// A short hash of the path segment that stood for a ref; empty when none did. Never the segment: it may be a ref.
+    pub ref_hash: String,
+    /// The names of its headers, sorted, with a comma between. Never their values.
+    pub header_names: String,
     /// Why, as a fixed word.
     pub reason: &'static str,
     /// When, milliseconds since 1970.

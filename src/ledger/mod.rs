@@ -40,7 +40,7 @@ pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use reader::Reader;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
-    InvoiceRow, Running, Watched,
+    InvoiceRow, RefusalFilter, RefusalRow, Running, Watched,
 };
 pub(crate) use seal::Sealed;
 pub(crate) use sqlite::{Bounds, Filter, sqlite_version};

@@ -8,13 +8,13 @@ use tokio::sync::Semaphore;
 
 use super::error::{OpenError, ReadError};
 use super::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
-    Running, Watched,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
+    RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
 use super::sqlite::{Filter, ReadStore};
 use super::store::StoreError;
-use crate::invoice::ids::InvoiceRef;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
 
 /// Connections at most. Reads are short; more would only take memory from each other.
@@ -73,6 +73,31 @@ impl Reader {
         self.ask(move |store| {
             let found = store.sealed_by_ref(&reference)?;
             Ok(found.map(|(key, sealed)| {
+                let token = sealed
+                    .zip(sealer)
+                    .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
+                Watched { key, token }
+            }))
+        })
+        .await
+    }
+
+    /// The invoice a notification without a ref is about, with its token opened: the one with this id of the service,
+    /// else the one of this order whose id is not known yet, unless there are several. Both are looked for whatever is
+    /// found, so that known and unknown names cost the same.
+    pub async fn watched_by_names(
+        &self,
+        id: InvoiceId,
+        order_id: Option<String>,
+    ) -> Result<Option<Watched>, ReadError> {
+        let sealer = self.0.sealer.clone();
+        self.ask(move |store| {
+            let by_id = store.sealed_by_id(&id)?;
+            let by_order = match &order_id {
+                Some(order_id) => store.sealed_by_order(order_id)?,
+                None => None,
+            };
+            Ok(by_id.or(by_order).map(|(key, reference, sealed)| {
                 let token = sealed
                     .zip(sealer)
                     .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
@@ -212,8 +237,12 @@ impl Reader {
     }
 
     /// Refused requests, newest first.
-    pub async fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, ReadError> {
-        self.ask(move |store| store.refusals(limit)).await
+    pub async fn refusals(
+        &self,
+        filter: RefusalFilter,
+        limit: u32,
+    ) -> Result<Vec<RefusalRow>, ReadError> {
+        self.ask(move |store| store.refusals(&filter, limit)).await
     }
 
     /// A small fact remembered before.

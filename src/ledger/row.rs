@@ -136,11 +136,19 @@ pub enum DeliveryState {
     Done,
     /// Given up after its last attempt.
     Abandoned,
+    /// A person must release it before it is run.
+    Held,
 }
 
 impl DeliveryState {
     /// All of them, in the order they usually come.
-    pub const ALL: [Self; 4] = [Self::Waiting, Self::Running, Self::Done, Self::Abandoned];
+    pub const ALL: [Self; 5] = [
+        Self::Held,
+        Self::Waiting,
+        Self::Running,
+        Self::Done,
+        Self::Abandoned,
+    ];
 
     /// The word used in the ledger.
     pub const fn as_str(self) -> &'static str {
@@ -149,6 +157,7 @@ impl DeliveryState {
             Self::Running => "running",
             Self::Done => "done",
             Self::Abandoned => "abandoned",
+            Self::Held => "held",
         }
     }
 
@@ -179,6 +188,8 @@ pub struct DeliveryRow {
     pub attempts: u32,
     /// When it runs next, while it waits.
     pub next_ms: Option<i64>,
+    /// Why a person must release it, while it is held.
+    pub held_why: Option<String>,
 }
 
 /// One run of one delivery that has ended.
@@ -266,12 +277,31 @@ pub struct DueRow {
 pub struct RefusalRow {
     /// When.
     pub at_ms: i64,
-    /// The order whose ref was used, if it was one of ours.
+    /// The order it was for, if it is one of ours.
     pub order_id: Option<String>,
+    /// The service's id of the invoice it was for, once that is known.
+    pub invoice_id: Option<String>,
+    /// A short hash of the path segment that stood for a ref; empty when none did.
+    pub ref_hash: String,
+    /// The names of its headers, sorted, with a comma between.
+    pub header_names: String,
     /// Why, as a fixed word.
     pub reason: String,
     /// The peer's address.
     pub peer: String,
-    /// The body's length, bytes.
+    /// The body's length, bytes; 0 when it was not read.
     pub body_bytes: i64,
+    /// The body's SHA-256, in hex; empty when it was not read.
+    pub body_sha256: String,
+}
+
+/// Which refused requests are listed.
+#[derive(Clone, Debug, Default)]
+pub struct RefusalFilter {
+    /// Only those for this order.
+    pub order_id: Option<String>,
+    /// Only those with this reason.
+    pub reason: Option<&'static str>,
+    /// Only those from this time on, milliseconds since 1970.
+    pub since_ms: Option<i64>,
 }

@@ -6,7 +6,7 @@
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
-use crate::invoice::transition::{Claim, Decision, Invoice};
+use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
 use super::command::{AttemptRecord, Intent, Refusal, RetryWish};
@@ -50,6 +50,8 @@ pub(super) struct Stored {
     pub row: InvoiceRow,
     /// The last authentic observation, milliseconds since 1970.
     pub heard_ms: Option<i64>,
+    /// The number of the lists its claims were sorted by.
+    pub sorted_by: i64,
 }
 
 /// The polling side of an invoice.
@@ -84,6 +86,15 @@ pub(super) struct NewEvent<'a> {
     pub raw: Option<&'a str>,
 }
 
+/// When a new delivery is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// At this time, milliseconds since 1970.
+    At(i64),
+    /// When a person releases it; why it is held, as a fixed word.
+    Held(&'static str),
+}
+
 /// One line of an invoice's history.
 #[derive(Clone, Debug)]
 pub(super) struct NewHistory<'a> {
@@ -97,6 +108,10 @@ pub(super) struct NewHistory<'a> {
     pub claim: &'a Claim,
     /// What was decided.
     pub decision: Decision,
+    /// By which rule.
+    pub why: Why,
+    /// The reported amount and currency.
+    pub reported: (Option<String>, Option<String>),
 }
 
 /// What the writer needs from a database.
@@ -134,13 +149,13 @@ pub(super) trait Store {
 
     /// Writes an event and returns its number.
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError>;
-    /// Writes a delivery that is due at `next_ms`.
+    /// Writes a delivery.
     fn insert_delivery(
         &mut self,
         seq: i64,
         invoice: InvoiceKey,
         hook: &str,
-        next_ms: i64,
+        next: Next,
     ) -> Result<(), StoreError>;
     /// Writes a line of history and drops the oldest beyond the bounds.
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError>;

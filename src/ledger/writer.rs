@@ -180,6 +180,7 @@ impl<S: Store> Worker<S> {
             let jobs = self.drain(next.ok());
             if !jobs.is_empty() {
                 self.work(jobs);
+                self.look_for_gathered();
             }
             if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
                 self.flush();
@@ -263,6 +264,14 @@ impl<S: Store> Worker<S> {
         }
     }
 
+    /// The word that refusals were gathered is lost when the queue is full. Then there are jobs, and this follows them.
+    fn look_for_gathered(&mut self) {
+        let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+        if !gathered.refusals.is_empty() {
+            self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
+        }
+    }
+
     fn flush(&mut self) {
         self.flush_at = None;
         let taken =
@@ -270,7 +279,8 @@ impl<S: Store> Worker<S> {
         if taken.dropped > 0 {
             tracing::warn!(
                 dropped = taken.dropped,
-                "more requests were refused than are recorded"
+                "more requests were refused than are recorded: {} are not",
+                taken.dropped
             );
         }
         if taken.refusals.is_empty() {
@@ -290,10 +300,13 @@ impl<S: Store> Worker<S> {
             return;
         };
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        let newer = std::mem::take(&mut gathered.refusals);
-        gathered
-            .refusals
-            .extend(older.into_iter().chain(newer).take(GATHERED_MOST));
+        let mut all = older;
+        all.append(&mut gathered.refusals);
+        let beyond = all.len().saturating_sub(GATHERED_MOST);
+        all.truncate(GATHERED_MOST);
+        gathered.dropped += u64::try_from(beyond).unwrap_or(u64::MAX);
+        gathered.refusals = all;
+        drop(gathered);
         self.flush_at = Some(Instant::now() + GATHER_FOR);
     }
 

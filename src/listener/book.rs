@@ -3,10 +3,14 @@
 
 use std::future::Future;
 
-use crate::invoice::ids::InvoiceRef;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Reader, Refusal, Watched, Writer};
+
+/// The fact of the ledger ([`Reader::meta`]) that says which presentation worked last, as it would stand in the config.
+/// Absent before the first authentic notification under `auto`.
+pub const PRESENTATION: &str = "presentation";
 
 /// The ledger could not do it now. Why is the ledger's to tell; a sender only learns to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,6 +25,14 @@ pub trait Book: Clone + Send + Sync + 'static {
         reference: InvoiceRef,
     ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
 
+    /// The invoice a notification without a ref is about: the one with this id, else the one of this order whose id is
+    /// not known yet. Never waits for the writer.
+    fn watched_by_names(
+        &self,
+        id: InvoiceId,
+        order_id: Option<String>,
+    ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
+
     /// Records an authentic observation. Resolves only when its commit is durable.
     fn record(
         &self,
@@ -30,6 +42,15 @@ pub trait Book: Clone + Send + Sync + 'static {
 
     /// Hands a refusal to the gatherer, which nudges its invoice. Never waits.
     fn refuse(&self, refusal: Refusal);
+
+    /// The place that was remembered as the one notifications prove their token in.
+    fn presentation(&self) -> impl Future<Output = Result<Option<String>, Unavailable>> + Send;
+
+    /// Remembers that place.
+    fn remember_presentation(
+        &self,
+        place: String,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send;
 }
 
 /// The ledger itself.
@@ -49,6 +70,17 @@ impl Book for LedgerBook {
             .map_err(|error| unavailable(&error))
     }
 
+    async fn watched_by_names(
+        &self,
+        id: InvoiceId,
+        order_id: Option<String>,
+    ) -> Result<Option<Watched>, Unavailable> {
+        self.reader
+            .watched_by_names(id, order_id)
+            .await
+            .map_err(|error| unavailable(&error))
+    }
+
     async fn record(
         &self,
         invoice: InvoiceKey,
@@ -62,6 +94,16 @@ impl Book for LedgerBook {
 
     fn refuse(&self, refusal: Refusal) {
         self.writer.refuse(refusal);
+    }
+
+    async fn presentation(&self) -> Result<Option<String>, Unavailable> {
+        let known = self.reader.meta(PRESENTATION).await;
+        known.map_err(|error| unavailable(&error))
+    }
+
+    async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
+        let noted = self.writer.note(PRESENTATION, place).await;
+        noted.map_err(|error| unavailable(&error))
     }
 }
 

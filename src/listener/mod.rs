@@ -2,16 +2,19 @@
 //!
 //! Relies on [`crate::http`] for everything a client may cost, and on [`Book`] for the ledger. Promises that 200 means
 //! durable, that whatever is not beyond doubt changes nothing, and that a sender learns nothing from a refusal: the shape
-//! is judged before the token, the token before anything else, and an unknown ref costs and answers like a wrong token.
-//! Every refused POST is handed to the ledger's gatherer, which asks the service about the invoice if the ref is known.
+//! is judged before the token, the token before anything else, and an unknown ref or id costs and answers like a wrong
+//! token. Every refused POST is handed to the ledger's gatherer, which asks the service about the invoice if it is known.
 
 mod answer;
 mod book;
 pub mod notification;
 pub mod presentation;
+mod reason;
+mod remembered;
 pub mod route;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::net::SocketAddr;
 use std::panic::resume_unwind;
@@ -20,12 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
-use ring::digest::{SHA256, digest};
 use tokio::net::TcpListener;
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::http::{self, BodyError, Limits, Response, Served, read_body};
+use crate::http::{self, Limits, Response, Served, read_body};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -34,11 +36,14 @@ use crate::ledger::{InvoiceKey, Refusal, Watched};
 use crate::shutdown::Shutdown;
 use crate::{clock, entropy};
 
-pub use self::book::{Book, LedgerBook, Unavailable};
+pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
+pub use self::reason::Reason;
 
 use self::notification::{Notification, is_unsupported};
-use self::presentation::{Carried, Presentations, Verdict};
+use self::presentation::{Carried, Place, Presentations, Verdict};
+use self::remembered::Remembered;
 use self::route::{Route, route};
+use self::trace::{header_names, ref_hash, sha256_hex};
 
 /// How long after the last connection storing may go on. The writer's own budget for a lock held by others is 5 s.
 const STORING_TIME: Duration = Duration::from_secs(6);
@@ -69,10 +74,12 @@ pub async fn run<B: Book>(
     shutdown: Shutdown,
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let remembered = Remembered::load(&settings.presentations, &book).await;
     let listener = Listener(Arc::new(Inner {
         settings,
         book,
         nobodys: NotifyToken::from_entropy(entropy::bytes()),
+        remembered,
         storing: TaskTracker::new(),
         warned: Mutex::new(None),
     }));
@@ -101,15 +108,27 @@ struct Inner<B> {
     book: B,
     /// The token of no invoice, compared with what is presented for unknown refs, so that they cost the same.
     nobodys: NotifyToken,
+    /// The place that worked.
+    remembered: Remembered,
     /// What is being stored. Outlives the connections it came by (A17).
     storing: TaskTracker,
     /// When a refusal was last told as a warning. Held for a moment by whoever refuses.
     warned: Mutex<Option<Instant>>,
 }
 
+/// Where a POST was sent to.
+enum Address {
+    /// An invoice's own. `None`: the segment is no ref that was ever made, which is told like an unknown one.
+    Own(Option<InvoiceRef>),
+    /// The bare path: the body names the invoice.
+    Bare,
+}
+
 /// What is known of a POST when it is refused.
 struct Arrival {
-    reference: Option<InvoiceRef>,
+    address: Address,
+    ref_hash: String,
+    parts: Parts,
     peer: SocketAddr,
     received_ms: i64,
     body: Option<Bytes>,
@@ -123,14 +142,15 @@ impl<B: Book> http::Service for Listener<B> {
             Route::Look => answer::present(),
             Route::OtherMethod => answer::other_method(),
             Route::Elsewhere => answer::elsewhere(),
-            Route::Notification(reference) => {
-                let arrival = Arrival {
-                    reference,
-                    peer,
-                    received_ms: clock::wall_ms(),
-                    body: None,
-                };
-                inner.hear(arrival, request).await
+            Route::Notification(segment) => {
+                let address = Address::Own(InvoiceRef::parse(segment));
+                let ref_hash = ref_hash(segment);
+                inner.hear(address, ref_hash, request, peer).await
+            }
+            Route::Bare => {
+                inner
+                    .hear(Address::Bare, String::new(), request, peer)
+                    .await
             }
         }
     }
@@ -138,48 +158,62 @@ impl<B: Book> http::Service for Listener<B> {
 
 impl<B: Book> Inner<B> {
     /// One POST on an address: its headers, its body's shape, then its token.
-    async fn hear(&self, mut arrival: Arrival, request: Request<http::Body>) -> Response {
+    async fn hear(
+        &self,
+        address: Address,
+        ref_hash: String,
+        request: Request<http::Body>,
+        peer: SocketAddr,
+    ) -> Response {
+        let received_ms = clock::wall_ms();
         let (parts, body) = request.into_parts();
-        if is_unsupported(&parts.headers) {
+        let mut arrival = Arrival {
+            address,
+            ref_hash,
+            parts,
+            peer,
+            received_ms,
+            body: None,
+        };
+        if is_unsupported(&arrival.parts.headers) {
             return self
-                .refuse_unseen(arrival, "body_compressed_or_form", answer::unsupported())
+                .refuse_unseen(arrival, Reason::Unsupported, answer::unsupported())
                 .await;
         }
         let body = match read_body(body, &self.settings.limits).await {
             Ok(body) => arrival.body.insert(body),
             Err(error) => {
-                let reason = match error {
-                    BodyError::TooLarge => "body_too_large",
-                    BodyError::TooSlow => "body_too_slow",
-                    BodyError::Broken => "body_broken",
+                let Some(reason) = Reason::of_body(error) else {
                     // Says nothing of the sender, and there is no time for the ledger.
-                    BodyError::Evicted => return error.response(),
+                    return error.response();
                 };
                 return self.refuse_unseen(arrival, reason, error.response()).await;
             }
         };
         match Notification::read(body) {
-            Ok(notification) => self.judge(arrival, &parts, notification).await,
+            Ok(notification) => self.judge(arrival, notification).await,
             Err(misshapen) => {
-                self.refuse_unseen(arrival, misshapen.as_str(), answer::misshapen())
+                self.refuse_unseen(arrival, misshapen.into(), answer::misshapen())
                     .await
             }
         }
     }
 
-    /// Whether it is authentic. All that is looked at is looked at whether the ref is known or not.
-    async fn judge(&self, arrival: Arrival, parts: &Parts, notification: Notification) -> Response {
-        let Ok(watched) = self.watched(arrival.reference.clone()).await else {
-            return self.refuse(&arrival, None, "ledger_unavailable", answer::unavailable());
+    /// Whether it is authentic. All that is looked at is looked at whether the invoice is known or not.
+    async fn judge(&self, arrival: Arrival, notification: Notification) -> Response {
+        let Ok(watched) = self.watched(&arrival.address, Some(&notification)).await else {
+            let reason = Reason::LedgerUnavailable;
+            return self.refuse(&arrival, None, reason, answer::unavailable());
         };
         let (invoice, token) = match watched {
             Some(Watched { key, token }) => (Some(key), token),
             None => (None, None),
         };
         let carried = Carried {
-            headers: &parts.headers,
-            query: parts.uri.query(),
+            headers: &arrival.parts.headers,
+            query: arrival.parts.uri.query(),
             body: notification.object(),
+            raw: arrival.body.as_deref().unwrap_or_default(),
         };
         let verdict = self
             .settings
@@ -193,13 +227,16 @@ impl<B: Book> Inner<B> {
                     "a notification carried its token in `{place}`"
                 );
                 let observation = notification.into_observation(&token, arrival.received_ms);
-                self.store(&arrival, invoice, observation).await
+                self.store(&arrival, invoice, observation, place).await
             }
             (invoice, token, verdict) => {
-                let reason = match (invoice, token) {
-                    (None, _) => "ref_unknown",
-                    (Some(_), None) => "token_unreadable",
-                    (Some(_), Some(_)) => verdict.as_str(),
+                let reason = match (invoice, token, &arrival.address) {
+                    (None, _, Address::Own(_)) => Reason::RefUnknown,
+                    (None, _, Address::Bare) => Reason::InvoiceUnknown,
+                    (Some(_), None, _) => Reason::TokenUnreadable,
+                    (Some(_), Some(_), _) => {
+                        Reason::of_verdict(verdict).expect("the right token was stored above")
+                    }
                 };
                 self.refuse(&arrival, invoice, reason, answer::unauthorized())
             }
@@ -213,6 +250,7 @@ impl<B: Book> Inner<B> {
         arrival: &Arrival,
         invoice: InvoiceKey,
         observation: Observation,
+        place: &Place,
     ) -> Response {
         let book = self.book.clone();
         let task = self
@@ -230,34 +268,57 @@ impl<B: Book> Inner<B> {
             Ok(Decision::NotThisInvoice) => self.refuse(
                 arrival,
                 Some(invoice),
-                "not_this_invoice",
+                Reason::NotThisInvoice,
                 answer::unauthorized(),
             ),
-            Ok(_stored) => answer::stored(),
+            Ok(_stored) => {
+                self.remember(place);
+                answer::stored()
+            }
             Err(Unavailable) => self.refuse(
                 arrival,
                 Some(invoice),
-                "ledger_unavailable",
+                Reason::LedgerUnavailable,
                 answer::unavailable(),
             ),
         }
     }
 
-    async fn watched(&self, reference: Option<InvoiceRef>) -> Result<Option<Watched>, Unavailable> {
-        match reference {
-            Some(reference) => self.book.watched(reference).await,
-            None => Ok(None),
+    /// Writes down, beside the answer and only when it is news, where a stored notification had its token.
+    fn remember(&self, place: &Place) {
+        if let Some(news) = self.remembered.news(place, Instant::now()) {
+            let writing = self.remembered.write(news, self.book.clone());
+            // Nobody waits for it but the stop.
+            drop(self.storing.spawn(writing));
         }
     }
 
-    /// Refuses before the ref was looked up. The look-up is only for the nudge, and its trouble changes no answer.
+    /// The invoice it is for. On the bare path only a body of the right shape names one.
+    async fn watched(
+        &self,
+        address: &Address,
+        notification: Option<&Notification>,
+    ) -> Result<Option<Watched>, Unavailable> {
+        match (address, notification) {
+            (Address::Own(Some(reference)), _) => self.book.watched(reference.clone()).await,
+            (Address::Bare, Some(told)) => {
+                let order_id = told.order_id().map(str::to_owned);
+                self.book
+                    .watched_by_names(told.id().clone(), order_id)
+                    .await
+            }
+            (Address::Own(None), _) | (Address::Bare, None) => Ok(None),
+        }
+    }
+
+    /// Refuses before the invoice was looked up. The look-up is only for the nudge, and its trouble changes no answer.
     async fn refuse_unseen(
         &self,
         arrival: Arrival,
-        reason: &'static str,
+        reason: Reason,
         response: Response,
     ) -> Response {
-        let watched = self.watched(arrival.reference.clone()).await;
+        let watched = self.watched(&arrival.address, None).await;
         let invoice = watched.ok().flatten().map(|watched| watched.key);
         self.refuse(&arrival, invoice, reason, response)
     }
@@ -266,9 +327,10 @@ impl<B: Book> Inner<B> {
         &self,
         arrival: &Arrival,
         invoice: Option<InvoiceKey>,
-        reason: &'static str,
+        reason: Reason,
         response: Response,
     ) -> Response {
+        let reason = reason.as_str();
         let peer = arrival.peer.ip();
         if let Some(invoice) = invoice
             && self.may_warn()
@@ -283,6 +345,8 @@ impl<B: Book> Inner<B> {
         let body = arrival.body.as_deref();
         self.book.refuse(Refusal {
             invoice,
+            ref_hash: arrival.ref_hash.clone(),
+            header_names: header_names(&arrival.parts.headers),
             reason,
             at_ms: arrival.received_ms,
             peer: peer.to_string(),
@@ -300,15 +364,4 @@ impl<B: Book> Inner<B> {
         }
         due
     }
-}
-
-fn sha256_hex(body: &[u8]) -> String {
-    use std::fmt::Write as _;
-    let digest = digest(&SHA256, body);
-    let mut hex = String::with_capacity(2 * digest.as_ref().len());
-    for byte in digest.as_ref() {
-        // Writing to a `String` cannot fail.
-        write!(hex, "{byte:02x}").unwrap_or_default();
-    }
-    hex
 }

@@ -4,6 +4,7 @@
 
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Observation, Report, Source};
 use crate::wire::invoice::{NotAnInvoice, decode};
@@ -25,20 +26,6 @@ pub enum Misshapen {
     /// The object is no invoice.
     #[error(transparent)]
     Invoice(#[from] NotAnInvoice),
-}
-
-impl Misshapen {
-    /// The word for logs and refusals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Shape(ShapeError::Empty) => "body_empty",
-            Self::Shape(ShapeError::NotJson) => "body_not_json",
-            Self::Shape(ShapeError::NotObject) => "body_not_an_object",
-            Self::Shape(ShapeError::DoubledName) => "body_doubled_name",
-            Self::Invoice(NotAnInvoice::Id) => "invoice_id_unreadable",
-            Self::Invoice(NotAnInvoice::Status) => "invoice_status_unreadable",
-        }
-    }
 }
 
 /// True when the headers say that the body is compressed or a form: neither is read, and both are told apart from a
@@ -78,6 +65,16 @@ impl Notification {
         &self.object
     }
 
+    /// The service's id of the invoice it claims to be about.
+    pub const fn id(&self) -> &InvoiceId {
+        &self.report.id
+    }
+
+    /// The order it claims to be about.
+    pub fn order_id(&self) -> Option<&str> {
+        self.report.order_id.as_deref()
+    }
+
     /// What it says, once it was found authentic by `token`, which is cut out of the document. `received_ms` is by our
     /// clock.
     pub fn into_observation(self, token: &NotifyToken, received_ms: i64) -> Observation {
@@ -95,6 +92,7 @@ mod tests {
     use hyper::header::HeaderValue;
     use serde_json::Value;
 
+    use super::super::reason::Reason;
     use super::*;
 
     #[test]
@@ -139,8 +137,8 @@ mod tests {
             (r#"{"id":"a","status":"new"} x"#, "body_not_json"),
             ("payload=%7B%7D", "body_not_json"),
         ] {
-            let told = Notification::read(body.as_bytes()).map_err(Misshapen::as_str);
-            assert_eq!(told.err(), Some(word), "{body}");
+            let told = Notification::read(body.as_bytes()).map_err(Reason::from);
+            assert_eq!(told.err().map(Reason::as_str), Some(word), "{body}");
         }
     }
 

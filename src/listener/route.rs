@@ -1,17 +1,20 @@
 //! Which of the few addresses of the listener a request is for. Pure.
 //!
-//! An address is `{public_path}/{ref}`. Exactly one trailing slash is the same address, since senders and proxies add
-//! one; no other variant is: what a proxy might read differently must not be an address at all.
+//! An address is `{public_path}/{ref}`, or the bare `{public_path}` for invoices whose notificationUrl was not made by
+//! tilld. Exactly one trailing slash is the same address, since senders and proxies add one; no other variant is: what a
+//! proxy might read differently must not be an address at all.
 
 use hyper::Method;
 
 use crate::invoice::ids::InvoiceRef;
 
 /// What a request asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// A notification. `None`: the segment is no ref that was ever made, which is told like an unknown one.
-    Notification(Option<InvoiceRef>),
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route<'p> {
+    /// A notification, on an address that ends in this segment. One that is no ref is told like an unknown one.
+    Notification(&'p str),
+    /// A notification without a segment: its body names the invoice.
+    Bare,
     /// A look whether the address answers (A13). Tells nothing.
     Look,
     /// A method that an address does not have.
@@ -34,24 +37,31 @@ pub fn public_path(public_url: &str) -> String {
 }
 
 /// Sorts a request by its method and path. `public_path` begins with a slash and does not end with one, or is empty.
-pub fn route(public_path: &str, method: &Method, path: &str) -> Route {
-    let Some(segment) = path
-        .strip_prefix(public_path)
-        .and_then(|rest| rest.strip_prefix('/'))
-    else {
+pub fn route<'p>(public_path: &str, method: &Method, path: &'p str) -> Route<'p> {
+    let Some(rest) = path.strip_prefix(public_path) else {
         return Route::Elsewhere;
     };
-    let segment = segment.strip_suffix('/').unwrap_or(segment);
-    if segment.is_empty() || segment.contains('/') {
+    let segment = match rest {
+        // Without a public path, the address without any slash is no path at all.
+        "" if !public_path.is_empty() => "",
+        "/" => "",
+        _ => match rest.strip_prefix('/') {
+            // `//` is a segment left out, not the bare path with one trailing slash.
+            None | Some("/") => return Route::Elsewhere,
+            Some(segment) => segment.strip_suffix('/').unwrap_or(segment),
+        },
+    };
+    if segment.contains('/') {
         return Route::Elsewhere;
     }
-    let reference = InvoiceRef::parse(segment);
-    match (method, &reference) {
-        (&Method::POST, _) => Route::Notification(reference),
+    let (bare, known) = (segment.is_empty(), InvoiceRef::parse(segment).is_some());
+    match method {
+        &Method::POST if bare => Route::Bare,
+        &Method::POST => Route::Notification(segment),
         // A look at anything but a ref is answered 404: a 200 for every path would hide a mistyped address.
-        (_, None) => Route::Elsewhere,
-        (&Method::GET | &Method::HEAD, Some(_)) => Route::Look,
-        (_, Some(_)) => Route::OtherMethod,
+        _ if !bare && !known => Route::Elsewhere,
+        &Method::GET | &Method::HEAD => Route::Look,
+        _ => Route::OtherMethod,
     }
 }
 
@@ -61,21 +71,35 @@ mod tests {
 
     const REF: &str = "AAAAAAAAAAAAAAAAAAAAAA";
 
+    /// `REF` in the path stands for a ref.
+    #[track_caller]
+    fn check(public_path: &str, method: &Method, path: &str, wanted: Route<'_>) {
+        let path = path.replace("REF", REF);
+        let told = route(public_path, method, &path);
+        assert_eq!(told, wanted, "{method} `{path}` below `{public_path}`");
+    }
+
     #[test]
     fn one_address_and_one_trailing_slash() {
-        let known = || Route::Notification(InvoiceRef::parse(REF));
-        let post = |public_path: &str, path: &str| {
-            route(public_path, &Method::POST, &path.replace("REF", REF))
+        let post = |public_path: &str, path: &str, wanted: Route<'_>| {
+            check(public_path, &Method::POST, path, wanted);
         };
-        assert_eq!(post("/pay/n", "/pay/n/REF"), known());
-        assert_eq!(post("/pay/n", "/pay/n/REF/"), known());
-        assert_eq!(post("", "/REF"), known());
-        assert_eq!(post("/n", "/n/never-a-ref"), Route::Notification(None));
+        let known = Route::Notification(REF);
+        post("/pay/n", "/pay/n/REF", known);
+        post("/pay/n", "/pay/n/REF/", known);
+        post("", "/REF", known);
+        post("/n", "/n/never-a-ref", Route::Notification("never-a-ref"));
+        post("/n", "/n", Route::Bare);
+        post("/n", "/n/", Route::Bare);
+        post("", "/", Route::Bare);
         for elsewhere in [
-            "/n", "/n/", "/n//", "/n//REF", "/n/REF//", "/n/x/REF", "/nREF", "/N/REF", "n/REF",
-            "/REF", "/", "", "*", "/n%2fREF",
+            "/n//", "/n///", "/n//REF", "/n/REF//", "/n/x/REF", "/nREF", "/N", "/N/REF", "n",
+            "n/REF", "/REF", "/", "", "*", "/n%2f", "/n%2fREF",
         ] {
-            assert_eq!(post("/n", elsewhere), Route::Elsewhere, "`{elsewhere}`");
+            post("/n", elsewhere, Route::Elsewhere);
+        }
+        for elsewhere in ["", "*", "//", "///", "//REF"] {
+            post("", elsewhere, Route::Elsewhere);
         }
     }
 
@@ -94,14 +118,19 @@ mod tests {
 
     #[test]
     fn looking_is_free_and_all_else_is_not_allowed() {
-        let ask = |method: &Method, segment: &str| route("/n", method, &format!("/n/{segment}"));
+        let ask = |method: &Method, wanted: Route<'_>| {
+            for path in ["/n/REF", "/n/", "/n"] {
+                check("/n", method, path, wanted);
+            }
+            check("", method, "/", wanted);
+            check("/n", method, "/n/favicon.ico", Route::Elsewhere);
+            check("/n", method, "/", Route::Elsewhere);
+        };
         for method in [Method::GET, Method::HEAD] {
-            assert_eq!(ask(&method, REF), Route::Look);
-            assert_eq!(ask(&method, "favicon.ico"), Route::Elsewhere);
+            ask(&method, Route::Look);
         }
         for method in [Method::OPTIONS, Method::PUT, Method::DELETE, Method::PATCH] {
-            assert_eq!(ask(&method, REF), Route::OtherMethod);
-            assert_eq!(ask(&method, "favicon.ico"), Route::Elsewhere);
+            ask(&method, Route::OtherMethod);
         }
     }
 }

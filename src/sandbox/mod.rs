@@ -10,6 +10,7 @@ mod form;
 mod guard;
 mod notifier;
 mod pages;
+mod presented;
 mod routes;
 pub(crate) mod state;
 pub(crate) mod statuses;

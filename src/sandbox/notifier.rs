@@ -8,8 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, Url};
 use serde_json::{Map, Value};
 use tokio::sync::{Semaphore, mpsc};
@@ -17,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::guard;
+use super::presented::{self, Message};
 use super::state::faults::{Presentation, Treatment};
 use super::state::notice::{Answer, Notice};
 use super::world::World;
@@ -154,31 +154,31 @@ impl Notifier {
             return Answer::None("stopping");
         };
         let wrong = how.wrong_token.then(|| wrong_token(&notice.token));
-        let token = wrong.as_ref().unwrap_or(&notice.token).expose();
-        let mut header = None;
+        let token = wrong.as_ref().unwrap_or(&notice.token);
         let mut body = notice.body.clone();
-        match &how.presentation {
-            Presentation::Header(name) => {
-                header = HeaderName::from_bytes(name.as_bytes())
-                    .ok()
-                    .map(|name| (name, token.to_owned()));
-            }
-            Presentation::Bearer => header = Some((AUTHORIZATION, format!("Bearer {token}"))),
-            Presentation::BasicPassword => {
-                let pair = STANDARD.encode(format!("sandbox:{token}"));
-                header = Some((AUTHORIZATION, format!("Basic {pair}")));
-            }
+        let headers = match &how.presentation {
             Presentation::Query(name) => {
-                url.query_pairs_mut().append_pair(name, token);
+                url.query_pairs_mut().append_pair(name, token.expose());
+                Vec::new()
             }
-            Presentation::Body(pointer) => body = with_token(&body, pointer, token),
-            Presentation::Missing => {}
-        }
+            Presentation::Body(pointer) => {
+                body = with_token(&body, pointer, token.expose());
+                Vec::new()
+            }
+            in_headers => {
+                let message = Message {
+                    id: format!("msg_{}_{}", notice.invoice, notice.number),
+                    sent_s: self.world.with(|_, now| now) / 1_000,
+                    body: &body,
+                };
+                presented::headers(in_headers, token, &message)
+            }
+        };
         let mut request = self
             .client
             .post(url)
             .header(CONTENT_TYPE, "application/json");
-        if let Some((name, text)) = header {
+        for (name, text) in headers {
             let Ok(mut value) = HeaderValue::from_str(&text) else {
                 return Answer::None("the token does not fit into a header");
             };

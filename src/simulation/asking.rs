@@ -144,7 +144,7 @@ impl World {
             say!(self, "service", "wants to be left alone for {wish} s");
             return (200, Answer::None);
         }
-        let stale = self.may_be_stale(question) && self.dice.chance(self.faults.poll_stale);
+        let stale = self.scenario.may_lag() && self.dice.chance(self.faults.poll_stale);
         let behind = if stale {
             self.dice.between(SECOND, REPLICA_BEHIND)
         } else {
@@ -173,14 +173,6 @@ impl World {
             report.status
         );
         (wait, Answer::State(Box::new(report)))
-    }
-
-    /// Where the moves rely on an answer not being a replica's, none is given. Two polls that agree are believed although
-    /// they contradict, and how far apart they are is judged by our clock, which must not jump meanwhile; and the first
-    /// answer ends a doubt.
-    fn may_be_stale(&self, question: &Question) -> bool {
-        let invoice = self.store.judged(question.key);
-        !self.scenario.jumps() && invoice.is_some_and(|invoice| !invoice.doubt)
     }
 
     /// An answer, or the end of the patience for one.

@@ -8,7 +8,7 @@ use super::book::Body;
 use super::scenario::{MINUTE, SECOND};
 use super::world::World;
 use crate::invoice::event::EventKind;
-use crate::invoice::status::{Meaning, Outcome};
+use crate::invoice::status::{Meaning, Outcome, Status};
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Claim, Invoice};
 use crate::ledger::{DeliveryRow, DeliveryState, InvoiceKey, InvoiceRow};
@@ -70,7 +70,19 @@ fn ends_with_the_services_word(
         return Err("an id without a claim".to_owned());
     };
     let is_told = claim.status == last.report.status;
-    if !is_told && !may_be_untold(world, row, claim) {
+    let place = |status: &Status| {
+        bodies
+            .iter()
+            .rposition(|body| body.report.status == *status)
+    };
+    let told = place(&claim.status);
+    let newer = world
+        .book
+        .acknowledged
+        .iter()
+        .filter(|one| one.invoice == row.key)
+        .any(|one| place(&one.report.status) > told);
+    if !is_told && (newer || !is_at_rest(world, row)) {
         return Err(format!(
             "it shows {} ({}), the service says {}",
             claim.status, row.outcome, last.report.status
@@ -78,7 +90,7 @@ fn ends_with_the_services_word(
     }
     let heard: Vec<&Body> = bodies
         .iter()
-        .filter(|body| is_told || body.report.updated_at <= claim.at)
+        .take(told.map_or(0, |told| told + 1))
         .collect();
     let allowed = outcomes(world, row.key, invoice, &heard);
     if !allowed.contains(&row.outcome) {
@@ -90,20 +102,14 @@ fn ends_with_the_services_word(
     Ok(if is_told { Known::Told } else { Known::Untold })
 }
 
-/// True when the last word may be unknown: nothing more was expected, so nobody asked, and no notification newer than what
-/// stands was acknowledged.
-fn may_be_untold(world: &World, row: &InvoiceRow, claim: &Claim) -> bool {
-    let newer = |key: InvoiceKey| {
-        let mut acknowledged = world.book.acknowledged.iter();
-        acknowledged.any(|one| one.invoice == key && one.report.updated_at > claim.at)
-    };
-    let at_rest = match row.outcome {
+/// True when nothing more was expected, so that nobody asks: the last word may be unknown, unless it was acknowledged.
+fn is_at_rest(world: &World, row: &InvoiceRow) -> bool {
+    match row.outcome {
         Outcome::Paid | Outcome::Mismatch | Outcome::Reversed => true,
         // A clock that was days ahead made the horizon pass, or the last question after a failure.
         Outcome::Open => row.unresolved && world.scenario.jumps(),
         Outcome::Failed => world.scenario.jumps(),
-    };
-    at_rest && !newer(row.key)
+    }
 }
 
 /// The outcomes an invoice may end with, given the service's states that count.
@@ -251,7 +257,7 @@ fn is_done(world: &World, delivery: &DeliveryRow) -> Result<(), String> {
                 Err("abandoned before its schedule was used up".to_owned())
             }
         }
-        other @ (DeliveryState::Waiting | DeliveryState::Running) => {
+        other @ (DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Held) => {
             Err(format!("at the end it is {}", other.as_str()))
         }
     }

@@ -146,6 +146,8 @@ impl World {
             peer: "127.0.0.1".to_owned(),
             body_bytes: 0,
             body_sha256: String::new(),
+            ref_hash: String::new(),
+            header_names: String::new(),
         };
         let life = self.life;
         let Some(daemon) = &mut self.daemon else {

@@ -55,7 +55,18 @@ pub(super) enum Act {
     /// What the payment page allows.
     Happens(Happening),
     /// The service shows a status of its own.
-    Shows(&'static str),
+    Shows(&'static str, Dated),
+}
+
+/// How the service dates a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Dated {
+    /// Later than all before.
+    Rightly,
+    /// As the change before.
+    Again,
+    /// In a way nobody can read.
+    Unreadably,
 }
 
 /// How a hook behaves towards one order.
@@ -172,6 +183,15 @@ impl Scenario {
         Statuses::default()
     }
 
+    /// True when a replica's lag is tried. Two polls that agree are believed although they contradict, and how far apart
+    /// they are is judged by our clock: not beside a clock that jumps. Which of two claims is the newer one is judged by
+    /// their instants: not beside changes that have none of their own.
+    pub(super) fn may_lag(&self) -> bool {
+        let mut acts = self.orders.iter().flat_map(|order| &order.acts);
+        let odd = |act: &Act| matches!(act, Act::Shows(_, Dated::Again | Dated::Unreadably));
+        !self.jumps() && !acts.any(|(_, act)| odd(act))
+    }
+
     /// True when our clock is wrong for a while.
     pub(super) fn jumps(&self) -> bool {
         !self.jumps.is_empty()
@@ -236,9 +256,10 @@ fn order(dice: &mut Dice, heals_at: i64, hooks: usize) -> Order {
         .iter()
         .map(|happening| (dice.between(SECOND, soon), Act::Happens(*happening)))
         .collect();
-    if dice.chance(150) {
+    if dice.chance(250) {
         let status = dice.pick(&UNSORTED);
-        acts.push((dice.between(SECOND, soon), Act::Shows(status)));
+        let dated = dice.pick(&[Dated::Rightly, Dated::Again, Dated::Unreadably]);
+        acts.push((dice.between(SECOND, soon), Act::Shows(status, dated)));
     }
     // What happens keeps its order; when is drawn.
     let mut times: Vec<i64> = acts.iter().map(|(at, _)| *at).collect();

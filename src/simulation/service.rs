@@ -1,7 +1,7 @@
 //! The service's side: the sandbox's pure state, the story of each order, and the network between it and the listener.
 
 use super::book::Body;
-use super::scenario::{Act, HOUR, MINUTE, SECOND};
+use super::scenario::{Act, Dated, HOUR, MINUTE, SECOND};
 use super::world::{Happens, Sent, World, say};
 use crate::invoice::ids::InvoiceId;
 use crate::listener::notification::Notification;
@@ -29,12 +29,18 @@ impl World {
         let Some(page) = self.service.find_invoice(id.as_str()) else {
             return;
         };
-        let page = page.opaque.clone();
+        let (page, last) = (page.opaque.clone(), page.updated_at.clone());
         let done = match act {
             Act::Happens(happening) => self.service.happen(&page, happening, now),
-            Act::Shows(status) => {
+            Act::Shows(status, dated) => {
+                let updated_at = match dated {
+                    Dated::Rightly => None,
+                    Dated::Again => Some(last),
+                    Dated::Unreadably => Some("soon".to_owned()),
+                };
                 let dictated = Dictated {
                     status: Some(status.to_owned()),
+                    updated_at,
                     ..Dictated::default()
                 };
                 self.service.dictate(id.as_str(), dictated, true, now)

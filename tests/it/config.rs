@@ -98,6 +98,36 @@ fn an_ill_typed_key_is_refused_with_its_place() {
 }
 
 #[test]
+fn an_unknown_presentation_is_refused_with_the_known_ones() {
+    for (place, told) in [
+        ("Bearer", "`Bearer` is no presentation"),
+        (
+            "hmac-sha256:X-Sign",
+            "`hmac-sha256:X-Sign` is no presentation",
+        ),
+        ("header:", "`header:` is no presentation"),
+    ] {
+        let file = format!("{GOOD}presentations = [\"bearer\", \"{place}\"]\n");
+        let known = "known are `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/json/pointer`, \
+                     `hmac-sha256:header:NAME` and `standard-webhooks`";
+        let all = [
+            "could not read `listener.presentations`",
+            told,
+            known,
+            "hint: ",
+        ];
+        refused(&check(Some(&file), &[], &[]), &all);
+    }
+    let file = format!("{GOOD}presentations = [\"header:X-A\", \"hmac-sha256:header:x-a\"]\n");
+    let told = "`header:x-a` and `hmac-sha256:header:x-a` read the same header";
+    refused(&check(Some(&file), &[], &[]), &[told]);
+    let good = format!(
+        "{GOOD}presentations = [\"basic-password\", \"hmac-sha256:header:X-A\", \"standard-webhooks\"]\n"
+    );
+    assert_eq!(check(Some(&good), &[], &[]).status.code(), Some(0));
+}
+
+#[test]
 fn a_syntax_error_does_not_show_the_line() {
     let file = format!("[service]\nurl = {VALUE}");
     refused(&check(Some(&file), &[], &[]), &["at line 2, column 7"]);

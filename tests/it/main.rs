@@ -1,6 +1,7 @@
 //! The one integration test binary: the real `tilld` from outside, and the source tree read as data.
 
 mod answers;
+mod bare_path;
 mod config;
 mod crash;
 mod create;
@@ -17,8 +18,11 @@ mod limits;
 mod line;
 mod login;
 mod notifications;
+mod nudges;
 mod polling;
+mod presentations;
 mod readme;
+mod refusals;
 mod secrets;
 mod shapes;
 mod shop;

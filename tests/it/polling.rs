@@ -91,9 +91,12 @@ fn what_is_not_the_services_word_changes_nothing() {
     wait_until(PATIENCE, "another order", || {
         logged(&world, "names another order") > 0
     });
+    // It is remembered as what it is, and nothing came of it.
     assert_eq!(
-        world.sql("SELECT DISTINCT status FROM history").concat(),
-        ["new"]
+        world
+            .sql("SELECT DISTINCT status || ' ' || (decision = 'not_this_invoice') FROM history ORDER BY 1")
+            .concat(),
+        ["new 0", "paid 1"]
     );
     let stand = "SELECT DISTINCT status || outcome || doubt || attention FROM invoices";
     assert_eq!(world.sql(stand).concat(), ["newopen0"]);

@@ -67,6 +67,7 @@ async fn nothing(reader: &Reader, event_id: &str, hook: Option<&str>) -> Result<
         let how = match row.state {
             DeliveryState::Done => "is done already",
             DeliveryState::Running => "is running now",
+            DeliveryState::Held => "is held until `tilld delivery release`",
             // It was retried, or ended, between the change and this look.
             DeliveryState::Waiting | DeliveryState::Abandoned => "was busy a moment ago",
         };

@@ -21,6 +21,9 @@ struct Shown<'a> {
     state: &'static str,
     attempts: u32,
     next_at: Option<String>,
+    /// Only while it is held.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_why: Option<&'a str>,
     /// Only where attempts are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_attempts: Option<Vec<ShownAttempt<'a>>>,
@@ -74,6 +77,7 @@ fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'
         state: row.state.as_str(),
         attempts: row.attempts,
         next_at: next_ms(row).map(time),
+        held_why: row.held_why.as_deref(),
         ended_attempts: attempts.map(|attempts| attempts.iter().map(shown).collect()),
     }
 }
@@ -123,6 +127,9 @@ pub(super) fn print(
     if let Some(next_ms) = next_ms(row) {
         pairs.push(("next at", time(next_ms)));
     }
+    if let Some(why) = &row.held_why {
+        pairs.push(("held for", why.clone()));
+    }
     output.pairs(&pairs)?;
     for attempt in attempts {
         output.line(&format!("\nAttempt {}", attempt.number))?;
@@ -155,7 +162,10 @@ pub(in crate::cli) fn print_written(
 fn next_ms(row: &DeliveryRow) -> Option<i64> {
     match row.state {
         DeliveryState::Waiting => row.next_ms,
-        DeliveryState::Running | DeliveryState::Done | DeliveryState::Abandoned => None,
+        DeliveryState::Held
+        | DeliveryState::Running
+        | DeliveryState::Done
+        | DeliveryState::Abandoned => None,
     }
 }
 
@@ -181,6 +191,7 @@ mod tests {
             state: DeliveryState::Waiting,
             attempts: 1,
             next_ms: Some(1_795_860_720_000),
+            held_why: None,
         };
         let attempt = AttemptRow {
             number: 1,

@@ -10,7 +10,7 @@ use super::step::Step;
 use super::trouble::Trouble;
 use crate::invoice::observation::Source;
 use crate::invoice::status::Outcome;
-use crate::ledger::InvoiceRow;
+use crate::ledger::{InvoiceRow, RefusalFilter};
 
 /// The orders of the demo.
 pub(super) const PAID_ORDER: &str = "demo-1";
@@ -163,7 +163,9 @@ impl Stage<'_> {
             return Err(Trouble::otherwise("the answer 401", status.to_string()));
         }
         self.until("the refusal in the ledger", async |reader| {
-            let refusals = reader.refusals(MOST_REFUSALS).await?;
+            let refusals = reader
+                .refusals(RefusalFilter::default(), MOST_REFUSALS)
+                .await?;
             let ours = |order: &Option<String>| order.as_deref() == Some(CANCELLED_ORDER);
             let count = refusals.iter().filter(|row| ours(&row.order_id)).count();
             Ok(match count {

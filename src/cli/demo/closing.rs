@@ -10,7 +10,9 @@ use super::stage::Stage;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, print, print_json};
 use crate::invoice::observation::Source;
-use crate::ledger::{AttemptRow, DeliveryRow, EventRow, FILE_NAME, Filter, InvoiceRow, Reader};
+use crate::ledger::{
+    AttemptRow, DeliveryRow, EventRow, FILE_NAME, Filter, InvoiceRow, Reader, RefusalFilter,
+};
 
 /// Rows of each kind that are shown. The demo makes fewer.
 const MOST_ROWS: u32 = 100;
@@ -46,7 +48,10 @@ impl Account {
             invoices,
             events: reader.events(None, 0, MOST_ROWS).await?,
             deliveries,
-            refusals: reader.refusals(MOST_ROWS).await?.len(),
+            refusals: reader
+                .refusals(RefusalFilter::default(), MOST_ROWS)
+                .await?
+                .len(),
         })
     }
 

@@ -6,16 +6,25 @@
 //! *doubt*: the current claim stands and a poll, which nobody can forge or reorder, decides. So the end is a function
 //! of the set of claims and not of their order.
 
-use std::cmp::Ordering;
+mod operator;
+mod reassess;
+mod registers;
+mod state;
+#[cfg(test)]
+mod tests;
+mod why;
 
-use crate::invoice::event::{Change, EventKind};
+use crate::invoice::event::Change;
 use crate::invoice::observation::{Observation, Report, Reported, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::{Sum, Verdict};
 
-mod state;
-
+pub use operator::{accept, adopt};
+pub use reassess::{Counted, reassess};
 pub use state::{Claim, Invoice, Pending, Sorted};
+pub use why::{Decision, Why};
+
+use registers::{Cause, feed, settle};
 
 /// A poll that contradicts without being newer is asked again after this long before it is believed, milliseconds.
 /// Long enough for a replica behind the service's load balancer to catch up.
@@ -31,49 +40,6 @@ pub struct Policy {
     pub lists: StatusLists,
     /// A notification that says paid is doubt until a poll agrees.
     pub confirm_paid: bool,
-}
-
-/// What was decided on an observation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// It is the invoice's state now.
-    Advance,
-    /// A second poll said the same as the first: it is the state now, although it is older or takes back a payment.
-    AdvanceAgreed,
-    /// Known already.
-    Repeat,
-    /// A poll agrees with what stands.
-    Confirmed,
-    /// Older than what stands: kept in the history.
-    Stale,
-    /// A poll must tell.
-    Doubt,
-    /// A second poll must agree.
-    Pending,
-    /// The invoice moved on while the answer was under way: asked again.
-    Overtaken,
-    /// It names another invoice or order: not authentic from a notification, discarded from a poll.
-    NotThisInvoice,
-    /// The answer to our create names another id than the invoice already has: a person must look.
-    OtherId,
-}
-
-impl Decision {
-    /// The word used in the history.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Advance => "advance",
-            Self::AdvanceAgreed => "advance_agreed",
-            Self::Repeat => "repeat",
-            Self::Confirmed => "confirmed",
-            Self::Stale => "stale",
-            Self::Doubt => "doubt",
-            Self::Pending => "pending",
-            Self::Overtaken => "overtaken",
-            Self::NotThisInvoice => "not_this_invoice",
-            Self::OtherId => "other_id",
-        }
-    }
 }
 
 /// When the invoice must be asked about because of this decision.
@@ -92,6 +58,8 @@ pub enum Ask {
 pub struct Transition {
     /// What was decided.
     pub decision: Decision,
+    /// By which rule.
+    pub why: Why,
     /// The invoice from now on. Equal to the one before when nothing changed.
     pub after: Invoice,
     /// The event to record, if any.
@@ -104,14 +72,14 @@ pub struct Transition {
 pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> Transition {
     let report = &observation.report;
     if report.names_other_order(&invoice.order_id) {
-        return unchanged(invoice, Decision::NotThisInvoice, Ask::AsPlanned);
+        return unchanged(invoice, Decision::NotThisInvoice, Why::OtherOrder);
     }
     if invoice.id.as_ref().is_some_and(|id| *id != report.id) {
         let decision = match observation.source {
             Source::Create => Decision::OtherId,
             Source::Notification | Source::Poll | Source::Operator => Decision::NotThisInvoice,
         };
-        return unchanged(invoice, decision, Ask::AsPlanned);
+        return unchanged(invoice, decision, Why::OtherInvoice);
     }
     let claim = claim_of(report, &invoice.agreed);
     let meaning = policy.lists.sort(&claim.status);
@@ -123,12 +91,13 @@ pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> 
         claim,
         meaning,
         policy,
+        cause: Cause::default(),
     };
-    let (decision, ask) = match observation.source {
+    let verdict = match observation.source {
         Source::Notification => step.notification(),
         Source::Poll | Source::Create | Source::Operator => step.answer(observation),
     };
-    step.finish(decision, ask)
+    step.finish(verdict)
 }
 
 /// What a report claims, measured against what was agreed.
@@ -141,12 +110,13 @@ pub fn claim_of(report: &Report, agreed: &Sum) -> Claim {
     }
 }
 
-fn unchanged(invoice: &Invoice, decision: Decision, ask: Ask) -> Transition {
+fn unchanged(invoice: &Invoice, decision: Decision, why: Why) -> Transition {
     Transition {
         decision,
+        why,
         after: invoice.clone(),
         change: None,
-        ask,
+        ask: Ask::AsPlanned,
     }
 }
 
@@ -157,53 +127,72 @@ struct Step<'a> {
     claim: Claim,
     meaning: Option<Meaning>,
     policy: &'a Policy,
+    cause: Cause,
 }
 
+/// How a step ends.
+type Verdicted = (Decision, Why, Ask);
+
 /// How the claim's instant stands to the current claim's.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Newer,
     Same,
     Older,
+    /// The claim has none.
     Unknown,
+    /// The current claim has none.
+    Unbound,
 }
 
 impl Step<'_> {
     /// Rules 0 to 4, and the first claim.
-    fn notification(&mut self) -> (Decision, Ask) {
-        let unconfirmed = self.policy.confirm_paid && self.says_paid();
+    fn notification(&mut self) -> Verdicted {
         let Some(current) = &self.before.claim else {
-            let doubtful = unconfirmed || self.claim.verdict != Verdict::Agrees;
-            return if doubtful {
-                self.doubt()
-            } else {
-                self.advance(false)
+            return match self.unbelievable() {
+                Some(why) => self.doubt(why),
+                None => self.advance(Why::First),
             };
         };
-        let known = self.claim.at.is_some() && self.before.recorded.contains(&self.claim);
-        if known {
-            return (Decision::Repeat, Ask::AsPlanned);
+        if self.claim.at.is_some() && self.before.recorded.contains(&self.claim) {
+            return (Decision::Repeat, Why::Known, Ask::AsPlanned);
         }
         if self.same_as(current) {
             return self.repeat(Decision::Repeat);
         }
         match self.order(current) {
-            Order::Unknown | Order::Same => self.doubt(),
-            Order::Newer
-                if unconfirmed || self.leaves_paid() || self.claim.verdict != Verdict::Agrees =>
-            {
-                self.doubt()
-            }
-            Order::Newer => self.advance(false),
-            Order::Older if self.says_paid() => self.doubt(),
+            Order::Unknown | Order::Unbound => self.doubt(Why::NoInstant),
+            Order::Same => self.doubt(Why::SameInstant),
+            Order::Newer => match self.unbelievable() {
+                Some(why) => self.doubt(why),
+                None => self.advance(Why::Newer),
+            },
+            Order::Older if self.says_paid() => self.doubt(Why::OlderPaid),
+            Order::Older if self.moves_off_paid() => self.doubt(Why::LeavesPaid),
             Order::Older => {
                 self.feed_sorted(false);
-                (Decision::Stale, Ask::AsPlanned)
+                (Decision::Stale, Why::Older, Ask::AsPlanned)
             }
         }
     }
 
+    /// Why a push alone does not make this claim the invoice's state, if so.
+    fn unbelievable(&self) -> Option<Why> {
+        if self.policy.confirm_paid && self.says_paid() {
+            Some(Why::Unconfirmed)
+        } else if self.leaves_paid() {
+            Some(Why::LeavesPaid)
+        } else if self.claim.verdict != Verdict::Agrees {
+            Some(Why::SumDiffers)
+        } else if self.claim.at.is_none() {
+            Some(Why::NoInstant)
+        } else {
+            None
+        }
+    }
+
     /// Rules 5 to 7: answers to questions of ours.
-    fn answer(&mut self, observation: &Observation) -> (Decision, Ask) {
+    fn answer(&mut self, observation: &Observation) -> Verdicted {
         let order = self
             .before
             .claim
@@ -213,107 +202,147 @@ impl Step<'_> {
             .asked
             .is_some_and(|asked| asked.revision < self.before.revision);
         // A question that was sent before a doubt arose cannot end it, however new its answer is.
-        let not_newer = order
-            .as_ref()
-            .is_some_and(|order| !matches!(order, Order::Newer));
-        if overtaken && (self.before.doubt || not_newer) {
-            return (Decision::Overtaken, Ask::Now);
+        let newer = order.is_none_or(|order| order == Order::Newer);
+        if overtaken && (self.before.doubt || !newer) {
+            return (Decision::Overtaken, Why::AskedBefore, Ask::Now);
         }
         let (Some(current), Some(order)) = (&self.before.claim, order) else {
-            return self.advance(true);
+            return self.advance_answered(Why::First, observation.received_ms);
         };
         if self.same_as(current) {
-            self.end_doubt();
-            return self.repeat(Decision::Confirmed);
+            let ask = self.end_doubt(observation.received_ms);
+            let (decision, why, _) = self.repeat(Decision::Confirmed);
+            return (decision, why, ask);
         }
-        if matches!(order, Order::Newer | Order::Same) && !self.leaves_paid() {
-            return self.advance(true);
-        }
-        if let Some(pending) = &self.before.pending {
-            let waited = observation.received_ms.saturating_sub(pending.since_ms);
-            let same = pending.claim.status == self.claim.status
-                && pending.claim.verdict == self.claim.verdict;
+        let why = match order {
+            _ if self.leaves_paid() => Why::LeavesPaid,
+            Order::Newer | Order::Same | Order::Unbound => {
+                return self.advance_answered(Why::Answered, observation.received_ms);
+            }
+            Order::Older => Why::Older,
+            Order::Unknown => Why::NoInstant,
+        };
+        self.second_answer(why, observation.received_ms)
+    }
+
+    /// Rule 7: believed only when a second answer says the same.
+    fn second_answer(&mut self, why: Why, received_ms: i64) -> Verdicted {
+        if let Some(waited) = self.waited_ms(received_ms) {
             // A clock set back must not hold the answer for ever: then the second poll counts at once.
-            if same && !(0..SECOND_POLL_AFTER_MS).contains(&waited) {
-                let (_, ask) = self.advance(true);
-                return (Decision::AdvanceAgreed, ask);
+            if (0..SECOND_POLL_AFTER_MS).contains(&waited) {
+                let rest = Ask::After(SECOND_POLL_AFTER_MS - waited);
+                return (Decision::Pending, why, rest);
             }
-            if same {
-                return (Decision::Pending, Ask::After(SECOND_POLL_AFTER_MS - waited));
-            }
+            let ask = self.end_doubt(received_ms);
+            self.stand(true);
+            return (Decision::AdvanceAgreed, Why::SecondAnswer, ask);
         }
         self.after.pending = Some(Pending {
             claim: self.claim.clone(),
-            since_ms: observation.received_ms,
+            since_ms: received_ms,
         });
-        (Decision::Pending, Ask::After(SECOND_POLL_AFTER_MS))
+        (Decision::Pending, why, Ask::After(SECOND_POLL_AFTER_MS))
     }
 
-    /// The claim is the state now. `answered` when it came from a question of ours, which ends every doubt.
-    fn advance(&mut self, answered: bool) -> (Decision, Ask) {
-        if answered {
-            self.end_doubt();
-        }
+    /// The claim is the state now.
+    fn advance(&mut self, why: Why) -> Verdicted {
+        // What an earlier answer said against the state before says nothing against this one.
+        self.after.pending = None;
+        self.stand(false);
+        (Decision::Advance, why, Ask::AsPlanned)
+    }
+
+    /// As [`Step::advance`], from an answer to a question of ours.
+    fn advance_answered(&mut self, why: Why, received_ms: i64) -> Verdicted {
+        let ask = self.end_doubt(received_ms);
+        self.stand(true);
+        (Decision::Advance, why, ask)
+    }
+
+    fn stand(&mut self, answered: bool) {
         self.after.claim = Some(self.claim.clone());
         self.feed_sorted(answered);
-        (Decision::Advance, Ask::AsPlanned)
     }
 
     /// Same status and verdict as now: the newer instant is kept, and the status is sorted again, since the merchant's
     /// lists may have learned its name.
-    fn repeat(&mut self, decision: Decision) -> (Decision, Ask) {
+    fn repeat(&mut self, decision: Decision) -> Verdicted {
         let answered = decision == Decision::Confirmed;
-        if let Some(current) = &mut self.after.claim
-            && self.claim.at > current.at
-        {
-            current.at = self.claim.at;
-        }
-        let stands = self.after.claim.clone();
-        if let Some(stands) = stands {
-            self.claim = stands;
+        if let Some(current) = &mut self.after.claim {
+            current.at = current.at.max(self.claim.at);
+            self.claim.at = current.at;
         }
         let unconfirmed = self.policy.confirm_paid && self.says_paid() && !answered;
         if !unconfirmed {
             self.feed_sorted(answered);
         }
-        (decision, Ask::AsPlanned)
+        (decision, Why::Same, Ask::AsPlanned)
     }
 
-    fn doubt(&mut self) -> (Decision, Ask) {
+    fn doubt(&mut self, why: Why) -> Verdicted {
         self.after.doubt = true;
-        if self.meaning.is_some() && !self.after.doubted.contains(&self.claim) {
+        if !self.after.doubted.contains(&self.claim) {
             if self.after.doubted.len() >= DOUBTED_KEPT {
                 self.after.doubted.remove(0);
             }
             self.after.doubted.push(self.claim.clone());
         }
-        (Decision::Doubt, Ask::Now)
+        (Decision::Doubt, why, Ask::Now)
     }
-
-    /// A poll has spoken: doubted claims that are not newer than it count now.
-    fn end_doubt(&mut self) {
-        self.after.doubt = false;
+    /// A poll has spoken: doubted claims that are not newer than it count now. One that is newer may be ahead of the place
+    /// the answer came from: the doubt stays until a second answer says the same.
+    fn end_doubt(&mut self, received_ms: i64) -> Ask {
+        let waited = self.waited_ms(received_ms);
+        let second = waited.is_some_and(|waited| !(0..SECOND_POLL_AFTER_MS).contains(&waited));
         self.after.pending = None;
+        self.after.doubt = false;
         for doubted in std::mem::take(&mut self.after.doubted) {
-            let in_time =
-                doubted.at.is_some() && (self.claim.at.is_none() || doubted.at <= self.claim.at);
-            let meant = self.policy.lists.sort(&doubted.status);
-            // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
-            let unconfirmed =
-                self.policy.confirm_paid && meant == Some(Meaning::Paid) && !self.says_paid();
-            let counts = in_time && !unconfirmed;
-            if let (true, Some(meaning)) = (counts, meant) {
-                self.after.paid_counted |= meaning == Meaning::Paid;
-                feed(
-                    &mut self.after.sorted,
-                    Sorted {
-                        claim: doubted,
-                        meaning,
-                        settled: false,
-                    },
-                );
+            let newer = self.claim.at.is_some() && doubted.at > self.claim.at;
+            if newer && !second {
+                self.after.doubt = true;
+                self.after.doubted.push(doubted);
+            } else if !newer && doubted.at.is_some() {
+                self.count(doubted);
             }
         }
+        if !self.after.doubt {
+            return Ask::AsPlanned;
+        }
+        let since_ms = received_ms.saturating_sub(waited.unwrap_or_default());
+        self.after.pending = Some(Pending {
+            claim: self.claim.clone(),
+            since_ms,
+        });
+        Ask::After(SECOND_POLL_AFTER_MS.saturating_sub(waited.unwrap_or_default()))
+    }
+
+    /// A doubted claim that the answer does not contradict.
+    fn count(&mut self, doubted: Claim) {
+        let Some(meaning) = self.policy.lists.sort(&doubted.status) else {
+            return;
+        };
+        let paid = meaning == Meaning::Paid;
+        // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
+        if paid && self.policy.confirm_paid && !self.says_paid() {
+            return;
+        }
+        if paid && !self.after.paid_counted {
+            self.after.paid_counted = true;
+            self.cause.paid_late = Some(doubted.clone());
+        }
+        let sorted = Sorted {
+            claim: doubted,
+            meaning,
+            settled: false,
+        };
+        feed(&mut self.after.sorted, sorted);
+    }
+
+    /// How long ago an answer said the same as this one and was not believed, milliseconds.
+    fn waited_ms(&self, received_ms: i64) -> Option<i64> {
+        let pending = self.before.pending.as_ref()?;
+        self.same_as(&pending.claim)
+            .then(|| received_ms.saturating_sub(pending.since_ms))
     }
 
     /// Feeds the sorted register. A claim a poll stands behind replaces whatever is there.
@@ -339,7 +368,7 @@ impl Step<'_> {
     fn order(&self, current: &Claim) -> Order {
         match (self.claim.at, current.at) {
             (None, _) => Order::Unknown,
-            (Some(_), None) => Order::Newer,
+            (Some(_), None) => Order::Unbound,
             (Some(new), Some(old)) if new > old => Order::Newer,
             (Some(new), Some(old)) if new < old => Order::Older,
             (Some(_), Some(_)) => Order::Same,
@@ -350,108 +379,42 @@ impl Step<'_> {
         self.meaning == Some(Meaning::Paid)
     }
 
+    /// The outcome rests on a payment, and this claim would not.
     fn leaves_paid(&self) -> bool {
         let paid_now = self
             .before
             .sorted
             .as_ref()
             .is_some_and(|sorted| sorted.meaning == Meaning::Paid);
-        paid_now && !self.says_paid()
+        let keeps = self.says_paid()
+            && (self.before.outcome != Outcome::Paid || self.claim.verdict == Verdict::Agrees);
+        paid_now && !keeps
     }
 
-    fn finish(mut self, decision: Decision, ask: Ask) -> Transition {
-        self.after.outcome = outcome(self.after.sorted.as_ref(), self.after.paid_counted);
-        let rewound = decision == Decision::AdvanceAgreed
+    /// The claim is older than the one shown, but newer than the payment the outcome rests on.
+    fn moves_off_paid(&self) -> bool {
+        let rests_on = self.before.sorted.as_ref().map(|sorted| sorted.claim.at);
+        self.meaning.is_some()
+            && self.leaves_paid()
+            && rests_on.is_some_and(|at| at <= self.claim.at)
+    }
+
+    fn finish(mut self, (decision, why, ask): Verdicted) -> Transition {
+        self.cause.rewound = decision == Decision::AdvanceAgreed
             && self
                 .before
                 .claim
                 .as_ref()
-                .is_some_and(|current| matches!(self.order(current), Order::Older));
-        let change = change(self.before, &mut self.after, rewound);
-        self.after
-            .recorded
-            .extend(change.as_ref().and_then(|change| change.cause.clone()));
-        if self.after != *self.before {
-            self.after.revision = self.before.revision.saturating_add(1);
-        }
+                .is_some_and(|current| self.order(current) == Order::Older);
+        let change = settle(self.before, &mut self.after, self.cause);
         Transition {
             decision,
+            why,
             after: self.after,
             change,
             ask,
         }
     }
-}
-
-/// The later one stays; at the same instant the higher meaning, then the sum that differs, unless a poll has settled it.
-/// A claim without an instant is never later by itself.
-fn feed(register: &mut Option<Sorted>, new: Sorted) {
-    let rank = |sorted: &Sorted| (sorted.meaning, sorted.claim.verdict != Verdict::Agrees);
-    let replaces = register
-        .as_ref()
-        .is_none_or(|old| match new.claim.at.cmp(&old.claim.at) {
-            Ordering::Greater => true,
-            Ordering::Equal => !old.settled && rank(&new) > rank(old),
-            Ordering::Less => false,
-        });
-    if replaces {
-        *register = Some(new);
-    }
-}
-
-/// The outcome as a function of the counted claims, never of their order.
-fn outcome(sorted: Option<&Sorted>, paid_counted: bool) -> Outcome {
-    let Some(sorted) = sorted else {
-        return Outcome::Open;
-    };
-    match (sorted.meaning, &sorted.claim.verdict) {
-        (Meaning::Open, _) => Outcome::Open,
-        (Meaning::Paid, Verdict::Agrees) => Outcome::Paid,
-        (Meaning::Paid, Verdict::Differs(_)) => Outcome::Mismatch,
-        // A failure after a payment is money that went back: the plain failed hook must not run for it (A05).
-        (Meaning::Failed | Meaning::Reversed, _) if paid_counted => Outcome::Reversed,
-        (Meaning::Failed | Meaning::Reversed, _) => Outcome::Failed,
-    }
-}
-
-/// The event that tells the difference between before and after, if there is one.
-fn change(before: &Invoice, after: &mut Invoice, rewound: bool) -> Option<Change> {
-    let status = |invoice: &Invoice| invoice.claim.as_ref().map(|claim| claim.status.clone());
-    let (old, new) = (status(before), status(after));
-    let outcome_changed = before.outcome != after.outcome;
-    let sum_changed = after.outcome == Outcome::Mismatch
-        && before.sorted.as_ref().map(|s| &s.claim.verdict)
-            != after.sorted.as_ref().map(|s| &s.claim.verdict);
-    if !outcome_changed && old == new && !sum_changed {
-        return None;
-    }
-    let kind = match after.outcome {
-        Outcome::Paid if outcome_changed && after.paid_fired => EventKind::PaidAgain,
-        Outcome::Paid if outcome_changed && before.outcome == Outcome::Failed => EventKind::Late,
-        Outcome::Paid if outcome_changed => EventKind::Paid,
-        Outcome::Failed if outcome_changed => EventKind::Failed,
-        Outcome::Reversed if outcome_changed => EventKind::Reversed,
-        Outcome::Mismatch if outcome_changed || sum_changed => EventKind::Mismatch,
-        Outcome::Open if old.is_none() => EventKind::Opened,
-        Outcome::Open | Outcome::Paid | Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => {
-            EventKind::Status
-        }
-    };
-    after.paid_fired |= matches!(kind, EventKind::Paid | EventKind::Late);
-    let cause = if before.claim == after.claim {
-        after.sorted.as_ref().map(|sorted| sorted.claim.clone())
-    } else {
-        after.claim.clone()
-    };
-    Some(Change {
-        kind,
-        rewound,
-        cause,
-        status: new,
-        previous_status: old,
-        outcome: after.outcome,
-        previous_outcome: before.outcome,
-    })
 }
 
 /// The reported sum as it is shown: the texts the service wrote.
@@ -463,6 +426,3 @@ pub fn reported_texts(report: &Report) -> (Option<String>, Option<String>) {
     };
     (amount, report.currency.clone())
 }
-
-#[cfg(test)]
-mod tests;

@@ -37,6 +37,10 @@ pub struct Pending {
 }
 
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts, each with its own column"
+)]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invoice {
     /// The merchant's order.
@@ -63,6 +67,8 @@ pub struct Invoice {
     pub paid_counted: bool,
     /// The event `paid` or `late` has happened; it happens once in an invoice's life.
     pub paid_fired: bool,
+    /// The event `failed` has happened: a payment after it is `late`.
+    pub failed_fired: bool,
     /// Claims that are events of this invoice already.
     pub recorded: Vec<Claim>,
 }

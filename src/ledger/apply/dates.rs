@@ -1,6 +1,7 @@
 //! When invoices are due to be asked about, and the event for those past their horizon.
 
-use super::record::{add_attention, write_event};
+use super::event::{Told, write_event};
+use super::record::add_attention;
 use super::{ApplyError, Rules, load};
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
@@ -52,9 +53,11 @@ pub(super) fn date_after<S: Store>(
         state.asked_ms = Some(sent.unwrap_or(now_ms));
         state.failures = 0;
     }
-    if ask == Ask::Now {
-        // Remembered as a wish, since the poller counts the silence again before it asks.
-        state.nudged_ms = Some(now_ms);
+    // Remembered as a wish, since the poller counts the silence again before it asks.
+    match ask {
+        Ask::Now => state.nudged_ms = Some(now_ms),
+        Ask::After(wait_ms) => state.nudged_ms = Some(now_ms.saturating_add(wait_ms)),
+        Ask::AsPlanned => {}
     }
     state.due_ms = match ask {
         Ask::Now => Some(now_ms),
@@ -158,11 +161,17 @@ pub(super) fn unresolve<S: Store>(
             outcome: Outcome::Open,
             previous_outcome: Outcome::Open,
         };
-        let reported = (
-            stored.row.amount_reported.clone(),
-            stored.row.currency_reported.clone(),
-        );
-        write_event(store, rules, key, &change, None, now_ms, reported, None)?;
+        let told = Told {
+            source: None,
+            at_ms: now_ms,
+            reported: (
+                stored.row.amount_reported.clone(),
+                stored.row.currency_reported.clone(),
+            ),
+            raw: None,
+            held: None,
+        };
+        write_event(store, rules, key, &change, told)?;
     }
     let state = store.poll_state(key)?;
     redate(store, rules, key, state, now_ms)

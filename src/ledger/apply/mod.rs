@@ -2,6 +2,7 @@
 //! and what it changes (invoice, event, deliveries, due time, history) stands in one commit.
 
 mod dates;
+mod event;
 mod opening;
 mod record;
 

@@ -1,21 +1,19 @@
-//! Records an observation: judges it, takes it over into the invoice, and writes the event it makes with its deliveries.
-
-use uuid::Uuid;
+//! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
 use super::dates::{Touch, date_after};
+use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::{ApplyError, Rules, load};
-use crate::invoice::event::Change;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{
-    Ask, Claim, Decision, Transition, claim_of, decide, reported_texts,
+    Ask, Claim, Decision, Transition, Why, claim_of, decide, reported_texts,
 };
-use crate::ledger::command::{Recorded, RecordedEvent};
+use crate::ledger::command::Recorded;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{NewEvent, NewHistory, Store, StoreError, Stored};
+use crate::ledger::store::{NewHistory, Store, StoreError, Stored};
 
 pub(super) fn record<S: Store>(
     store: &mut S,
@@ -36,7 +34,7 @@ pub(super) fn record_on<S: Store>(
 ) -> Result<Recorded, StoreError> {
     let key = stored.row.key;
     if let Some(decision) = taken_by_another(store, stored, observation)? {
-        return refuse(store, stored, decision);
+        return refuse(store, stored, observation, (decision, Why::OtherInvoice));
     }
     let claim = claim_of(&observation.report, &stored.invoice.agreed);
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
@@ -56,34 +54,23 @@ pub(super) fn record_on<S: Store>(
         ..nothing(stored, made.decision)
     };
     if matches!(made.decision, Decision::NotThisInvoice | Decision::OtherId) {
-        return refuse(store, stored, made.decision);
+        return refuse(store, stored, observation, (made.decision, made.why));
     }
     let first_id = stored.invoice.id.is_none();
     take_over(stored, &made, observation);
-    recorded.new_unsorted = note_unsorted(store, rules, stored)?;
+    recorded.new_unsorted = note_unsorted(store, rules, stored, made.change.as_ref())?;
     recorded.new_odd = note_odd(store, stored, &observation.report.odd)?;
     store.save(stored)?;
-    let (at_ms, source) = (observation.received_ms, observation.source);
-    store.add_history(&NewHistory {
-        invoice: key,
-        at_ms,
-        source,
-        claim: &claim,
-        decision: made.decision,
-    })?;
+    remember(store, key, observation, &claim, (made.decision, made.why))?;
     if let Some(change) = &made.change {
-        let reported = reported_texts(&observation.report);
-        let raw = Some(observation.report.raw.as_str());
-        recorded.event = Some(write_event(
-            store,
-            rules,
-            key,
-            change,
-            Some(source),
-            at_ms,
-            reported,
-            raw,
-        )?);
+        let told = Told {
+            source: Some(observation.source),
+            at_ms: observation.received_ms,
+            reported: reported_texts(&observation.report),
+            raw: Some(observation.report.raw.as_str()),
+            held: None,
+        };
+        recorded.event = Some(write_event(store, rules, key, change, told)?);
     }
     let touch = Touch {
         ask: made.ask,
@@ -117,13 +104,38 @@ fn taken_by_another<S: Store>(
 fn refuse<S: Store>(
     store: &mut S,
     stored: &mut Stored,
-    decision: Decision,
+    observation: &Observation,
+    (decision, why): (Decision, Why),
 ) -> Result<Recorded, StoreError> {
+    // A notification that names another invoice is not authentic: it stands among the refusals.
+    if observation.source != Source::Notification {
+        let claim = claim_of(&observation.report, &stored.invoice.agreed);
+        remember(store, stored.row.key, observation, &claim, (decision, why))?;
+    }
     if decision == Decision::OtherId {
         add_attention(&mut stored.row, "other_id");
         store.save(stored)?;
     }
     Ok(nothing(stored, decision))
+}
+
+/// One line of history.
+fn remember<S: Store>(
+    store: &mut S,
+    invoice: InvoiceKey,
+    observation: &Observation,
+    claim: &Claim,
+    (decision, why): (Decision, Why),
+) -> Result<(), StoreError> {
+    store.add_history(&NewHistory {
+        invoice,
+        at_ms: observation.received_ms,
+        source: observation.source,
+        claim,
+        decision,
+        why,
+        reported: reported_texts(&observation.report),
+    })
 }
 
 fn nothing(stored: &Stored, decision: Decision) -> Recorded {
@@ -188,7 +200,9 @@ fn stands(made: &Transition, report: &Report) -> bool {
         Decision::Confirmed | Decision::Repeat => made.after.claim.as_ref().is_some_and(|claim| {
             claim.status == report.status && report.updated_at.is_none_or(|at| Some(at) >= claim.at)
         }),
-        Decision::Stale
+        Decision::Operator
+        | Decision::Reassessed
+        | Decision::Stale
         | Decision::Doubt
         | Decision::Pending
         | Decision::Overtaken
@@ -235,84 +249,4 @@ pub(super) fn set_attention(row: &mut InvoiceRow, word: &str, wanted: bool) {
         (Some(at), false) => drop(row.attention.remove(at)),
         (None, false) | (Some(_), true) => {}
     }
-}
-
-/// Keeps attention on an invoice whose status stands on no list, and remembers each such name once.
-fn note_unsorted<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-    stored: &mut Stored,
-) -> Result<Option<String>, StoreError> {
-    let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
-    let unsorted = shown.filter(|status| rules.policy.lists.sort(status).is_none());
-    set_attention(&mut stored.row, "unsorted_status", unsorted.is_some());
-    let Some(status) = unsorted else {
-        return Ok(None);
-    };
-    let key = format!("unsorted:{status}");
-    if store.meta(&key)?.is_some() {
-        return Ok(None);
-    }
-    store.set_meta(&key, stored.row.order_id.as_str())?;
-    Ok(Some(status.as_str().to_owned()))
-}
-
-/// Remembers each field that came in another form than the contract's, once per ledger (A08).
-fn note_odd<S: Store>(
-    store: &mut S,
-    stored: &Stored,
-    odd: &[&'static str],
-) -> Result<Vec<&'static str>, StoreError> {
-    let mut new = Vec::new();
-    for field in odd {
-        let key = format!("odd:{field}");
-        if store.meta(&key)?.is_none() {
-            store.set_meta(&key, stored.row.order_id.as_str())?;
-            new.push(*field);
-        }
-    }
-    Ok(new)
-}
-
-#[expect(
-    clippy::too_many_arguments,
-    reason = "an event is made of exactly these, and is made in two places"
-)]
-pub(super) fn write_event<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-    invoice: InvoiceKey,
-    change: &Change,
-    source: Option<Source>,
-    at_ms: i64,
-    reported: (Option<String>, Option<String>),
-    raw: Option<&str>,
-) -> Result<RecordedEvent, StoreError> {
-    let event_id = Uuid::now_v7().to_string();
-    let event = NewEvent {
-        event_id: event_id.clone(),
-        invoice,
-        change,
-        source,
-        at_ms,
-        reported,
-        raw,
-    };
-    let seq = store.insert_event(&event)?;
-    let owed = rules
-        .subscriptions
-        .iter()
-        .filter(|subscription| subscription.wants(change));
-    let due_ms = at_ms.saturating_add(rules.first_delay_ms);
-    let mut deliveries = 0;
-    for subscription in owed {
-        store.insert_delivery(seq, invoice, &subscription.hook, due_ms)?;
-        deliveries += 1;
-    }
-    Ok(RecordedEvent {
-        seq,
-        event_id,
-        kind: change.kind,
-        deliveries,
-    })
 }

@@ -115,8 +115,10 @@ impl MemoryStore {
             .iter()
             .filter(|(_, other)| other.invoice == owed.invoice)
             .all(|(_, other)| {
-                let unfinished =
-                    matches!(other.state, DeliveryState::Waiting | DeliveryState::Running);
+                let unfinished = matches!(
+                    other.state,
+                    DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Held
+                );
                 let before = other.event < owed.event && other.hook == owed.hook;
                 other.state != DeliveryState::Running && !(before && unfinished)
             })

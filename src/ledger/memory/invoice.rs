@@ -57,12 +57,14 @@ pub(super) fn opened(intent: &Intent) -> Stored {
         pending: None,
         paid_counted: false,
         paid_fired: false,
+        failed_fired: false,
         recorded: Vec::new(),
     };
     Stored {
         invoice,
         row,
         heard_ms: None,
+        sorted_by: 0,
     }
 }
 

@@ -15,7 +15,7 @@ use super::command::{After, AttemptRecord, Command, Intent, Refusal, Reply, Retr
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
-use super::store::{NewEvent, NewHistory, PollState, Store, StoreError, Stored};
+use super::store::{NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -56,6 +56,7 @@ struct Owed {
     attempts: u32,
     round_start: u32,
     next_ms: Option<i64>,
+    held_why: Option<&'static str>,
     started_ms: i64,
     claimant: Option<ProcessMark>,
     child: Option<ProcessMark>,
@@ -338,20 +339,25 @@ impl Store for MemoryStore {
         seq: i64,
         invoice: InvoiceKey,
         hook: &str,
-        next_ms: i64,
+        next: Next,
     ) -> Result<(), StoreError> {
         let same = |(_, other): (i64, &Owed)| other.event == seq && other.hook == hook;
         if self.deliveries.iter().any(same) {
             return Err(refused("the delivery stands already"));
         }
+        let (state, next_ms, held_why) = match next {
+            Next::At(next_ms) => (DeliveryState::Waiting, Some(next_ms), None),
+            Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+        };
         self.deliveries.add(Owed {
             event: seq,
             invoice: invoice.0,
             hook: hook.to_owned(),
-            state: DeliveryState::Waiting,
+            state,
             attempts: 0,
             round_start: 0,
-            next_ms: Some(next_ms),
+            next_ms,
+            held_why,
             started_ms: 0,
             claimant: None,
             child: None,

@@ -175,6 +175,7 @@ impl MemoryStore {
             state: owed.state,
             attempts: owed.attempts,
             next_ms: owed.next_ms,
+            held_why: owed.held_why.map(str::to_owned),
         })
     }
 

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::rows;
 use crate::ledger::command::{After, AttemptRecord, RetryWish};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
+use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
 
 pub(super) fn insert(
@@ -12,13 +13,17 @@ pub(super) fn insert(
     seq: i64,
     invoice: InvoiceKey,
     hook: &str,
-    next_ms: i64,
+    next: Next,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
-        "INSERT INTO delivery (event, invoice, hook, state, next_ms) VALUES (?1, ?2, ?3, 'waiting', ?4)",
+        "INSERT INTO delivery (event, invoice, hook, state, next_ms, held_why) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
+    let (state, next_ms, why) = match next {
+        Next::At(at_ms) => (DeliveryState::Waiting, Some(at_ms), None),
+        Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+    };
     statement
-        .execute(params![seq, invoice.0, hook, next_ms])
+        .execute(params![seq, invoice.0, hook, state.as_str(), next_ms, why])
         .map(drop)
 }
 
@@ -74,7 +79,7 @@ fn runnable(
          AND d.hook IN (SELECT value FROM json_each(?3)) \
          AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.invoice = d.invoice AND r.state = 'running') \
          AND NOT EXISTS (SELECT 1 FROM delivery o WHERE o.invoice = d.invoice AND o.event < d.event \
-           AND o.hook = d.hook AND o.state IN ('waiting', 'running')) \
+           AND o.hook = d.hook AND o.state IN ('waiting', 'running', 'held')) \
          ORDER BY d.next_ms, d.id LIMIT ?2",
     )?;
     let found = statement.query_map(params![now_ms, want, hooks], |row| {

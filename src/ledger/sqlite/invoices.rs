@@ -1,4 +1,4 @@
-//! The writer's statements on invoices and all that hangs on them: events, history, due times, refusals.
+//! The writer's statements on invoices and all that hangs on them: events, history, due times.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -7,7 +7,7 @@ use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Claim;
-use crate::ledger::command::{Intent, Refusal};
+use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored};
 
@@ -71,7 +71,7 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
          sorted_differs = ?18, sorted_ns = ?19, sorted_settled = ?20, outcome = ?21, outcome_ms = ?22, found_by = ?23, \
          doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
          unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
-         updated_ms = ?36 WHERE id = ?1",
+         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38 WHERE id = ?1",
     )?;
     let (row, invoice) = (&stored.row, &stored.invoice);
     let (status, differs, at) = claim_columns(invoice.claim.as_ref());
@@ -117,6 +117,8 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
         row.expire_ms,
         stored.heard_ms,
         row.updated_ms,
+        invoice.failed_fired,
+        stored.sorted_by,
     ])?;
     Ok(())
 }
@@ -177,8 +179,8 @@ pub(super) fn add_history(
     bounds: &Bounds,
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
-        "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
+         currency_reported) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     )?;
     let (status, differs, at) = claim_columns(Some(line.claim));
     let (source, decision) = (line.source.as_str(), line.decision.as_str());
@@ -189,7 +191,10 @@ pub(super) fn add_history(
         status,
         differs,
         at,
-        decision
+        decision,
+        line.why.as_str(),
+        line.reported.0,
+        line.reported.1,
     ])?;
     let newest = connection.last_insert_rowid();
     // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.
@@ -244,32 +249,6 @@ pub(super) fn save_poll(
             state.nudged_ms,
             state.failures
         ])
-        .map(drop)
-}
-
-pub(super) fn add_refusals(
-    connection: &Connection,
-    refusals: &[Refusal],
-    bounds: &Bounds,
-) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO refusal (at_ms, invoice, reason, peer, body_bytes, body_sha256) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
-    for refusal in refusals {
-        let invoice = refusal.invoice.map(|key| key.0);
-        let bytes = i64::try_from(refusal.body_bytes).unwrap_or(i64::MAX);
-        insert.execute(params![
-            refusal.at_ms,
-            invoice,
-            refusal.reason,
-            refusal.peer,
-            bytes,
-            refusal.body_sha256
-        ])?;
-    }
-    let newest = connection.last_insert_rowid();
-    let mut trim = connection.prepare_cached("DELETE FROM refusal WHERE id <= ?1")?;
-    trim.execute([newest - i64::from(bounds.refusal_rows)])
         .map(drop)
 }
 

@@ -9,6 +9,7 @@ mod invoices;
 mod open;
 mod read;
 mod read_store;
+mod refusals;
 mod rows;
 mod schema;
 
@@ -24,7 +25,7 @@ use rusqlite::{Connection, FileControl};
 use super::command::{After, AttemptRecord, Intent, Refusal, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
-use super::store::{NewEvent, NewHistory, PollState, Store, StoreError, Stored};
+use super::store::{NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -247,9 +248,9 @@ impl Store for SqliteStore {
         seq: i64,
         invoice: InvoiceKey,
         hook: &str,
-        next_ms: i64,
+        next: Next,
     ) -> Result<(), StoreError> {
-        deliveries::insert(&self.connection, seq, invoice, hook, next_ms).map_err(from_sqlite)
+        deliveries::insert(&self.connection, seq, invoice, hook, next).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
@@ -292,7 +293,7 @@ impl Store for SqliteStore {
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
-        invoices::add_refusals(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
+        refusals::add(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
     }
 
     fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {

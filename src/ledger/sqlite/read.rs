@@ -7,8 +7,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::silence::Heard;
 use crate::ledger::apply::heard;
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
-    Running,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Running,
 };
 use crate::ledger::seal::Sealed;
 use crate::ledger::store::PollState;
@@ -94,6 +93,45 @@ pub(super) fn sealed_by_ref(
         ))
     });
     found.optional()
+}
+
+/// An invoice with its ref and its sealed token.
+pub(in crate::ledger) type Found = (InvoiceKey, InvoiceRef, Option<Sealed>);
+
+/// The invoice with this id of the service.
+pub(super) fn sealed_by_id(
+    connection: &Connection,
+    id: &InvoiceId,
+) -> rusqlite::Result<Option<Found>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT i.id, i.ref, s.sealed FROM invoice i LEFT JOIN secret s ON s.invoice = i.id WHERE i.invoice_id = ?1",
+    )?;
+    statement.query_row([id.as_str()], found).optional()
+}
+
+/// The one invoice of this order whose id of the service is not known yet; none when there are several. One whose create
+/// was refused is none the service knows.
+pub(super) fn sealed_by_order(
+    connection: &Connection,
+    order: &str,
+) -> rusqlite::Result<Option<Found>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT i.id, i.ref, s.sealed FROM invoice i LEFT JOIN secret s ON s.invoice = i.id WHERE i.order_id = ?1 \
+         AND i.invoice_id IS NULL AND i.opening <> 'refused' ORDER BY i.id DESC LIMIT 2",
+    )?;
+    let mut rows: Vec<Found> = statement
+        .query_map([order], found)?
+        .collect::<rusqlite::Result<_>>()?;
+    let first = rows.pop();
+    Ok(first.filter(|_| rows.is_empty()))
+}
+
+fn found(row: &rusqlite::Row<'_>) -> rusqlite::Result<Found> {
+    Ok((
+        InvoiceKey(row.get("id")?),
+        rows::word(row, "ref", InvoiceRef::parse)?,
+        row.get::<_, Option<Vec<u8>>>("sealed")?.map(Sealed),
+    ))
 }
 
 /// The ref and the sealed token of an invoice.
@@ -373,23 +411,6 @@ pub(super) fn next_delivery_ms(
             "SELECT min(next_ms) FROM delivery WHERE state = 'waiting' AND next_ms > ?1",
         )?
         .query_row([now_ms], |row| row.get(0))
-}
-
-pub(super) fn refusals(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<RefusalRow>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT r.at_ms, i.order_id, r.reason, r.peer, r.body_bytes FROM refusal r \
-         LEFT JOIN invoice i ON i.id = r.invoice ORDER BY r.id DESC LIMIT ?1",
-    )?;
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok(RefusalRow {
-            at_ms: row.get(0)?,
-            order_id: row.get(1)?,
-            reason: row.get(2)?,
-            peer: row.get(3)?,
-            body_bytes: row.get(4)?,
-        })
-    };
-    statement.query_map([limit], read)?.collect()
 }
 
 pub(super) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {

@@ -8,15 +8,17 @@ use rusqlite::Connection;
 use super::failure::from_sqlite;
 use super::open::open_reader;
 use super::read::{
-    Filter, attempts, creating, deliveries_of, due, due_after, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta,
-    next_delivery_ms, next_due_ms, pollable, refusals, running, sealed_by_key, sealed_by_ref,
+    Filter, Found, attempts, creating, deliveries_of, due, due_after, events, events_of_order,
+    find_event, invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices,
+    meta, next_delivery_ms, next_due_ms, pollable, running, sealed_by_id, sealed_by_key,
+    sealed_by_order, sealed_by_ref,
 };
-use crate::invoice::ids::InvoiceRef;
+use super::refusals;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::error::OpenError;
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalRow,
-    Running,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
+    RefusalRow, Running,
 };
 use crate::ledger::seal::Sealed;
 use crate::ledger::store::StoreError;
@@ -66,6 +68,20 @@ impl ReadStore {
         reference: &InvoiceRef,
     ) -> Result<Option<(InvoiceKey, Option<Sealed>)>, StoreError> {
         sealed_by_ref(&self.0, reference).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn sealed_by_id(
+        &self,
+        id: &InvoiceId,
+    ) -> Result<Option<Found>, StoreError> {
+        sealed_by_id(&self.0, id).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn sealed_by_order(
+        &self,
+        order: &str,
+    ) -> Result<Option<Found>, StoreError> {
+        sealed_by_order(&self.0, order).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn sealed_by_key(
@@ -153,8 +169,12 @@ impl ReadStore {
         next_delivery_ms(&self.0, now_ms).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn refusals(&self, limit: u32) -> Result<Vec<RefusalRow>, StoreError> {
-        refusals(&self.0, limit).map_err(from_sqlite)
+    pub(in crate::ledger) fn refusals(
+        &self,
+        filter: &RefusalFilter,
+        limit: u32,
+    ) -> Result<Vec<RefusalRow>, StoreError> {
+        refusals::list(&self.0, filter, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {

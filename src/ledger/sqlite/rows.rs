@@ -22,8 +22,8 @@ pub(super) const INVOICE: &str = "i.id, i.ref, i.order_id, i.invoice_id, i.mode,
   i.creator_boot, i.creator_pid, i.creator_start, i.creator_deadline_ms, i.amount_asked, i.currency_asked, \
   i.amount_agreed, i.currency_agreed, i.amount_reported, i.currency_reported, i.revision, i.status, i.claim_differs, \
   i.claim_ns, i.sorted_status, i.sorted_meaning, i.sorted_differs, i.sorted_ns, i.sorted_settled, i.outcome, \
-  i.outcome_ms, i.found_by, i.doubt, i.doubted, i.pending, i.paid_counted, i.paid_fired, i.attention, i.unresolved, \
-  i.requisites, i.payment_url, i.raw, i.expire_ms, i.heard_ms, i.created_ms, i.updated_ms";
+  i.outcome_ms, i.found_by, i.doubt, i.doubted, i.pending, i.paid_counted, i.paid_fired, i.failed_fired, i.sorted_by, i.attention, \
+  i.unresolved, i.requisites, i.payment_url, i.raw, i.expire_ms, i.heard_ms, i.created_ms, i.updated_ms";
 
 /// The columns of an event; needs `invoice i` joined for the order.
 pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind, e.rewound, e.status AS e_status, \
@@ -31,8 +31,8 @@ pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind
   e.amount_reported AS e_amount, e.currency_reported AS e_currency, e.raw AS e_raw";
 
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
-pub(super) const DELIVERY: &str =
-    "d.id AS d_id, e.seq, e.event_id, i.order_id, e.kind, d.hook, d.state, d.attempts, d.next_ms";
+pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, i.order_id, e.kind, d.hook, d.state, d.attempts, d.next_ms, \
+  d.held_why";
 
 fn unreadable(column: &'static str, found: String) -> Error {
     Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))
@@ -120,12 +120,14 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         pending: packed(row, "pending", unpack_pending)?,
         paid_counted: row.get("paid_counted")?,
         paid_fired: row.get("paid_fired")?,
+        failed_fired: row.get("failed_fired")?,
         recorded: Vec::new(),
     };
     Ok(Stored {
         invoice: decides,
         row: shown,
         heard_ms: row.get("heard_ms")?,
+        sorted_by: row.get("sorted_by")?,
     })
 }
 
@@ -295,5 +297,6 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         state: word(row, "state", DeliveryState::parse)?,
         attempts: row.get("attempts")?,
         next_ms: row.get("next_ms")?,
+        held_why: row.get("held_why")?,
     })
 }

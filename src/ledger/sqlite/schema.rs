@@ -4,7 +4,7 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 1] = [TABLES_AND_VIEWS];
+pub(super) const STEPS: [&str; 2] = [TABLES_AND_VIEWS, WHY_AND_HELD];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
@@ -175,6 +175,37 @@ CREATE VIEW requisites AS SELECT
   expire_ms
 FROM invoice
 WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
+";
+
+/// Why each thing was decided, what a refused request looked like, deliveries that wait for a person, and the lists an
+/// invoice was sorted by.
+const WHY_AND_HELD: &str = "
+ALTER TABLE invoice ADD COLUMN failed_fired INTEGER NOT NULL DEFAULT 0;
+UPDATE invoice SET failed_fired = 1 WHERE id IN (SELECT invoice FROM event WHERE kind = 'failed');
+ALTER TABLE invoice ADD COLUMN sorted_by INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX invoice_attention ON invoice (id) WHERE attention <> '';
+
+ALTER TABLE history ADD COLUMN why TEXT NOT NULL DEFAULT '';
+ALTER TABLE history ADD COLUMN amount_reported TEXT;
+ALTER TABLE history ADD COLUMN currency_reported TEXT;
+
+ALTER TABLE refusal ADD COLUMN ref_hash TEXT NOT NULL DEFAULT '';
+ALTER TABLE refusal ADD COLUMN header_names TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE delivery ADD COLUMN held_why TEXT;
+DROP INDEX delivery_invoice;
+CREATE INDEX delivery_invoice ON delivery (invoice, event) WHERE state IN ('waiting', 'running', 'held');
+CREATE INDEX delivery_held ON delivery (id) WHERE state = 'held';
+CREATE INDEX delivery_abandoned ON delivery (id) WHERE state = 'abandoned';
+
+UPDATE meta SET value = '1' WHERE key LIKE 'unsorted:%';
+
+DROP VIEW deliveries;
+CREATE VIEW deliveries AS SELECT
+  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
+  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
+  d.next_ms, d.held_why
+FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
 ";
 
 #[cfg(test)]

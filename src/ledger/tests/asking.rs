@@ -14,9 +14,11 @@ fn answered(status: &str, at: i64, asked_ms: i64) -> Observation {
     }
 }
 
-fn refused(key: InvoiceKey, at_ms: i64) -> Refusal {
+pub(super) fn refused(key: InvoiceKey, at_ms: i64) -> Refusal {
     Refusal {
         invoice: Some(key),
+        ref_hash: "ba7816bf".to_owned(),
+        header_names: "host".to_owned(),
         reason: "token",
         at_ms,
         peer: "127.0.0.1".to_owned(),
@@ -49,6 +51,48 @@ async fn a_nudge_while_a_question_is_under_way_asks_again() {
     let answer = answered("new", 2_000, NOW + 1_000);
     ledger.writer().record(key, answer).await.expect("stored");
     assert_eq!(due_ms(&ledger).await, Some(NOW + 1_500));
+}
+
+/// One poll at once, and one at the end of the minute for all that came within it; the same again from there on.
+#[tokio::test]
+async fn nudges_within_a_minute_leave_one_poll_at_its_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    // Paid: the plan asks no more, so what is due is due by nudges alone.
+    let paid = answered("paid", 500, NOW + 400);
+    ledger.writer().record(key, paid).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, None);
+    let refused_at = async |ledger: Ledger, after: i64| {
+        ledger.writer().refuse(refused(key, NOW + after));
+        reopened(&directory, ledger).await
+    };
+    ledger = refused_at(ledger, 1_000).await;
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 1_000), "at once");
+    let answer = answered("paid", 1_300, NOW + 1_200);
+    ledger.writer().record(key, answer).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, None, "one poll answers it");
+
+    for after in [2_000, 30_000, 60_999] {
+        ledger = refused_at(ledger, after).await;
+        assert_eq!(due_ms(&ledger).await, Some(NOW + 61_000), "{after}");
+    }
+    // As the poller counts, before and when the time has come.
+    let row = ledger.reader().pollable(key).await.expect("read");
+    let heard = row.expect("there").heard;
+    for now_ms in [NOW + 40_000, NOW + 61_000] {
+        let next = crate::invoice::silence::next(&rules().schedule, &heard, now_ms);
+        assert_eq!(next, crate::invoice::silence::Due::At(NOW + 61_000));
+    }
+    let answer = answered("paid", 61_200, NOW + 61_100);
+    ledger.writer().record(key, answer).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, None);
+    ledger = refused_at(ledger, 62_000).await;
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 121_000));
+    let answer = answered("paid", 121_200, NOW + 121_100);
+    ledger.writer().record(key, answer).await.expect("stored");
+    ledger = refused_at(ledger, 300_000).await;
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 300_000), "at once again");
 }
 
 #[tokio::test]
@@ -196,4 +240,50 @@ async fn a_long_queue_of_old_ones_does_not_hide_the_newest() {
     let ledger = reopened(&directory, ledger).await;
     let rows = ledger.reader().due(late, 10).await.expect("read");
     assert!(rows.len() == 10 && rows.iter().any(|row| row.key == key));
+}
+
+/// A refusal that comes while the queue is full has no room for its word to the writer. It is written all the same.
+#[tokio::test]
+async fn a_refusal_beside_a_full_queue_is_written() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state_dir = directory.path().join("state");
+    let ledger = Ledger::open(Options {
+        state_dir: state_dir.clone(),
+        busy_budget: PATIENCE,
+        queue: 1,
+        bounds: Bounds {
+            history_per_invoice: 5,
+            history_rows: 1_000,
+            refusal_rows: 10,
+        },
+        rules: rules(),
+    })
+    .expect("it opens");
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    let held = HeldLock::take(&state_dir);
+    let mut asking = tokio::task::JoinSet::new();
+    for at in 2..100 {
+        let writer = writer.clone();
+        let told = said(Source::Notification, "id-a", "new", at);
+        asking.spawn(async move { writer.record(key, told).await.is_ok() });
+        tokio::task::yield_now().await;
+    }
+    writer.refuse(refused(key, NOW));
+    drop(held);
+    let stored = asking.join_all().await;
+    assert!(
+        stored.contains(&true) && stored.contains(&false),
+        "the queue was full"
+    );
+    let reader = ledger.reader();
+    let written = async {
+        let list = async || reader.refusals(RefusalFilter::default(), 10).await;
+        while list().await.expect("read").is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written)
+        .await
+        .expect("written");
 }

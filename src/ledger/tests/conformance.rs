@@ -155,6 +155,8 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             peer: "127.0.0.1".to_owned(),
             body_bytes: 1,
             body_sha256: String::new(),
+            ref_hash: String::new(),
+            header_names: String::new(),
         }]),
         17 => Command::Note("said", format!("at {now_ms}")),
         _ => Command::Record(key, Box::new(any_observation(dice, key.0, now_ms))),
@@ -257,7 +259,11 @@ impl Pair {
         self.same("next", &next, &self.memory.next_delivery_ms(now_ms));
         let lines = sqlite::count_for_tests(&self.path, "history");
         self.same("history", &lines, &self.memory.history().count());
-        let refusals = self.beside.refusals(ALL).expect("read").len();
+        let refusals = self
+            .beside
+            .refusals(&RefusalFilter::default(), ALL)
+            .expect("read")
+            .len();
         self.same("refusals", &refusals, &self.memory.refusal_count());
         for name in ["said", "unsorted:odd", "odd:amount"] {
             let fact = self.beside.meta(name).expect("read");

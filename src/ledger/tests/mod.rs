@@ -447,20 +447,20 @@ async fn history_and_refusals_stay_within_their_bounds() {
             .record(key, said(Source::Poll, "id-a", "new", 10 + at))
             .await
             .expect("stored");
-        let peer = "127.0.0.1:9".to_owned();
-        writer.refuse(Refusal {
-            invoice: Some(key),
-            reason: "token",
-            at_ms: NOW + at,
-            peer,
-            body_bytes: 1,
-            body_sha256: String::new(),
-        });
+        writer.refuse(asking::refused(key, NOW + at));
     }
     drop(writer);
     ledger.close(PATIENCE).await;
     let ledger = open(&directory);
-    assert_eq!(ledger.reader().refusals(100).await.expect("read").len(), 10);
+    assert_eq!(
+        ledger
+            .reader()
+            .refusals(RefusalFilter::default(), 100)
+            .await
+            .expect("read")
+            .len(),
+        10
+    );
     assert_eq!(
         ledger.reader().due(NOW + 19, 10).await.expect("read").len(),
         1,

@@ -1,22 +1,30 @@
-//! Where a notification carries its notify token, and whether what it carries is the right one. Pure.
+//! Where a notification proves its notify token, and whether what it carries is the right one. Pure.
 //!
 //! The contract does not show the place (section 6), so the usual ones are tried, each judged on its own: an empty or
-//! missing place never makes up for another (A19). Every comparison is [`NotifyToken::matches`]; what was presented is
-//! neither kept nor told, only the place is.
+//! missing place never makes up for another (A19). Every comparison is `NotifyToken`'s, in constant time; what was
+//! presented is neither kept nor told, only the place is.
 
-use std::fmt;
+mod place;
+mod plain;
+mod signed;
 
-use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use hyper::header::HeaderMap;
 
 use crate::invoice::notify_token::NotifyToken;
 use crate::wire::json::Object;
 
+pub use self::place::{Place, PlaceError};
+
+use self::plain::Presented;
+use self::signed::BodySignature;
+
 /// Values judged in one place. More are a place that occurs several times with different values, whatever they are.
 const MOST_VALUES: usize = 8;
 
-/// Where the sibling service's documents put the token, first; then what senders of this kind commonly use. Names that
-/// could mean something else in an invoice object, such as `token`, are left out: what differs contradicts.
-const USUAL: [&str; 7] = [
+/// Where the sibling service's documents put the token, first; then what senders of this kind commonly use, the token
+/// itself before signatures made with it. Names that could mean something else in an invoice object, such as `token`, are
+/// left out: what differs contradicts.
+const USUAL: [&str; 14] = [
     "header:X-Notification-Token",
     "header:X-Webhook-Token",
     "header:X-Webhook-Secret",
@@ -24,33 +32,14 @@ const USUAL: [&str; 7] = [
     "query:token",
     "query:notificationToken",
     "body:/notificationToken",
+    "basic-password",
+    "standard-webhooks",
+    "hmac-sha256:header:X-Notification-Signature",
+    "hmac-sha256:header:X-Signature",
+    "hmac-sha256:header:X-Signature-256",
+    "hmac-sha256:header:X-Webhook-Signature",
+    "hmac-sha256:header:X-Hub-Signature-256",
 ];
-
-/// One place. `Display` gives it as it stands in the config.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The value of a header.
-    Header(HeaderName),
-    /// `Authorization: Bearer …`; the scheme in any case.
-    Bearer,
-    /// A parameter of the query, percent-decoded.
-    Query(String),
-    /// A string in the body, by its JSON pointer (RFC 6901).
-    Body(String),
-}
-
-/// A text that names no place.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
-    /// Not of any known form.
-    #[error(
-        "`{0}` is no presentation; known are `header:NAME`, `bearer`, `query:NAME` and `body:/json/pointer`"
-    )]
-    Unknown(String),
-    /// No place at all: no notification could ever be authentic.
-    #[error("the list of presentations is empty")]
-    None,
-}
 
 /// The places that count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,9 +48,10 @@ pub struct Presentations {
     choice: Choice,
 }
 
+/// Whose list it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The usual ones: an `Authorization` of another scheme is somebody else's.
+    /// The usual places: what cannot be told to be meant as the token is somebody else's.
     Usual,
     /// The merchant's own: whatever stands there was meant as the token.
     Pinned,
@@ -76,6 +66,8 @@ pub struct Carried<'a> {
     pub query: Option<&'a str>,
     /// Its body.
     pub body: &'a Object,
+    /// Its body's bytes as they came, which signatures are over.
+    pub raw: &'a [u8],
 }
 
 /// What the places say together. Only [`Verdict::Right`] is authentic.
@@ -85,76 +77,39 @@ pub enum Verdict<'a> {
     Missing,
     /// No place carries the token.
     Wrong,
+    /// No place carries the token, and a signature is there that was not made with it over this body.
+    SignatureWrong,
     /// A place carries the token and, a second time, something else.
     Doubled,
     /// A place carries the token, another something else.
     Contradicting,
-    /// Every place that carries anything carries the token; this is the first of them.
+    /// The token is there and nothing speaks against it; this is the first place that carries it.
     Right(&'a Place),
 }
 
-impl Place {
-    /// Reads a place as it stands in the config.
-    pub fn parse(text: &str) -> Result<Self, PlaceError> {
-        let unknown = || PlaceError::Unknown(text.to_owned());
-        match text.split_once(':') {
-            None if text == "bearer" => Ok(Self::Bearer),
-            Some(("header", name)) => name
-                .parse()
-                .map(Self::Header)
-                .map_err(|_no_header_name| unknown()),
-            Some(("query", name)) if !name.is_empty() => Ok(Self::Query(name.to_owned())),
-            Some(("body", pointer)) if pointer.len() > 1 && pointer.starts_with('/') => {
-                Ok(Self::Body(pointer.to_owned()))
-            }
-            _ => Err(unknown()),
-        }
-    }
-
-    /// The values this place carries, blanks around them cut off, empty ones included: beside another value they are
-    /// one that differs.
-    fn values<'a>(&self, carried: Carried<'a>, choice: Choice) -> Vec<Presented<'a>> {
-        match self {
-            Self::Header(name) => carried
-                .headers
-                .get_all(name)
-                .iter()
-                .map(|value| Presented::Borrowed(value.as_bytes().trim_ascii()))
-                .collect(),
-            Self::Bearer => carried
-                .headers
-                .get_all(AUTHORIZATION)
-                .iter()
-                .filter_map(|value| bearer(value.as_bytes().trim_ascii(), choice))
-                .collect(),
-            Self::Query(name) => query(carried.query.unwrap_or_default(), name),
-            Self::Body(pointer) => at(carried.body, pointer).into_iter().collect(),
-        }
-    }
+/// What one place says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Finding {
+    /// Nothing stands there, or only what is empty.
+    Nothing,
+    /// The token, or a signature made with it, as often as anything stands there.
+    Right,
+    /// Something else.
+    Wrong,
+    /// Both.
+    Doubled,
 }
 
-/// One value, from wherever it came. No `Debug`: it may be the token.
-enum Presented<'a> {
-    Borrowed(&'a [u8]),
-    Decoded(Vec<u8>),
-}
-
-impl Presented<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Borrowed(bytes) => bytes,
-            Self::Decoded(bytes) => bytes,
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Header(name) => write!(f, "header:{name}"),
-            Self::Bearer => f.write_str("bearer"),
-            Self::Query(name) => write!(f, "query:{name}"),
-            Self::Body(pointer) => write!(f, "body:{pointer}"),
+impl Finding {
+    /// Judges the values of a place; all of them, whatever the first one is.
+    fn of<T>(values: &[T], is_empty: impl Fn(&T) -> bool, is_right: impl Fn(&T) -> bool) -> Self {
+        let judged = values.iter().take(MOST_VALUES);
+        let right = judged.filter(|value| is_right(value)).count();
+        match right {
+            _ if values.iter().all(is_empty) => Self::Nothing,
+            0 => Self::Wrong,
+            right if right == values.len() => Self::Right,
+            _ => Self::Doubled,
         }
     }
 }
@@ -169,55 +124,96 @@ impl Presentations {
         }
     }
 
-    /// The places, in the order they are looked at.
-    pub fn places(&self) -> &[Place] {
-        &self.places
-    }
-
     /// Only these places.
     pub fn only<T: AsRef<str>>(places: &[T]) -> Result<Self, PlaceError> {
         if places.is_empty() {
             return Err(PlaceError::None);
         }
-        let places: Result<_, _> = places
+        let places: Result<Vec<Place>, _> = places
             .iter()
             .map(|text| Place::parse(text.as_ref()))
             .collect();
+        let places = places?;
+        for (number, place) in places.iter().enumerate() {
+            let mut earlier = places.iter().take(number);
+            if let Some(other) = earlier.find(|other| other.clashes_with(place)) {
+                return Err(PlaceError::Clash(other.clone(), place.clone()));
+            }
+        }
         Ok(Self {
-            places: places?,
+            places,
             choice: Choice::Pinned,
         })
+    }
+
+    /// The places, in the order they are looked at.
+    pub fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    /// True for the merchant's own list.
+    pub const fn is_pinned(&self) -> bool {
+        matches!(self.choice, Choice::Pinned)
     }
 
     /// Compares everything that is carried in a place that counts with `token`. The work depends on what was presented,
     /// never on how much of it is right.
     pub fn judge(&self, token: &NotifyToken, carried: Carried<'_>) -> Verdict<'_> {
-        let (mut right, mut wrong, mut doubled) = (None, false, false);
+        let body_signature = BodySignature::of(token, carried.raw);
+        let (mut right, mut doubled, mut contradicted) = (None, false, false);
+        let (mut token_wrong, mut signature_wrong) = (false, false);
         for place in &self.places {
-            let values = place.values(carried, self.choice);
-            let judged = values.len().min(MOST_VALUES);
-            let matching = values
-                .iter()
-                .take(MOST_VALUES)
-                .filter(|value| token.matches(value.bytes()))
-                .count();
-            let all_empty = values.iter().all(|value| value.bytes().is_empty());
-            if all_empty {
-                continue;
+            match self.look(place, token, carried, &body_signature) {
+                Finding::Nothing => {}
+                Finding::Right => right = right.or(Some(place)),
+                Finding::Doubled => {
+                    right = right.or(Some(place));
+                    doubled = true;
+                }
+                Finding::Wrong => {
+                    contradicted |= self.contradicts(place);
+                    token_wrong |= !place.is_signed();
+                    signature_wrong |= place.is_signed();
+                }
             }
-            if matching > 0 && right.is_none() {
-                right = Some(place);
-            }
-            doubled |= matching > 0 && (matching < judged || judged < values.len());
-            wrong |= matching == 0;
         }
         match right {
             Some(_) if doubled => Verdict::Doubled,
-            Some(_) if wrong => Verdict::Contradicting,
+            Some(_) if contradicted => Verdict::Contradicting,
             Some(place) => Verdict::Right(place),
-            None if wrong => Verdict::Wrong,
+            None if token_wrong => Verdict::Wrong,
+            None if signature_wrong => Verdict::SignatureWrong,
             None => Verdict::Missing,
         }
+    }
+
+    fn look(
+        &self,
+        place: &Place,
+        token: &NotifyToken,
+        carried: Carried<'_>,
+        body_signature: &BodySignature<'_>,
+    ) -> Finding {
+        match place {
+            Place::Header(_)
+            | Place::Bearer
+            | Place::BasicPassword
+            | Place::Query(_)
+            | Place::Body(_) => {
+                let pinned = self.is_pinned().then_some(self.places.as_slice());
+                let values = plain::values(place, carried, pinned);
+                Finding::of(&values, Presented::is_empty, |value| value.is(token))
+            }
+            Place::Hmac(name) => signed::in_header(name, carried.headers, body_signature),
+            Place::StandardWebhooks => signed::standard_webhooks(token, carried),
+        }
+    }
+
+    /// Whether something else in this place speaks against the token in another one. Under `auto` a signature does not,
+    /// since it may be made with a key of the shop's or be over something else; and neither does a password, since a
+    /// proxy in front of tilld that asks for one passes it on.
+    fn contradicts(&self, place: &Place) -> bool {
+        self.is_pinned() || !(place.is_signed() || *place == Place::BasicPassword)
     }
 }
 
@@ -227,75 +223,12 @@ impl Verdict<'_> {
         match self {
             Self::Missing => "token_missing",
             Self::Wrong => "token_wrong",
+            Self::SignatureWrong => "signature_wrong",
             Self::Doubled => "token_doubled",
             Self::Contradicting => "token_contradicting",
             Self::Right(_) => "token_right",
         }
     }
-}
-
-/// The token of an `Authorization` value. Another scheme is nothing under the usual places, and a wrong value when
-/// `bearer` was pinned.
-fn bearer(value: &[u8], choice: Choice) -> Option<Presented<'_>> {
-    let blank = value.iter().position(u8::is_ascii_whitespace);
-    let (scheme, rest) = value.split_at(blank.unwrap_or(value.len()));
-    if scheme.eq_ignore_ascii_case(b"bearer") {
-        return Some(Presented::Borrowed(rest.trim_ascii_start()));
-    }
-    match choice {
-        Choice::Usual => None,
-        Choice::Pinned => Some(Presented::Borrowed(value)),
-    }
-}
-
-fn query<'a>(query: &'a str, name: &str) -> Vec<Presented<'a>> {
-    query
-        .split('&')
-        .filter_map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decoded(key) == name.as_bytes())
-                .then(|| Presented::Decoded(percent_decoded(value).trim_ascii().to_vec()))
-        })
-        .collect()
-}
-
-/// Undoes `%41`; a percent sign without two hex digits stays. `+` stays too: no token of ours has a blank, and senders
-/// that do not encode send a plus as it is.
-fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
-        let escaped = match (*first, after) {
-            (b'%', [high, low, after @ ..]) => hex(*high)
-                .zip(hex(*low))
-                .map(|(high, low)| (high * 16 + low, after)),
-            _ => None,
-        };
-        let (byte, after) = escaped.unwrap_or((*first, after));
-        decoded.push(byte);
-        rest = after;
-    }
-    decoded
-}
-
-/// The string at a JSON pointer. Anything but a string is no token.
-fn at<'a>(object: &'a Object, pointer: &str) -> Option<Presented<'a>> {
-    let (first, rest) = match pointer.strip_prefix('/')?.split_once('/') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (pointer.strip_prefix('/')?, None),
-    };
-    let top = object.get(&first.replace("~1", "/").replace("~0", "~"))?;
-    let value = match rest {
-        Some(rest) => top.pointer(&format!("/{rest}"))?,
-        None => top,
-    };
-    let text = value.as_str()?;
-    Some(Presented::Borrowed(text.trim().as_bytes()))
 }
 
 #[cfg(test)]

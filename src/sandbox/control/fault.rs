@@ -8,7 +8,7 @@
 //! | `wrong_token` | count: notifications with a wrong token |
 //! | `delay_ms` | every notification waits first |
 //! | `reorder` | `true`: each notification waits for the next one of its invoice and goes after it |
-//! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER` or `none` |
+//! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`, `standard-webhooks` or `none` |
 //! | `hold_create_ms` | create answers wait while a notification of the new invoice goes first |
 //! | `drop_create_answer` | count: the invoice is made, the connection closed without an answer |
 //! | `api_status` | `{"endpoint", "status", "body"?, "retry_after_s"?, "times"?}`: what `login`, `token`, `create` or `fetch` answers instead of its own, once unless told otherwise |

@@ -40,7 +40,7 @@ impl Times {
     }
 }
 
-/// Where a notification carries the invoice's notify token. The contract does not say; the header is what the sibling
+/// How a notification presents the invoice's notify token. The contract does not say; the header is what the sibling
 /// service documents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Presentation {
@@ -54,6 +54,10 @@ pub(crate) enum Presentation {
     Query(String),
     /// In the body, at this JSON pointer.
     Body(String),
+    /// Not itself: a header of this name carries the HMAC-SHA256 of the body, in hex.
+    Hmac(String),
+    /// Not itself: signed by the scheme of Standard Webhooks.
+    StandardWebhooks,
     /// Nowhere.
     Missing,
 }
@@ -65,7 +69,8 @@ impl Default for Presentation {
 }
 
 impl Presentation {
-    /// Reads `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER` or `none`.
+    /// Reads `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`,
+    /// `standard-webhooks` or `none`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let plain = |name: &str| {
             let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
@@ -79,10 +84,12 @@ impl Presentation {
                 .strip_prefix('/')
                 .is_some_and(|rest| !rest.is_empty() && rest.len() <= LONGEST_ID)
                 .then(|| Self::Body(pointer.to_owned())),
+            Some(("hmac-sha256", rest)) => plain(rest.strip_prefix("header:")?).map(Self::Hmac),
             Some((_, _)) => None,
             None => match text {
                 "bearer" => Some(Self::Bearer),
                 "basic-password" => Some(Self::BasicPassword),
+                "standard-webhooks" => Some(Self::StandardWebhooks),
                 "none" => Some(Self::Missing),
                 _ => None,
             },
@@ -97,6 +104,8 @@ impl Presentation {
             Self::BasicPassword => "basic-password".to_owned(),
             Self::Query(name) => format!("query:{name}"),
             Self::Body(pointer) => format!("body:{pointer}"),
+            Self::Hmac(name) => format!("hmac-sha256:header:{name}"),
+            Self::StandardWebhooks => "standard-webhooks".to_owned(),
             Self::Missing => "none".to_owned(),
         }
     }
@@ -265,6 +274,8 @@ mod tests {
             "basic-password",
             "query:token",
             "body:/notificationToken",
+            "hmac-sha256:header:X-Signature",
+            "standard-webhooks",
             "none",
         ] {
             assert_eq!(
@@ -280,6 +291,9 @@ mod tests {
             "body:token",
             "body:/",
             "cookie:x",
+            "hmac-sha256:",
+            "hmac-sha256:header:",
+            "hmac-sha256:query:x",
         ] {
             assert_eq!(Presentation::parse(text), None, "`{text}`");
         }

@@ -1,6 +1,6 @@
 //! HTTP/1.1 by hand over plain sockets: a scenario says every byte that goes out and sees the status line that comes back.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 
 use serde_json::Value;
@@ -90,7 +90,7 @@ pub(crate) fn head(
 
 /// A connection.
 #[derive(Debug)]
-pub(crate) struct Wire(TcpStream);
+pub(crate) struct Wire(BufReader<TcpStream>);
 
 impl Wire {
     /// Connects. What is read later must come within [`PATIENCE`].
@@ -102,20 +102,21 @@ impl Wire {
             .set_read_timeout(Some(PATIENCE))
             .and_then(|()| stream.set_nodelay(true))
             .expect("a socket option");
-        Self(stream)
+        Self(BufReader::new(stream))
     }
 
     /// Sends text as it is.
     #[track_caller]
     pub(crate) fn send(&mut self, text: &str) {
         self.0
+            .get_mut()
             .write_all(text.as_bytes())
             .expect("the other side reads");
     }
 
     /// Sends what it can, for a side that may have hung up.
     pub(crate) fn try_send(&mut self, text: &str) -> bool {
-        self.0.write_all(text.as_bytes()).is_ok()
+        self.0.get_mut().write_all(text.as_bytes()).is_ok()
     }
 
     /// Reads one answer; `None` when the connection ends before one is whole.
@@ -171,6 +172,6 @@ impl Wire {
     /// Hangs up, as a sender whose patience is over.
     pub(crate) fn hang_up(self) {
         // The other side may have closed first.
-        drop(self.0.shutdown(Shutdown::Both));
+        drop(self.0.get_ref().shutdown(Shutdown::Both));
     }
 }

@@ -58,6 +58,18 @@ fn the_flags_it_names_are_there() {
 }
 
 #[test]
+fn the_reasons_of_refusals_are_the_programs_own() {
+    let shown: Vec<String> = table(&readme(), "reason | answer and meaning")
+        .iter()
+        .map(|row| row.join(" "))
+        .collect();
+    let help = help(&["refusal", "list"]);
+    let (_, known) = help.split_once("Reasons:\n").expect("a table of reasons");
+    let known: Vec<&str> = known.split_whitespace().collect();
+    assert_eq!(shown.join(" "), known.join(" "));
+}
+
+#[test]
 fn the_exit_codes_are_the_programs_own() {
     let shown: Vec<String> = table(&readme(), "code | meaning")
         .iter()

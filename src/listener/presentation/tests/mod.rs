@@ -1,6 +1,10 @@
 //! The table of what senders present, and what it is worth.
 
-use hyper::header::HeaderValue;
+mod anything;
+mod signed;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hyper::header::{HeaderName, HeaderValue};
 
 use super::*;
 use crate::wire::json::object;
@@ -12,7 +16,9 @@ fn token() -> NotifyToken {
 }
 
 fn with_token(text: &str) -> String {
-    text.replace("{T}", token().secret().expose())
+    let basic = STANDARD.encode(format!("user:{}", token().secret().expose()));
+    text.replace("{BASIC}", &basic)
+        .replace("{T}", token().secret().expose())
 }
 
 /// Headers one a line, the query, the body.
@@ -28,6 +34,7 @@ fn check(places: &Presentations, headers: &str, query: &str, body: &str, wanted:
         headers: &map,
         query: (!query.is_empty()).then_some(query.as_str()),
         body: &object(body.as_bytes()).expect("an object"),
+        raw: body.as_bytes(),
     };
     let verdict = places.judge(&token(), carried);
     let told = match verdict {
@@ -56,6 +63,8 @@ fn the_usual_places() {
         ),
         ("authorization: Bearer {T}", "", "{}", "bearer"),
         ("authorization: BEARER   {T}", "", "{}", "bearer"),
+        ("authorization: Basic {BASIC}", "", "{}", "basic-password"),
+        ("authorization: BASIC   {BASIC}", "", "{}", "basic-password"),
         ("", "a=1&token={T}", "{}", "query:token"),
         (
             "",
@@ -110,6 +119,8 @@ fn what_differs_is_refused() {
         ("authorization: {T}", "", "{}", "token_missing"),
         ("authorization: Bearer{T}", "", "{}", "token_missing"),
         ("authorization: Bearer Bearer {T}", "", "{}", "token_wrong"),
+        ("authorization: Basic {T}", "", "{}", "token_wrong"),
+        ("authorization: Basic dTpw", "", "{}", "token_wrong"),
         ("x-notification-token: {T}, {T}", "", "{}", "token_wrong"),
         (
             "x-notification-token: {T}\nx-notification-token: wrong",
@@ -162,6 +173,14 @@ fn empty_equals_nothing() {
         ("", "token", "{}"),
         ("", "", r#"{"notificationToken":""}"#),
         ("", "", r#"{"notificationToken":null}"#),
+        ("authorization: Basic", "", "{}"),
+        // `user:`, `:` and `user:` with blanks behind it.
+        ("authorization: Basic dXNlcjo=", "", "{}"),
+        ("authorization: Basic Og", "", "{}"),
+        ("authorization: Basic dXNlcjogIA==", "", "{}"),
+        ("x-signature:", "", "{}"),
+        ("webhook-signature:", "", "{}"),
+        ("webhook-id: msg_1\nwebhook-timestamp: 1", "", "{}"),
         (
             "x-notification-token:\nauthorization: Bearer",
             "token=",
@@ -196,6 +215,7 @@ fn strange_values_are_wrong() {
             headers: &map,
             query: Some("%&%=%&token%ff=%zz&&=&token=%"),
             body: &Object::new(),
+            raw: b"{}",
         };
         assert_eq!(
             Presentations::auto().judge(&token(), carried),
@@ -232,14 +252,138 @@ fn only_pinned_places_count() {
             "{}",
             "token_contradicting",
         ),
+        // A scheme is part of the place.
+        ("authorization: {T}", "", "{}", "token_wrong"),
+        ("authorization: Basic {BASIC}", "", "{}", "token_wrong"),
+        ("authorization:", "", "{}", "token_missing"),
     ] {
         check(&pinned, headers, query, body, wanted);
     }
 }
 
+/// A20: one byte more or less, blanks within, another case.
+#[test]
+fn only_the_token_to_the_byte_is_the_token() {
+    let token = token();
+    let text = token.secret().expose();
+    let (_, shorter) = text.split_at(1);
+    let values = [
+        format!("{text}x"),
+        format!("x{text}"),
+        shorter.to_owned(),
+        text.to_lowercase(),
+        text.to_uppercase(),
+        format!("\"{text}\""),
+        text.replace('-', "- "),
+    ];
+    let all = Presentations::auto();
+    for value in &values {
+        let basic = STANDARD.encode(format!("user:{value}"));
+        for (headers, query, body) in [
+            (format!("x-webhook-secret: {value}"), "", "{}".to_owned()),
+            (
+                format!("authorization: bearer {value}"),
+                "",
+                "{}".to_owned(),
+            ),
+            (format!("authorization: basic {basic}"), "", "{}".to_owned()),
+            (String::new(), value.as_str(), "{}".to_owned()),
+            (
+                String::new(),
+                "",
+                Object::from_iter([("notificationToken".to_owned(), value.as_str().into())])
+                    .into_iter()
+                    .collect::<serde_json::Value>()
+                    .to_string(),
+            ),
+        ] {
+            let query = if query.is_empty() {
+                String::new()
+            } else {
+                format!("token={query}")
+            };
+            check(&all, &headers, &query, &body, "token_wrong");
+        }
+    }
+    // Blanks around it are not its own, wherever it stands.
+    let padded = STANDARD.encode(format!("user: {text} \n"));
+    check(
+        &all,
+        &format!("authorization: basic {padded}"),
+        "token=%20{T}%0A",
+        r#"{"notificationToken":" {T} "}"#,
+        "query:token",
+    );
+}
+
+/// A proxy that asks for a password passes it on; the user name is nobody's business.
+#[test]
+fn a_password_contradicts_only_where_it_was_pinned() {
+    let foreign = "authorization: Basic dTpw";
+    let auto = Presentations::auto();
+    check(&auto, foreign, "token={T}", "{}", "query:token");
+    let twice = format!("authorization: Basic {{BASIC}}\n{foreign}");
+    check(&auto, &twice, "", "{}", "token_doubled");
+    let bearer = "authorization: Basic {BASIC}\nauthorization: Bearer x";
+    check(&auto, bearer, "", "{}", "token_contradicting");
+    let pinned = Presentations::only(&["basic-password", "query:token"]).expect("places");
+    check(&pinned, foreign, "token={T}", "{}", "token_contradicting");
+    for junk in [
+        "Basic {T}",
+        "Basic dTpw dTpw",
+        "Digest x",
+        "Bearer {T}",
+        "{T}",
+    ] {
+        let header = format!("authorization: {junk}");
+        check(&pinned, &header, "", "{}", "token_wrong");
+    }
+    let (no_user, no_padding) = ("OnBhc3M=", "dXNlcjpwYXNz");
+    for other in [no_user, no_padding] {
+        let header = format!("authorization: Basic {other}");
+        check(&pinned, &header, "", "{}", "token_wrong");
+    }
+    let long = STANDARD.encode(format!("a \u{e9}:{}", token().secret().expose()));
+    let header = format!("authorization: basic {}", long.trim_end_matches('='));
+    check(&pinned, &header, "", "{}", "basic-password");
+}
+
+#[test]
+fn both_schemes_of_authorization_can_be_pinned() {
+    let both = Presentations::only(&["bearer", "basic-password"]).expect("places");
+    for (header, wanted) in [
+        ("authorization: Bearer {T}", "bearer"),
+        ("authorization: Basic {BASIC}", "basic-password"),
+        ("authorization: Digest {T}", "token_wrong"),
+    ] {
+        check(&both, header, "", "{}", wanted);
+    }
+}
+
+#[test]
+fn places_that_read_a_header_in_two_ways_are_told() {
+    for (one, other) in [
+        ("header:X-Sign", "hmac-sha256:header:x-sign"),
+        ("bearer", "header:Authorization"),
+        ("standard-webhooks", "header:webhook-id"),
+    ] {
+        let clash = Presentations::only(&[one, "query:k", other]).expect_err("a clash");
+        assert!(matches!(clash, PlaceError::Clash(..)), "{clash}");
+    }
+    Presentations::only(&["bearer", "bearer"]).expect("said twice is said once");
+}
+
 #[test]
 fn a_place_reads_back_and_a_typo_is_told() {
-    for text in ["header:x-a", "bearer", "query:t", "body:/a/b"] {
+    for text in [
+        "header:x-a",
+        "bearer",
+        "basic-password",
+        "query:t",
+        "body:/a/b",
+        "hmac-sha256:header:x-a",
+        "standard-webhooks",
+    ] {
         assert_eq!(
             Place::parse(text).map(|p| p.to_string()).as_deref(),
             Ok(text)
@@ -257,6 +401,14 @@ fn a_place_reads_back_and_a_typo_is_told() {
         "body:/",
         "body:a",
         "cookie:x",
+        "basic",
+        "basic-password:x",
+        "hmac-sha256",
+        "hmac-sha256:x",
+        "hmac-sha256:header:",
+        "hmac-sha256:header:a b",
+        "hmac-sha256:query:x",
+        "standard-webhooks:x",
     ] {
         assert_eq!(
             Place::parse(text),

@@ -1,7 +1,12 @@
-//! Each rule of the moves with its case, and the property that order does not matter.
+//! Each rule of the moves with its case. That order does not matter is shown in [`orders`].
+
+mod operator;
+mod orders;
+mod reassess;
 
 use super::*;
 use crate::invoice::amount::Amount;
+use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Asked;
@@ -40,6 +45,7 @@ fn unopened() -> Invoice {
         pending: None,
         paid_counted: false,
         paid_fired: false,
+        failed_fired: false,
         recorded: Vec::new(),
     }
 }
@@ -207,14 +213,24 @@ fn paid_is_never_undone_by_a_notification() {
         Some(EventKind::Reversed),
     );
     assert!(!second.doubt && second.outcome == Outcome::Reversed);
-    // Or it denies it, and only the doubt is gone.
-    let denied = check(
-        &doubted,
-        &answered(&doubted, PAID, 5, 0),
-        Decision::Confirmed,
-        None,
+    // Or it denies it. The answer is older than what it denies, so it is asked for twice.
+    let deny =
+        |invoice: &Invoice, now_ms| decide(invoice, &answered(invoice, PAID, 5, now_ms), &policy());
+    let once = deny(&doubted, 0);
+    assert_eq!(
+        (once.decision, once.ask),
+        (Decision::Confirmed, Ask::After(SECOND_POLL_AFTER_MS))
     );
-    assert!(!denied.doubt && denied.outcome == Outcome::Paid);
+    assert!(once.after.doubt && once.after.outcome == Outcome::Paid);
+    let soon = deny(&once.after, 10_000);
+    assert_eq!(soon.ask, Ask::After(20_000));
+    let twice = deny(&soon.after, 30_000);
+    assert_eq!(
+        (twice.decision, twice.ask, twice.change),
+        (Decision::Confirmed, Ask::AsPlanned, None)
+    );
+    assert!(!twice.after.doubt && twice.after.doubted.is_empty() && twice.after.pending.is_none());
+    assert_eq!(twice.after.outcome, Outcome::Paid);
 }
 
 #[test]
@@ -381,66 +397,4 @@ fn a_question_sent_before_the_doubt_does_not_end_it() {
     let question = answered(&open, ODD, 3, 0);
     let doubted = check(&open, &cheap(told(PAID, 5)), Decision::Doubt, None);
     assert!(decide(&doubted, &question, &policy()).after.doubt);
-}
-
-/// All orders of all sets of two and three claims, then polls until they agree: one status, one outcome, however they came.
-#[test]
-fn every_order_ends_the_same() {
-    let claims: Vec<(&str, i64)> = [NEW, ODD, PAID, FAILED, "refunded"]
-        .into_iter()
-        .flat_map(|status| [1, 2, 3].map(|at| (status, at)))
-        .collect();
-    let mut sets = Vec::new();
-    for (i, a) in claims.iter().enumerate() {
-        for (j, b) in claims.iter().enumerate().skip(i + 1) {
-            sets.push(vec![*a, *b]);
-            sets.extend(claims.iter().skip(j + 1).map(|c| vec![*a, *b, *c]));
-        }
-    }
-    for set in sets {
-        let truth = *set.iter().max_by_key(|(_, at)| *at).expect("not empty");
-        let mut ends = Vec::new();
-        for order in orders(&set) {
-            let heard = order
-                .iter()
-                .fold(after(&[(NEW, 0)]), |invoice, (status, at)| {
-                    decide(&invoice, &told(status, *at), &policy()).after
-                });
-            let end = [0, 30_000, 60_000]
-                .into_iter()
-                .fold(heard.clone(), |invoice, now| {
-                    decide(
-                        &invoice,
-                        &answered(&invoice, truth.0, truth.1, now),
-                        &policy(),
-                    )
-                    .after
-                });
-            assert!(!end.doubt && end.pending.is_none(), "{order:?}");
-            if !heard.doubt {
-                assert_eq!(
-                    heard.outcome, end.outcome,
-                    "shown without doubt, yet another end: {order:?}"
-                );
-            }
-            ends.push((end.claim.map(|c| c.status), end.outcome));
-        }
-        ends.dedup();
-        assert_eq!(ends.len(), 1, "{set:?} ends as {ends:?}");
-    }
-}
-
-fn orders<T: Copy>(set: &[T]) -> Vec<Vec<T>> {
-    let Some((first, rest)) = set.split_first() else {
-        return vec![Vec::new()];
-    };
-    let mut all = Vec::new();
-    for order in orders(rest) {
-        for place in 0..=order.len() {
-            let mut longer = order.clone();
-            longer.insert(place, *first);
-            all.push(longer);
-        }
-    }
-    all
 }

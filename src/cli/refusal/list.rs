@@ -1,0 +1,75 @@
+//! `tilld refusal list`: which notifications were refused, newest first. Needs no secret: the reader group may run it.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+
+use super::super::context::Context;
+use super::super::failure::{Exit, Failure};
+use super::super::ledger;
+use super::super::output::talk;
+use super::view;
+use crate::invoice::moment::Moment;
+use crate::ledger::RefusalFilter;
+use crate::listener::Reason;
+
+/// Flags of `refusal list`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only those for invoices of this order
+    #[arg(long, value_name = "ORDER")]
+    order: Option<String>,
+    /// Only those refused for this reason
+    #[arg(long, value_name = "CODE", value_parser = reasons(), hide_possible_values = true)]
+    reason: Option<Reason>,
+    /// Only those from this time on, written as they are listed, for example 2026-11-28T10:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    since: Option<Moment>,
+    /// At most N
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+fn reasons() -> impl clap::builder::TypedValueParser<Value = Reason> {
+    PossibleValuesParser::new(Reason::ALL.map(Reason::as_str))
+        .try_map(|word| Reason::parse(&word).ok_or("no such reason"))
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    Moment::parse(text).ok_or_else(|| format!("`{text}` is no time such as `2026-11-28T10:00:00Z`"))
+}
+
+/// The table of reasons behind the flags of `refusal list --help`.
+pub(super) fn reasons_help() -> String {
+    let told = Reason::ALL.map(Reason::told);
+    let width = told.iter().map(|(word, _)| word.len()).max();
+    let width = width.unwrap_or_default();
+    let lines = told.map(|(word, meaning)| format!("  {word:width$}  {meaning}"));
+    format!("Reasons:\n{}", lines.join("\n"))
+}
+
+/// Runs `refusal list`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let Args {
+        order,
+        reason,
+        since,
+        limit,
+    } = args;
+    let narrowed = order.is_some() || reason.is_some() || since.is_some();
+    let filter = RefusalFilter {
+        order_id: order,
+        reason: reason.map(Reason::as_str),
+        since_ms: since.map(Moment::as_ms),
+    };
+    let reader = ledger::open_reader(&context)?;
+    let rows = reader.refusals(filter, limit).await?;
+    if rows.is_empty() {
+        talk(if narrowed {
+            "no such refused notification in the ledger"
+        } else {
+            "no refused notification in the ledger"
+        });
+        return Ok(Exit::Ok);
+    }
+    view::print_many(context.output, &rows)?;
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,64 @@
+//! What an invoice amounts to after the merchant's lists changed: its counted claims are sorted again, in the order they
+//! were heard. Status and agreed figures stay; only the outcome may change, or a doubt arise about a payment nobody confirmed.
+
+use super::Policy;
+use super::registers::{Cause, feed, settle};
+use super::state::{Claim, Invoice, Sorted};
+use crate::invoice::event::Change;
+use crate::invoice::status::Meaning;
+
+/// A claim that counted when it was heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// The claim.
+    pub claim: Claim,
+    /// A poll stood behind it.
+    pub answered: bool,
+}
+
+/// Sorts the counted claims, oldest heard first, by the policy's lists. The claim that is shown counts as well, whether
+/// it is among them or not.
+pub fn reassess(
+    invoice: &Invoice,
+    counted: &[Counted],
+    policy: &Policy,
+) -> (Invoice, Option<Change>) {
+    let mut after = invoice.clone();
+    after.sorted = None;
+    after.paid_counted = false;
+    let shown = invoice.claim.clone().map(|claim| Counted {
+        claim,
+        answered: false,
+    });
+    for Counted { claim, answered } in counted.iter().chain(&shown) {
+        let Some(meaning) = policy.lists.sort(&claim.status) else {
+            continue;
+        };
+        // Without a poll behind it a push makes no payment for a shop that trusts none.
+        let unconfirmed = policy.confirm_paid && meaning == Meaning::Paid && !answered;
+        let standing = invoice.sorted.as_ref().map(|sorted| &sorted.claim) == Some(claim);
+        if unconfirmed && !standing {
+            after.doubt = true;
+            if !after.doubted.contains(claim) {
+                after.doubted.push(claim.clone());
+            }
+            continue;
+        }
+        after.paid_counted |= meaning == Meaning::Paid;
+        let sorted = Sorted {
+            claim: claim.clone(),
+            meaning,
+            settled: *answered,
+        };
+        if *answered {
+            after.sorted = Some(sorted);
+        } else {
+            feed(&mut after.sorted, sorted);
+        }
+    }
+    after
+        .doubted
+        .retain(|claim| policy.lists.sort(&claim.status).is_some());
+    let change = settle(invoice, &mut after, Cause::default());
+    (after, change)
+}

@@ -1,0 +1,112 @@
+//! The two registers, what they amount to, and the event that tells a difference. Functions of claims and meanings alone.
+
+use std::cmp::Ordering;
+
+use super::state::{Claim, Invoice, Sorted};
+use crate::invoice::event::{Change, EventKind};
+use crate::invoice::status::{Meaning, Outcome, Status};
+use crate::invoice::sum::Verdict;
+
+/// The later one stays; at the same instant the higher meaning, then the sum that differs, unless a poll has settled it.
+/// A claim without an instant is never later by itself.
+pub(super) fn feed(register: &mut Option<Sorted>, new: Sorted) {
+    let rank = |sorted: &Sorted| (sorted.meaning, sorted.claim.verdict != Verdict::Agrees);
+    let replaces = register
+        .as_ref()
+        .is_none_or(|old| match new.claim.at.cmp(&old.claim.at) {
+            Ordering::Greater => true,
+            Ordering::Equal => !old.settled && rank(&new) > rank(old),
+            Ordering::Less => false,
+        });
+    if replaces {
+        *register = Some(new);
+    }
+}
+
+/// The outcome as a function of the counted claims, never of their order.
+pub(super) fn outcome(sorted: Option<&Sorted>, paid_counted: bool) -> Outcome {
+    let Some(sorted) = sorted else {
+        return Outcome::Open;
+    };
+    match (sorted.meaning, &sorted.claim.verdict) {
+        (Meaning::Open, _) => Outcome::Open,
+        (Meaning::Paid, Verdict::Agrees) => Outcome::Paid,
+        (Meaning::Paid, Verdict::Differs(_)) => Outcome::Mismatch,
+        // A failure after a payment is money that went back: the plain failed hook must not run for it (A05).
+        (Meaning::Failed | Meaning::Reversed, _) if paid_counted => Outcome::Reversed,
+        (Meaning::Failed | Meaning::Reversed, _) => Outcome::Failed,
+    }
+}
+
+/// What made a difference, beside the registers themselves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cause {
+    /// A poll, twice the same, went back to an older claim.
+    pub(super) rewound: bool,
+    /// A payment that counts from now on without being the latest claim.
+    pub(super) paid_late: Option<Claim>,
+}
+
+/// Settles `after` against `before`: its outcome, the event that tells the difference if there is one, and its revision.
+pub(super) fn settle(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
+    after.outcome = outcome(after.sorted.as_ref(), after.paid_counted);
+    let change = change(before, after, cause);
+    after
+        .recorded
+        .extend(change.as_ref().and_then(|change| change.cause.clone()));
+    if *after != *before {
+        after.revision = before.revision.saturating_add(1);
+    }
+    change
+}
+
+fn shown(invoice: &Invoice) -> Option<Status> {
+    invoice.claim.as_ref().map(|claim| claim.status.clone())
+}
+
+fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
+    let (old, new) = (shown(before), shown(after));
+    let outcome_changed = before.outcome != after.outcome;
+    let sum = |invoice: &Invoice| invoice.sorted.as_ref().map(|s| s.claim.verdict.clone());
+    let sum_changed = after.outcome == Outcome::Mismatch && sum(before) != sum(after);
+    if !outcome_changed && old == new && !sum_changed {
+        return None;
+    }
+    let kind = match after.outcome {
+        Outcome::Paid if outcome_changed && after.paid_fired => EventKind::PaidAgain,
+        // However long ago it failed: whoever acted on the failure must hear that the money came after all.
+        Outcome::Paid if outcome_changed && after.failed_fired => EventKind::Late,
+        Outcome::Paid if outcome_changed => EventKind::Paid,
+        Outcome::Failed if outcome_changed => EventKind::Failed,
+        Outcome::Reversed if outcome_changed => EventKind::Reversed,
+        Outcome::Mismatch if outcome_changed || sum_changed => EventKind::Mismatch,
+        Outcome::Open if old.is_none() => EventKind::Opened,
+        Outcome::Open | Outcome::Paid | Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => {
+            EventKind::Status
+        }
+    };
+    after.paid_fired |= matches!(kind, EventKind::Paid | EventKind::Late);
+    after.failed_fired |= kind == EventKind::Failed;
+    Some(Change {
+        kind,
+        rewound: cause.rewound,
+        cause: claim_behind(before, after, cause.paid_late),
+        status: new,
+        previous_status: old,
+        outcome: after.outcome,
+        previous_outcome: before.outcome,
+    })
+}
+
+/// The claim behind a change: the one shown when that is new, else the one the outcome rests on when that is new, else a
+/// payment heard of late.
+fn claim_behind(before: &Invoice, after: &Invoice, paid_late: Option<Claim>) -> Option<Claim> {
+    let rests_on = |invoice: &Invoice| invoice.sorted.as_ref().map(|sorted| sorted.claim.clone());
+    if before.claim != after.claim {
+        after.claim.clone()
+    } else if rests_on(before) == rests_on(after) && paid_late.is_some() {
+        paid_late
+    } else {
+        rests_on(after)
+    }
+}

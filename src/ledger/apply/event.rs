@@ -1,0 +1,102 @@
+//! What an observation leaves beside the invoice: the event with its deliveries, and the names and forms not met before.
+
+use uuid::Uuid;
+
+use super::Rules;
+use super::record::set_attention;
+use crate::invoice::event::Change;
+use crate::invoice::observation::Source;
+use crate::ledger::command::RecordedEvent;
+use crate::ledger::row::InvoiceKey;
+use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
+
+/// In front of a status name that stands on no list, in the ledger's small facts; the value counts its events.
+pub(in crate::ledger) const UNSORTED: &str = "unsorted:";
+
+/// Who tells a change, and how.
+pub(super) struct Told<'a> {
+    /// Who brought it; `None` for what tilld found itself.
+    pub(super) source: Option<Source>,
+    /// When, milliseconds since 1970.
+    pub(super) at_ms: i64,
+    /// The reported amount and currency.
+    pub(super) reported: (Option<String>, Option<String>),
+    /// The service's document, secrets cut out.
+    pub(super) raw: Option<&'a str>,
+    /// Why its deliveries wait for a person, as a fixed word; `None` when they do not.
+    pub(super) held: Option<&'static str>,
+}
+
+/// Writes an event and what it is owed to.
+pub(super) fn write_event<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    invoice: InvoiceKey,
+    change: &Change,
+    told: Told<'_>,
+) -> Result<RecordedEvent, StoreError> {
+    let event_id = Uuid::now_v7().to_string();
+    let seq = store.insert_event(&NewEvent {
+        event_id: event_id.clone(),
+        invoice,
+        change,
+        source: told.source,
+        at_ms: told.at_ms,
+        reported: told.reported,
+        raw: told.raw,
+    })?;
+    let due_ms = told.at_ms.saturating_add(rules.first_delay_ms);
+    let next = told.held.map_or(Next::At(due_ms), Next::Held);
+    let mut deliveries = 0;
+    for subscription in &rules.subscriptions {
+        if subscription.wants(change) {
+            store.insert_delivery(seq, invoice, &subscription.hook, next)?;
+            deliveries += 1;
+        }
+    }
+    Ok(RecordedEvent {
+        seq,
+        event_id,
+        kind: change.kind,
+        deliveries,
+    })
+}
+
+/// Keeps attention on an invoice whose status stands on no list, and counts the events with each such name. Returns a
+/// name that was not met before.
+pub(super) fn note_unsorted<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &mut Stored,
+    change: Option<&Change>,
+) -> Result<Option<String>, StoreError> {
+    let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
+    let unsorted = shown.filter(|status| rules.policy.lists.sort(status).is_none());
+    set_attention(&mut stored.row, "unsorted_status", unsorted.is_some());
+    let arrived = change.is_some_and(|change| change.status != change.previous_status);
+    let Some(status) = unsorted.filter(|_| arrived) else {
+        return Ok(None);
+    };
+    let key = format!("{UNSORTED}{status}");
+    let before = store.meta(&key)?;
+    let count: u64 = before.as_deref().unwrap_or("0").parse().unwrap_or_default();
+    store.set_meta(&key, &count.saturating_add(1).to_string())?;
+    Ok(before.is_none().then(|| status.as_str().to_owned()))
+}
+
+/// Remembers each field that came in another form than the contract's, once per ledger (A08).
+pub(super) fn note_odd<S: Store>(
+    store: &mut S,
+    stored: &Stored,
+    odd: &[&'static str],
+) -> Result<Vec<&'static str>, StoreError> {
+    let mut new = Vec::new();
+    for field in odd {
+        let key = format!("odd:{field}");
+        if store.meta(&key)?.is_none() {
+            store.set_meta(&key, stored.row.order_id.as_str())?;
+            new.push(*field);
+        }
+    }
+    Ok(new)
+}

@@ -1,0 +1,81 @@
+//! The statements on refused requests: a ring of bounded length, written a batch at a time and read newest first.
+
+use rusqlite::{Connection, params};
+
+use super::Bounds;
+use crate::ledger::command::Refusal;
+use crate::ledger::row::{RefusalFilter, RefusalRow};
+
+/// Writes refused requests and drops the oldest beyond the bound.
+pub(super) fn add(
+    connection: &Connection,
+    refusals: &[Refusal],
+    bounds: &Bounds,
+) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO refusal (at_ms, invoice, ref_hash, header_names, reason, peer, body_bytes, body_sha256) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for refusal in refusals {
+        let Refusal {
+            invoice,
+            ref_hash,
+            header_names,
+            reason,
+            at_ms,
+            peer,
+            body_bytes,
+            body_sha256,
+        } = refusal;
+        insert.execute(params![
+            at_ms,
+            invoice.map(|key| key.0),
+            ref_hash,
+            header_names,
+            reason,
+            peer,
+            i64::try_from(*body_bytes).unwrap_or(i64::MAX),
+            body_sha256
+        ])?;
+    }
+    let newest = connection.last_insert_rowid();
+    // Ids rise without reuse at the end, so the oldest go by id alone.
+    let mut trim = connection.prepare_cached("DELETE FROM refusal WHERE id <= ?1")?;
+    trim.execute([newest - i64::from(bounds.refusal_rows)])
+        .map(drop)
+}
+
+/// Refused requests, newest first. Without an index beside the key: the table is bounded, and few look at it.
+pub(super) fn list(
+    connection: &Connection,
+    filter: &RefusalFilter,
+    limit: u32,
+) -> rusqlite::Result<Vec<RefusalRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT r.at_ms, i.order_id, i.invoice_id, r.ref_hash, r.header_names, r.reason, r.peer, r.body_bytes, \
+         r.body_sha256 FROM refusal r LEFT JOIN invoice i ON i.id = r.invoice \
+         WHERE (?1 IS NULL OR i.order_id = ?1) AND (?2 IS NULL OR r.reason = ?2) AND (?3 IS NULL OR r.at_ms >= ?3) \
+         ORDER BY r.id DESC LIMIT ?4",
+    )?;
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(RefusalRow {
+            at_ms: row.get("at_ms")?,
+            order_id: row.get("order_id")?,
+            invoice_id: row.get("invoice_id")?,
+            ref_hash: row.get("ref_hash")?,
+            header_names: row.get("header_names")?,
+            reason: row.get("reason")?,
+            peer: row.get("peer")?,
+            body_bytes: row.get("body_bytes")?,
+            body_sha256: row.get("body_sha256")?,
+        })
+    };
+    let RefusalFilter {
+        order_id,
+        reason,
+        since_ms,
+    } = filter;
+    statement
+        .query_map(params![order_id, reason, since_ms, limit], read)?
+        .collect()
+}

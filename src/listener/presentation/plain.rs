@@ -1,0 +1,167 @@
+//! Places that carry the token itself: which values stand there, blanks around them cut off.
+
+use hyper::header::AUTHORIZATION;
+
+use crate::invoice::notify_token::NotifyToken;
+use crate::wire::json::Object;
+
+use super::signed::base64;
+use super::{Carried, Place};
+
+/// One value, from wherever it came. No `Debug`: it may be the token.
+pub(super) enum Presented<'a> {
+    Borrowed(&'a [u8]),
+    Decoded(Vec<u8>),
+    /// Something stands there that cannot be read as this place is, so that it is not the token.
+    Unreadable,
+}
+
+impl Presented<'_> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes().is_some_and(<[u8]>::is_empty)
+    }
+
+    pub(super) fn is(&self, token: &NotifyToken) -> bool {
+        self.bytes().is_some_and(|bytes| token.matches(bytes))
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Borrowed(bytes) => Some(bytes),
+            Self::Decoded(bytes) => Some(bytes),
+            Self::Unreadable => None,
+        }
+    }
+}
+
+/// The schemes of `Authorization` that carry a token.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Bearer,
+    Basic,
+}
+
+/// The values in a place, empty ones included: beside another value they are one that differs. `pinned` are all places
+/// the merchant named, if he did.
+pub(super) fn values<'a>(
+    place: &Place,
+    carried: Carried<'a>,
+    pinned: Option<&[Place]>,
+) -> Vec<Presented<'a>> {
+    match place {
+        Place::Header(name) => carried
+            .headers
+            .get_all(name)
+            .iter()
+            .map(|value| Presented::Borrowed(value.as_bytes().trim_ascii()))
+            .collect(),
+        Place::Bearer => authorization(Scheme::Bearer, carried, pinned),
+        Place::BasicPassword => authorization(Scheme::Basic, carried, pinned),
+        Place::Query(name) => query(carried.query.unwrap_or_default(), name),
+        Place::Body(pointer) => at(carried.body, pointer).into_iter().collect(),
+        // They carry no token.
+        Place::Hmac(_) | Place::StandardWebhooks => Vec::new(),
+    }
+}
+
+/// The tokens of one scheme. Another scheme is nothing under `auto`, and when another pinned place reads it; else a
+/// merchant who pinned this one meant what stands there to be it.
+fn authorization<'a>(
+    own: Scheme,
+    carried: Carried<'a>,
+    pinned: Option<&[Place]>,
+) -> Vec<Presented<'a>> {
+    let is_others = |scheme: Option<Scheme>| match (pinned, scheme) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(places), Some(Scheme::Bearer)) => places.contains(&Place::Bearer),
+        (Some(places), Some(Scheme::Basic)) => places.contains(&Place::BasicPassword),
+    };
+    let read = |value: &'a [u8]| {
+        let blank = value.iter().position(u8::is_ascii_whitespace);
+        let (word, rest) = value.split_at(blank.unwrap_or(value.len()));
+        let rest = rest.trim_ascii_start();
+        let scheme = if word.eq_ignore_ascii_case(b"bearer") {
+            Some(Scheme::Bearer)
+        } else if word.eq_ignore_ascii_case(b"basic") {
+            Some(Scheme::Basic)
+        } else {
+            None
+        };
+        match scheme {
+            _ if value.is_empty() => Some(Presented::Borrowed(value)),
+            Some(Scheme::Bearer) if own == Scheme::Bearer => Some(Presented::Borrowed(rest)),
+            Some(Scheme::Basic) if own == Scheme::Basic => Some(password(rest)),
+            other if is_others(other) => None,
+            _ => Some(Presented::Unreadable),
+        }
+    };
+    let all = carried.headers.get_all(AUTHORIZATION).iter();
+    all.filter_map(|value| read(value.as_bytes().trim_ascii()))
+        .collect()
+}
+
+/// What stands behind the first colon. Blanks around it are cut off: `echo USER:TOKEN | base64` leaves a newline.
+fn password(credentials: &[u8]) -> Presented<'_> {
+    if credentials.is_empty() {
+        return Presented::Borrowed(credentials);
+    }
+    let decoded = base64(credentials);
+    let password = decoded.as_deref().and_then(|pair| {
+        let colon = pair.iter().position(|byte| *byte == b':')?;
+        pair.get(colon + 1..)
+    });
+    password.map_or(Presented::Unreadable, |password| {
+        Presented::Decoded(password.trim_ascii().to_vec())
+    })
+}
+
+fn query<'a>(query: &'a str, name: &str) -> Vec<Presented<'a>> {
+    query
+        .split('&')
+        .filter_map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (percent_decoded(key) == name.as_bytes())
+                .then(|| Presented::Decoded(percent_decoded(value).trim_ascii().to_vec()))
+        })
+        .collect()
+}
+
+/// Undoes `%41`; a percent sign without two hex digits stays. `+` stays too: no token of ours has a blank, and senders
+/// that do not encode send a plus as it is.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let hex = |byte: u8| {
+            char::from(byte)
+                .to_digit(16)
+                .and_then(|d| u8::try_from(d).ok())
+        };
+        let escaped = match (*first, after) {
+            (b'%', [high, low, after @ ..]) => hex(*high)
+                .zip(hex(*low))
+                .map(|(high, low)| (high * 16 + low, after)),
+            _ => None,
+        };
+        let (byte, after) = escaped.unwrap_or((*first, after));
+        decoded.push(byte);
+        rest = after;
+    }
+    decoded
+}
+
+/// The string at a JSON pointer. Anything but a string is no token.
+fn at<'a>(object: &'a Object, pointer: &str) -> Option<Presented<'a>> {
+    let (first, rest) = match pointer.strip_prefix('/')?.split_once('/') {
+        Some((first, rest)) => (first, Some(rest)),
+        None => (pointer.strip_prefix('/')?, None),
+    };
+    let top = object.get(&first.replace("~1", "/").replace("~0", "~"))?;
+    let value = match rest {
+        Some(rest) => top.pointer(&format!("/{rest}"))?,
+        None => top,
+    };
+    let text = value.as_str()?;
+    Some(Presented::Borrowed(text.trim().as_bytes()))
+}
