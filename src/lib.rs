@@ -66,6 +66,9 @@
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
 //! the unit.
 //!
+//! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
+//! courses of events and looks over the promises after each. A seed that breaks one is named, and replays.
+//!
 //! # Who may import whom
 //!
 //! The pure modules import no one; the rest import what stands between them and the road's beginning; only `daemon` and
