@@ -39,7 +39,7 @@ pub const CUT_MARK: &str = "[cut]";
 const SHORTEST: usize = 8;
 
 /// Returns `text` with every occurrence of `secret` replaced by [`CUT_MARK`]: plain, JSON-escaped, and base64 in both
-/// alphabets with and without padding. Secrets shorter than 8 bytes are left, tilld makes none.
+/// alphabets, as a whole or within something longer. Secrets shorter than 8 bytes are left, tilld makes none.
 pub fn cut(text: &str, secret: &Secret) -> String {
     let plain = secret.expose();
     if plain.len() < SHORTEST {
@@ -52,23 +52,46 @@ pub fn cut(text: &str, secret: &Secret) -> String {
         // Writing to a String cannot fail.
         write!(unicode, "\\u{unit:04x}").expect("a String takes any text");
     }
-    let forms = [
+    let encoded = [general_purpose::STANDARD, general_purpose::URL_SAFE];
+    let encoded = encoded.iter().flat_map(|alphabet| {
+        let whole = [alphabet.encode(plain)];
+        whole.into_iter().chain(within(alphabet, plain))
+    });
+    let plainly = [
         plain.to_owned(),
         escaped.replace('/', "\\/"),
         escaped,
         unicode.to_uppercase().replace("\\U", "\\u"),
         unicode,
-        general_purpose::STANDARD.encode(plain),
-        general_purpose::STANDARD_NO_PAD.encode(plain),
-        general_purpose::URL_SAFE.encode(plain),
-        general_purpose::URL_SAFE_NO_PAD.encode(plain),
     ];
-    forms.iter().fold(text.to_owned(), |text, form| {
+    // JSON within a string of JSON, once and twice: each layer doubles the backslashes.
+    let deeper = plainly.clone().into_iter().flat_map(|form| {
+        let layers = [r"\\", r"\\\\"].map(|more| form.replace('\\', more));
+        layers.into_iter().filter(move |layer| *layer != form)
+    });
+    let forms = plainly
+        .into_iter()
+        .chain(deeper.collect::<Vec<_>>())
+        .chain(encoded);
+    forms.fold(text.to_owned(), |text, form| {
         if text.contains(form.as_str()) {
             text.replace(form.as_str(), CUT_MARK)
         } else {
             text
         }
+    })
+}
+
+/// The three things base64 makes of `plain` in the middle of something longer, such as `user:plain`, without the letters
+/// at either end that depend on their neighbours.
+fn within(alphabet: &general_purpose::GeneralPurpose, plain: &str) -> [String; 3] {
+    [0, 1, 2].map(|before: usize| {
+        let mut padded = vec![0; before];
+        padded.extend(plain.as_bytes());
+        // A letter holds six bits: those of a byte before or after the secret are left out.
+        let (first, end) = ((before * 8).div_ceil(6), padded.len() * 8 / 6);
+        let letters = alphabet.encode(&padded);
+        letters.chars().take(end).skip(first).collect()
     })
 }
 
@@ -96,6 +119,30 @@ mod tests {
                 format!("a {CUT_MARK} b"),
                 "form {form}"
             );
+        }
+    }
+
+    #[test]
+    fn a_secret_within_something_encoded_is_cut() {
+        for plain in ["0123456789abcdef0123456789abcdef", "se\"cret/??>>ÿ"] {
+            let secret = Secret::new(plain);
+            for (before, behind) in [
+                ("", ""),
+                ("u:", ""),
+                ("", "!"),
+                ("u", "vw"),
+                ("{\"t\":\"", "\"}"),
+            ] {
+                let whole = format!("{before}{plain}{behind}");
+                for alphabet in [general_purpose::STANDARD, general_purpose::URL_SAFE_NO_PAD] {
+                    let left = cut(&alphabet.encode(&whole), &secret);
+                    let letters = left.replace(CUT_MARK, "");
+                    let kept = whole.len() - plain.len();
+                    assert!(left.contains(CUT_MARK), "{whole}: {left}");
+                    // What a letter at the seam tells of the secret is less than a byte at either end.
+                    assert!(letters.len() <= kept * 8 / 6 + 6, "{whole}: {left}");
+                }
+            }
         }
     }
 

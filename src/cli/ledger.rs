@@ -59,6 +59,10 @@ impl From<OpenError> for Failure {
                 Exit::Ledger,
                 "run the newer tilld, or restore a backup this one made; the file was left untouched",
             ),
+            OpenError::Older { .. } => (
+                Exit::Ledger,
+                "restart `tilld serve` with this version: it brings the ledger up to date",
+            ),
             OpenError::Absent { .. } => (
                 Exit::NotFound,
                 "it is made by the first `tilld invoice create` or `tilld serve`; check `state_dir`",

@@ -9,6 +9,7 @@ mod argv;
 mod context;
 mod delivery;
 mod demo;
+mod explain;
 mod failure;
 mod hook;
 mod invoice;
@@ -21,6 +22,7 @@ mod refusal;
 mod sandbox;
 mod serve;
 mod service;
+mod status;
 mod whoami;
 
 use std::path::PathBuf;
@@ -70,8 +72,10 @@ enum Command {
     /// Receive notifications, poll and run hooks
     Serve(serve::Args),
     /// Run an imitation of the payment service on this machine, to try tilld out and to test against
+    #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
     Sandbox(sandbox::Args),
     /// Show everything at work on this machine in a few seconds: login, payments, a lost notification, a forged one
+    #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
     Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
     Login(login::Args),
@@ -87,6 +91,20 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
+    /// Show all that happened to an order, oldest first, and why each thing was decided
+    Explain(explain::Args),
+    /// Show how everything stands and what needs a person
+    #[command(after_help = status::ENDS)]
+    Status(status::Args),
+}
+
+/// A flag of every command that this one refuses: taken as ever, so that [`without_use`] can say why, and not in its help.
+/// A command's own argument stands in the place of the global one with its id.
+fn hidden(id: &'static str, flag: &'static str) -> clap::Arg {
+    clap::Arg::new(id)
+        .long(flag)
+        .value_parser(clap::value_parser!(PathBuf))
+        .hide(true)
 }
 
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
@@ -131,6 +149,8 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Delivery(args) => delivery::run(args, context).await,
         Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
+        Command::Explain(args) => explain::run(args, context).await,
+        Command::Status(args) => status::run(args, context).await,
     }
 }
 
@@ -237,6 +257,33 @@ mod tests {
             let told = mistake(&Cli::try_parse_from(line).expect_err("it is wrong"));
             let wanted = serde_json::json!({ "error": error, "hint": hint, "code": 2 });
             assert_eq!(told, wanted);
+        }
+    }
+
+    #[test]
+    fn flags_that_a_command_refuses_are_not_in_its_help() {
+        for name in ["sandbox", "demo"] {
+            let told = Cli::try_parse_from(["tilld", name, "--help"]).expect_err("a help text");
+            let told = told.to_string();
+            assert!(told.contains("--json"), "{told}");
+            assert!(
+                !told.contains("--config <") && !told.contains("--state-dir"),
+                "{told}"
+            );
+            for (flag, before) in [
+                ("--config", true),
+                ("--config", false),
+                ("--state-dir", false),
+            ] {
+                let line = if before {
+                    ["tilld", flag, "x", name]
+                } else {
+                    ["tilld", name, flag, "x"]
+                };
+                let cli = Cli::try_parse_from(line).expect("parses");
+                let failure = without_use(&cli.command, &cli.global).expect_err("refused");
+                assert_eq!(failure.code(), 2, "{line:?}");
+            }
         }
     }
 

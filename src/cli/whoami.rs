@@ -15,10 +15,11 @@ use crate::invoice::moment::Moment;
 pub(super) struct Args {}
 
 /// Where the token in use lies, and the login behind it where one is remembered.
-struct Identity {
-    source: TokenSource,
-    place: String,
-    login: Option<Login>,
+pub(super) struct Identity {
+    pub(super) source: TokenSource,
+    /// For people: a path, or what stands for one.
+    pub(super) place: String,
+    pub(super) login: Option<Login>,
 }
 
 /// Runs `whoami`.
@@ -63,7 +64,8 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     Ok(Exit::Ok)
 }
 
-fn identify(context: &Context) -> Result<Option<Identity>, Failure> {
+/// The token in use, as far as one-shot commands see it. `None` when there is none.
+pub(super) fn identify(context: &Context) -> Result<Option<Identity>, Failure> {
     let elsewhere = Elsewhere::of_one_shot();
     if elsewhere.env_token.is_some() {
         return Ok(Some(Identity {
@@ -101,7 +103,7 @@ fn configured_origin(context: &Context) -> Result<Option<String>, Failure> {
 }
 
 /// The source in the words of `--json`.
-const fn word(source: TokenSource) -> &'static str {
+pub(super) const fn word(source: TokenSource) -> &'static str {
     match source {
         TokenSource::Environment => "environment",
         TokenSource::File => "file",

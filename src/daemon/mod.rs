@@ -1,11 +1,13 @@
 //! The only place that wires tasks: what runs beside what, who is told to stop, and in which order it ends.
 //!
-//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles. When one ends before it was
+//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles. Beside them stored invoices
+//! are looked over when the lists of status names changed. When one ends before it was
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
 mod lock;
 pub(crate) mod plain;
+mod reassess;
 mod schedule;
 
 use std::io;
@@ -158,6 +160,12 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
     loops.spawn(async move {
         poller::run(parts, polls, bell, bells.ask, stopping).await;
         "the poller"
+    });
+    let (over, beside) = (writer.clone(), reader.clone());
+    let stopping = shutdown.clone();
+    loops.spawn(async move {
+        reassess::run(over, beside, stopping).await;
+        "the look over stored invoices"
     });
     let hurry = Shutdown::new();
     let wishes = outbox::Wishes {

@@ -13,7 +13,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Options, Rules};
+use crate::ledger::{Bounds, Lists, Options, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::{listener, opening, outbox, poller};
 
@@ -47,6 +47,8 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .first()
             .copied()
             .unwrap_or_default()),
+        // Known once the ledger is open.
+        sorted_by: None,
     })
 }
 
@@ -83,6 +85,7 @@ pub(crate) fn ledger_options(
             refusal_rows: small(ledger.refusal_rows),
         },
         rules: rules(settings)?,
+        lists: Lists::Adopt,
     })
 }
 
@@ -93,6 +96,7 @@ pub(crate) fn command_ledger_options(
 ) -> Result<Options, UnknownSelector> {
     Ok(Options {
         busy_budget: COMMAND_BUSY,
+        lists: Lists::Keep,
         ..ledger_options(settings, state_dir)?
     })
 }

@@ -8,10 +8,30 @@ use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Moment(i64);
 
+/// Whether a text said in which zone its time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Zone {
+    /// `Z` or an offset.
+    Given,
+    /// Nothing: it was taken as UTC.
+    Missing,
+}
+
+/// Bytes of `2025-03-30T01:30:00`; a fraction and a zone may follow.
+const WHOLE_SECONDS: usize = 19;
+/// Longest text looked at, bytes: nine fraction digits and an offset with seconds end before it.
+const LONGEST: usize = 40;
+
 impl Moment {
     /// Reads an ISO 8601 date and time: `T` or one blank between them, seconds, 0 to 9 fraction digits, `Z` or any
-    /// offset; without a zone it is taken as UTC (A10). `None` for anything else: an unreadable time never loses a claim.
+    /// offset, letters in either case; without a zone it is taken as UTC, whatever zone this process is in (A10). A leap
+    /// second is the second before it. `None` for anything else: an unreadable time never loses a claim.
     pub fn parse(text: &str) -> Option<Self> {
+        Self::read(text).map(|(moment, _zone)| moment)
+    }
+
+    /// As [`Moment::parse`], and whether the zone was given.
+    pub fn read(text: &str) -> Option<(Self, Zone)> {
         // jiff reads more than RFC 3339 allows: no seconds, zone names. The shape is judged here first.
         let shape = text.as_bytes();
         let right = |at: usize, wanted: u8| {
@@ -22,18 +42,25 @@ impl Moment {
         let separated = right(4, b'-') && right(7, b'-') && right(13, b':') && right(16, b':');
         if !separated
             || !(right(10, b'T') || right(10, b' '))
-            || text.len() > 40
+            || text.len() > LONGEST
             || text.contains('[')
         {
             return None;
         }
-        let stamp = match text.parse::<Timestamp>() {
-            Ok(stamp) => stamp,
-            Err(_no_zone) => TimeZone::UTC
+        // Looked for here: jiff's civil times pass over an offset that is no offset.
+        let zone = if text.get(WHOLE_SECONDS..)?.contains(['Z', 'z', '+', '-']) {
+            Zone::Given
+        } else {
+            Zone::Missing
+        };
+        let stamp = match zone {
+            Zone::Given => text.parse::<Timestamp>().ok()?,
+            Zone::Missing => TimeZone::UTC
                 .to_timestamp(text.parse::<DateTime>().ok()?)
                 .ok()?,
         };
-        i64::try_from(stamp.as_nanosecond()).ok().map(Self)
+        let ns = i64::try_from(stamp.as_nanosecond()).ok()?;
+        Some((Self(ns), zone))
     }
 
     /// From whole milliseconds since 1970-01-01 UTC.
@@ -71,40 +98,93 @@ impl fmt::Display for Moment {
 mod tests {
     use super::*;
 
+    /// A10, the forms that are read and the instant each means.
     #[test]
     fn the_forms_seen_in_the_wild_are_read() {
-        let at = |text: &str| Moment::parse(text).map(|m| m.to_string());
-        for same in [
-            "2025-03-30T01:30:00Z",
-            "2025-03-30T04:30:00+03:00",
-            "2025-03-30T01:30:00",
-            "2025-03-30 01:30:00",
+        let half_past_one = "2025-03-30T01:30:00.000Z";
+        for (text, wanted) in [
+            ("2025-03-30T01:30:00Z", half_past_one),
+            ("2025-03-30t01:30:00z", half_past_one),
+            ("2025-03-30 01:30:00Z", half_past_one),
+            ("2025-03-30T04:30:00+03:00", half_past_one),
+            ("2025-03-30T04:30:00+0300", half_past_one),
+            ("2025-03-30T04:30:00+03", half_past_one),
+            ("2025-03-30T07:00:00+05:30", half_past_one),
+            ("2025-03-29T20:30:00-05:00", half_past_one),
+            ("2025-03-30T01:30:00-00:00", half_past_one),
+            ("2025-03-30T01:30:00", half_past_one),
+            ("2025-03-30 01:30:00", half_past_one),
+            ("2025-03-30T01:30:00.000000000Z", half_past_one),
+            ("2025-03-30T01:30:00.0+00:00", half_past_one),
+            // In the hour that many zones leave out that night.
+            ("2025-03-30T02:30:00", "2025-03-30T02:30:00.000Z"),
+            ("2025-03-30T01:30:00.5Z", "2025-03-30T01:30:00.500Z"),
+            ("2025-03-30T01:30:00.05", "2025-03-30T01:30:00.050Z"),
+            ("2025-03-30T01:30:00.123456Z", "2025-03-30T01:30:00.123Z"),
+            // Offsets that cross a day, a year and a leap day.
+            ("2025-01-01T00:30:00+01:00", "2024-12-31T23:30:00.000Z"),
+            ("2024-02-29T23:30:00-01:00", "2024-03-01T00:30:00.000Z"),
+            ("2024-02-29T00:30:00+14:00", "2024-02-28T10:30:00.000Z"),
+            ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59.000Z"),
+            ("2262-01-01T00:00:00Z", "2262-01-01T00:00:00.000Z"),
         ] {
-            assert_eq!(
-                at(same).as_deref(),
-                Some("2025-03-30T01:30:00.000Z"),
-                "{same}"
-            );
+            let read = Moment::parse(text).map(|moment| moment.to_string());
+            assert_eq!(read.as_deref(), Some(wanted), "{text}");
         }
-        assert_eq!(
-            at("2025-03-30T01:30:00.5Z").as_deref(),
-            Some("2025-03-30T01:30:00.500Z")
-        );
-        assert_eq!(
-            Moment::parse("2025-03-30T01:30:00.123456789Z").map(|m| m.as_ns() % 1_000_000_000),
-            Some(123_456_789)
-        );
+    }
+
+    #[test]
+    fn every_fraction_digit_counts_and_a_shorter_fraction_is_no_smaller_number() {
+        let ns = |text: &str| Moment::parse(text).expect(text).as_ns() % 1_000_000_000;
+        for digits in 1..=9 {
+            let fraction = "123456789".get(..digits).expect("nine digits");
+            let wanted: i64 = format!("{fraction:0<9}").parse().expect("digits");
+            assert_eq!(ns(&format!("2025-03-30T01:30:00.{fraction}Z")), wanted);
+        }
+    }
+
+    #[test]
+    fn a_zone_that_is_missing_is_told() {
+        let zone = |text: &str| Moment::read(text).map(|(_, zone)| zone);
+        for text in ["2025-03-30T01:30:00", "2025-03-30 01:30:00.25"] {
+            assert_eq!(zone(text), Some(Zone::Missing), "{text}");
+        }
+        for text in ["2025-03-30T01:30:00z", "2025-03-30 01:30:00.25-01:00"] {
+            assert_eq!(zone(text), Some(Zone::Given), "{text}");
+        }
     }
 
     #[test]
     fn what_is_no_instant_is_none() {
         for text in [
             "",
+            " ",
+            "0",
             "1743298200",
+            "1743298200000",
             "2025-03-30",
+            "20250330T013000Z",
             "2025-03-30T01:30Z",
+            "2025-03-30T01:30:0Z",
             "2025-03-30T01:30:00[UTC]",
-            "9999-01-01T00:00:00Z",
+            "2025-03-30T01:30:00Z[UTC]",
+            "2025-03-30T01:30:00 UTC",
+            "2025-03-30T01:30:00+99:00",
+            "2025-03-30T01:30:00+1",
+            "2025-03-30T01:30:00.Z",
+            "2025-03-30T01:30:00.1234567891Z",
+            "2025-03-30T01:30:61Z",
+            "2025-03-30T25:30:00Z",
+            "2025-02-29T01:30:00Z",
+            "2025-13-01T01:30:00Z",
+            " 2025-03-30T01:30:00Z",
+            "2025-03-30T01:30:00Z ",
+            "2025-03-30\u{a0}01:30:00Z",
+            "２025-03-30T01:30:00Z",
+            "2025-03-30T01:30:0０Z",
+            "9999-12-31T23:59:59Z",
+            "1600-01-01T00:00:00Z",
+            "-2025-03-30T01:30:00Z",
             "soon",
         ] {
             assert_eq!(Moment::parse(text), None, "`{text}`");

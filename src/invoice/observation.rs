@@ -1,6 +1,8 @@
 //! An authenticated claim about an invoice, whoever made it. `wire` makes the report out of the service's JSON; the
 //! listener, the poller, the opening and the operator wrap it with where it came from.
 
+use std::fmt;
+
 use super::amount::Amount;
 use super::ids::{InvoiceId, OrderId};
 use super::moment::Moment;
@@ -61,6 +63,60 @@ impl Reported {
     }
 }
 
+/// A contract field that came in another form than the contract's. Nothing but the field itself is lost by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Odd {
+    /// The field, by its name on the wire.
+    pub field: &'static str,
+    /// What is odd about it.
+    pub how: How,
+}
+
+/// What is odd about a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum How {
+    /// No string: numbers were read as their digits, all else was passed over.
+    Retyped,
+    /// A value the contract does not show, which changes nothing here.
+    Unknown(String),
+    /// A time without a zone, taken as UTC.
+    NoZone,
+    /// A time that is none.
+    NoTime,
+    /// No JSON object in however many layers: hooks are told the raw text alone.
+    NoObject,
+}
+
+impl Odd {
+    /// One name for what is to be told once: the field, and the new value or what is odd about it.
+    pub fn key(&self) -> String {
+        let field = self.field;
+        match &self.how {
+            How::Retyped => format!("{field}:retyped"),
+            How::Unknown(value) => format!("{field}={value}"),
+            How::NoZone => format!("{field}:no_zone"),
+            How::NoTime => format!("{field}:no_time"),
+            How::NoObject => format!("{field}:no_object"),
+        }
+    }
+}
+
+impl fmt::Display for Odd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let field = self.field;
+        match &self.how {
+            How::Retyped => write!(f, "`{field}` is no string; all else was kept"),
+            How::Unknown(value) => {
+                let value = value.escape_debug();
+                write!(f, "`{field}` is `{value}`, which changes nothing here")
+            }
+            How::NoZone => write!(f, "`{field}` has no time zone and was taken as UTC"),
+            How::NoTime => write!(f, "`{field}` is no time; all else was kept"),
+            How::NoObject => write!(f, "`{field}` holds no JSON object; all else was kept"),
+        }
+    }
+}
+
 /// What the service says about one invoice (contract 2.3). Only `id` and `status` are needed; `null`, `""` and a missing
 /// field are the same. Times are kept as text beside the instant, since an unreadable one must not be lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +133,8 @@ pub struct Report {
     pub currency: Option<String>,
     /// `updatedAt` as an instant, when it is readable. Claims are ordered by it.
     pub updated_at: Option<Moment>,
+    /// `updatedAt` as it was written, when it is there and is not readable (A10).
+    pub updated_at_text: Option<String>,
     /// `expireAt` as an instant, when it is readable.
     pub expire_at: Option<Moment>,
     /// `paymentMethod`, to the letter.
@@ -85,8 +143,8 @@ pub struct Report {
     pub payment_url: Option<String>,
     /// `dealRequisites` after decoding, as JSON text; `None` when missing or when it does not parse.
     pub requisites: Option<String>,
-    /// Contract fields whose form was not the contract's, and which were left out or taken as text (A08).
-    pub odd: Vec<&'static str>,
+    /// Contract fields whose form was not the contract's (A08).
+    pub odd: Vec<Odd>,
     /// The whole document as it came, compact JSON. Secrets are cut out by whoever stores it.
     pub raw: String,
 }
@@ -97,6 +155,7 @@ impl Report {
     #[must_use]
     pub fn without(mut self, hidden: &Secret) -> Self {
         let texts = [
+            &mut self.updated_at_text,
             &mut self.currency,
             &mut self.method,
             &mut self.payment_url,
@@ -106,6 +165,11 @@ impl Report {
             *text = secret::cut(text, hidden);
         }
         self.raw = secret::cut(&self.raw, hidden);
+        for odd in &mut self.odd {
+            if let How::Unknown(value) = &mut odd.how {
+                *value = secret::cut(value, hidden);
+            }
+        }
         if let Reported::Unreadable(text) = &mut self.amount {
             *text = secret::cut(text, hidden);
         }

@@ -2,7 +2,7 @@
 
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceRef, OrderId};
-use crate::invoice::observation::Observation;
+use crate::invoice::observation::{Observation, Odd};
 use crate::invoice::opening::Wanted;
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Decision;
@@ -73,8 +73,34 @@ pub struct Recorded {
     pub outcome: Outcome,
     /// A status that stands on no list and was not seen before in this ledger.
     pub new_unsorted: Option<String>,
-    /// Fields the service wrote in another form than its contract, not seen before in this ledger.
-    pub new_odd: Vec<&'static str>,
+    /// What was odd about the service's fields and was not seen before in this ledger.
+    pub new_odd: Vec<Odd>,
+    /// It left something to ask at once.
+    pub ask_soon: bool,
+    /// What the invoice came to by lists that changed, before this was decided.
+    pub resorted: Option<Resorted>,
+}
+
+/// An invoice that changed because the merchant's lists did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resorted {
+    /// The merchant's order, for logs.
+    pub order_id: String,
+    /// The outcome from now on.
+    pub outcome: Outcome,
+    /// The event; its deliveries are held.
+    pub event: RecordedEvent,
+}
+
+/// One step of the pass over the invoices that were stored before the lists changed.
+#[derive(Clone, Debug, Default)]
+pub struct Reassessed {
+    /// What changed in this step.
+    pub resorted: Vec<Resorted>,
+    /// Invoices that changed since the lists did.
+    pub changed: u64,
+    /// It is not through yet.
+    pub more: bool,
     /// It left something to ask at once.
     pub ask_soon: bool,
 }
@@ -137,6 +163,30 @@ pub struct RetryWish {
     pub hook: Option<String>,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
+}
+
+/// Which held deliveries a person wants.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// Those of the event with this id.
+    Event(String),
+    /// Those of all invoices of this order.
+    Order(String),
+    /// All.
+    All,
+}
+
+/// Held deliveries a person wants run.
+#[derive(Clone, Debug)]
+pub struct ReleaseWish {
+    /// Which.
+    pub held: Held,
+    /// One hook, or every hook.
+    pub hook: Option<String>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+    /// At most this many in one commit.
+    pub most: u32,
 }
 
 /// A request on the listener that was not accepted.
@@ -207,6 +257,10 @@ pub(crate) enum Command {
     Refuse(Vec<Refusal>),
     /// Remember a small fact.
     Note(&'static str, String),
+    /// The next step of the pass after the lists changed; now, milliseconds since 1970.
+    Reassess(i64),
+    /// A person wants held deliveries run.
+    Release(ReleaseWish),
 }
 
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
@@ -222,6 +276,10 @@ pub(crate) enum Reply {
     Claimed(Vec<Claimed>),
     /// To [`Command::Retry`]: how many deliveries.
     Retried(usize),
+    /// To [`Command::Reassess`].
+    Reassessed(Reassessed),
+    /// To [`Command::Release`]: how many deliveries.
+    Released(usize),
     /// To all else.
     Done,
 }

@@ -57,6 +57,16 @@ pub(crate) enum OpenError {
         /// The newest version this binary knows.
         known: i64,
     },
+    /// An older tilld wrote it, and the caller may not bring it up to date.
+    #[error("ledger `{path}` has schema {found}, this tilld reads {known}")]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The version this binary reads.
+        known: i64,
+    },
     /// There is none, and the caller only wanted to read.
     #[error("there is no ledger at `{path}` yet")]
     Absent {

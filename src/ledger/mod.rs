@@ -11,11 +11,13 @@ mod command;
 mod error;
 #[cfg(test)]
 pub(crate) mod memory;
+mod overview;
 mod reader;
 mod row;
 mod seal;
 mod sqlite;
 mod store;
+mod story;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -32,11 +34,13 @@ use crate::invoice::observation::Observation;
 use crate::process_mark::ProcessMark;
 use crate::wake::Wake;
 
-pub(crate) use apply::Rules;
+pub(crate) use apply::{Lists, Rules};
 pub(crate) use command::{
-    After, AttemptRecord, Begun, Intent, PollFailed, Recorded, Refusal, RetryWish, Settled,
+    After, AttemptRecord, Begun, Held, Intent, PollFailed, Reassessed, Recorded, Refusal,
+    ReleaseWish, Resorted, RetryWish, Settled,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
+pub(crate) use overview::{Overview, Tally};
 pub(crate) use reader::Reader;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
@@ -44,6 +48,9 @@ pub(crate) use row::{
 };
 pub(crate) use seal::Sealed;
 pub(crate) use sqlite::{Bounds, Filter, sqlite_version};
+pub(crate) use story::{
+    Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
+};
 
 #[cfg(test)]
 pub(crate) use command::Command as LedgerCommand;
@@ -52,8 +59,10 @@ pub(crate) use command::Reply as LedgerReply;
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
 
+use apply::Compared;
 use command::{Command, Reply};
 use seal::Sealer;
+use store::{Store, StoreError};
 use writer::{Queue, WriterThread};
 
 /// Due times counted again in one commit at most: each touches a random page of the index, and a notification waits for
@@ -84,6 +93,8 @@ pub(crate) struct Options {
     pub bounds: Bounds,
     /// What the merchant configured.
     pub rules: Rules,
+    /// Whether the configured lists of status names take the place of the stored ones.
+    pub lists: Lists,
 }
 
 /// Rung by the writer after a commit that left work. Only a hint: what there is to do stands in the ledger.
@@ -117,11 +128,18 @@ impl Ledger {
             Sealer::load_or_make(&key)
         };
         let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
-        let store = sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
+        let mut store =
+            sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
+        let mut rules = options.rules;
+        let adopted = adopt(&mut store, &rules, options.lists);
+        rules.sorted_by = adopted.map_err(|source| OpenError::File {
+            path: path.clone(),
+            source,
+        })?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
-        let (queue, thread) = writer::start(store, options.rules, options.queue, bells.clone())
-            .map_err(OpenError::Thread)?;
+        let (queue, thread) =
+            writer::start(store, rules, options.queue, bells.clone()).map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },
             reader,
@@ -185,8 +203,44 @@ fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {
     })
 }
 
+/// The number of the configured lists, which take the place of the stored ones where they may; `None` where they may not.
+fn adopt<S: Store>(store: &mut S, rules: &Rules, lists: Lists) -> Result<Option<i64>, StoreError> {
+    match (apply::compare(store, rules)?, lists) {
+        (Compared::Same(number), _) => return Ok(Some(number)),
+        (Compared::Other, Lists::Keep) => return Ok(None),
+        (Compared::Other, Lists::Adopt) | (Compared::Unknown, _) => {}
+    }
+    store.begin()?;
+    let adopted = apply::adopt(store, rules, lists).and_then(|number| {
+        store.commit()?;
+        Ok(number)
+    });
+    if adopted.is_err() {
+        store.rollback();
+    }
+    adopted
+}
+
+/// One line for each invoice that the changed lists changed.
+fn tell_resorted(resorted: &Resorted) {
+    let Resorted {
+        order_id,
+        outcome,
+        event,
+    } = resorted;
+    tracing::info!(
+        order.id = %order_id,
+        event.seq = event.seq,
+        event.kind = %event.kind,
+        outcome = %outcome,
+        "order {order_id}: {} by the changed lists; what hooks are owed for it is held",
+        event.kind
+    );
+}
+
 /// One line per event, and one per status name that stands on no list: here, since every way in comes through here.
 fn tell(recorded: &Recorded) {
+    recorded.resorted.iter().for_each(tell_resorted);
     if let Some(event) = &recorded.event {
         tracing::info!(
             order.id = %recorded.order_id,
@@ -198,11 +252,11 @@ fn tell(recorded: &Recorded) {
             event.kind
         );
     }
-    for field in &recorded.new_odd {
+    for odd in &recorded.new_odd {
         tracing::warn!(
-            field,
+            field = odd.field,
             order.id = %recorded.order_id,
-            "the service wrote `{field}` in another form than its contract; all else was kept"
+            "the service keeps not to its contract: {odd}"
         );
     }
     if let Some(status) = &recorded.new_unsorted {
@@ -344,6 +398,25 @@ impl Writer {
         match self.queue.ask(Command::Retry(wish)).await? {
             Reply::Retried(count) => Ok(count),
             other => unreachable!("the writer answered a retry with {other:?}"),
+        }
+    }
+
+    /// Makes held deliveries due now. Returns how many.
+    pub async fn release_deliveries(&self, wish: ReleaseWish) -> Result<usize, WriteError> {
+        match self.queue.ask(Command::Release(wish)).await? {
+            Reply::Released(count) => Ok(count),
+            other => unreachable!("the writer answered a release with {other:?}"),
+        }
+    }
+
+    /// The next step of the pass over stored invoices after the lists changed; one bounded commit.
+    pub async fn reassess(&self, now_ms: i64) -> Result<Reassessed, WriteError> {
+        match self.queue.ask(Command::Reassess(now_ms)).await? {
+            Reply::Reassessed(done) => {
+                done.resorted.iter().for_each(tell_resorted);
+                Ok(done)
+            }
+            other => unreachable!("the writer answered a reassessment with {other:?}"),
         }
     }
 

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
+use super::apply::UNSORTED;
+use super::command::Held;
 use super::error::{OpenError, ReadError};
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
@@ -19,6 +21,8 @@ use crate::invoice::notify_token::NotifyToken;
 
 /// Connections at most. Reads are short; more would only take memory from each other.
 const CONNECTIONS: usize = 8;
+/// Names on no list that are given at most; a service has a handful.
+const UNSORTED_MOST: u32 = 1_000;
 
 /// Reads the ledger. Cheap to clone.
 #[derive(Clone)]
@@ -46,7 +50,8 @@ impl Reader {
         })))
     }
 
-    async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
+    /// Asks one question on a blocking thread, with a connection of the pool.
+    pub(super) async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
         F: FnOnce(&ReadStore) -> Result<T, StoreError> + Send + 'static,
@@ -243,6 +248,36 @@ impl Reader {
         limit: u32,
     ) -> Result<Vec<RefusalRow>, ReadError> {
         self.ask(move |store| store.refusals(&filter, limit)).await
+    }
+
+    /// Held deliveries, in the order they were made: what a release of them would run.
+    pub async fn held(
+        &self,
+        wanted: Held,
+        hook: Option<String>,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.ask(move |store| store.held(&wanted, hook.as_deref(), limit))
+            .await
+    }
+
+    /// How many deliveries a person must release.
+    pub async fn held_count(&self) -> Result<u64, ReadError> {
+        self.ask(ReadStore::held_count).await
+    }
+
+    /// How many deliveries were given up.
+    pub async fn abandoned_count(&self) -> Result<u64, ReadError> {
+        self.ask(ReadStore::abandoned_count).await
+    }
+
+    /// The status names that stood on no list when they arrived, and how often each did; the present lists may have them.
+    pub async fn unsorted(&self) -> Result<Vec<(String, u64)>, ReadError> {
+        let counts = self
+            .ask(|store| store.metas(UNSORTED, UNSORTED_MOST))
+            .await?;
+        let counted = |(name, count): (String, String)| (name, count.parse().unwrap_or_default());
+        Ok(counts.into_iter().map(counted).collect())
     }
 
     /// A small fact remembered before.

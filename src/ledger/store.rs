@@ -9,7 +9,7 @@ use crate::invoice::observation::Source;
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
-use super::command::{AttemptRecord, Intent, Refusal, RetryWish};
+use super::command::{AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
 /// Why a database could not do it.
@@ -50,7 +50,8 @@ pub(super) struct Stored {
     pub row: InvoiceRow,
     /// The last authentic observation, milliseconds since 1970.
     pub heard_ms: Option<i64>,
-    /// The number of the lists its claims were sorted by.
+    /// The number of the lists its claims were sorted by; below zero while a poll must confirm what those lists made of
+    /// claims that are older than they are.
     pub sorted_by: i64,
 }
 
@@ -111,6 +112,21 @@ pub(super) struct NewHistory<'a> {
     /// By which rule.
     pub why: Why,
     /// The reported amount and currency.
+    pub reported: (Option<String>, Option<String>),
+    /// `updatedAt` as it was written, when it is not readable.
+    pub updated_at_text: Option<&'a str>,
+}
+
+/// A claim of an invoice as it was heard.
+#[derive(Clone, Debug)]
+pub(super) struct HeardClaim {
+    /// The claim, with the verdict of that time.
+    pub claim: Claim,
+    /// Who said it.
+    pub source: Source,
+    /// What was decided.
+    pub decision: Decision,
+    /// The reported amount and currency; both `None` when nothing was reported, or by a tilld that did not keep it.
     pub reported: (Option<String>, Option<String>),
 }
 
@@ -192,4 +208,19 @@ pub(super) trait Store {
     fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError>;
     /// A fact remembered before.
     fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError>;
+
+    /// Up to `most` invoices in which one of these status names occurs, in key order, among the `among` invoices from this
+    /// key on; and the key to go on from, `None` when there are no more invoices.
+    fn with_status(
+        &mut self,
+        from: InvoiceKey,
+        names: &[String],
+        among: u32,
+        most: u32,
+    ) -> Result<(Vec<InvoiceKey>, Option<InvoiceKey>), StoreError>;
+    /// What was heard of an invoice, oldest first: the causes of events whose line of history is dropped, as advances, then
+    /// the history. An event with no document of the service was made by tilld or a person, and is not among them.
+    fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError>;
+    /// Makes held deliveries due now. Returns how many.
+    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError>;
 }

@@ -229,7 +229,8 @@ impl<S: Store> Worker<S> {
     fn ring_for(&self, reply: &Result<Reply, ApplyError>) {
         let recorded = match reply {
             Ok(Reply::Recorded(recorded) | Reply::Settled(_, Some(recorded))) => recorded,
-            Ok(Reply::Retried(_)) => return self.bells.owed.ring(),
+            Ok(Reply::Retried(_) | Reply::Released(_)) => return self.bells.owed.ring(),
+            Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };
         if recorded

@@ -39,7 +39,7 @@ use crate::{clock, entropy};
 pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
 pub use self::reason::Reason;
 
-use self::notification::{Notification, is_unsupported};
+use self::notification::{Notification, is_compressed, is_form};
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{Route, route};
@@ -175,9 +175,9 @@ impl<B: Book> Inner<B> {
             received_ms,
             body: None,
         };
-        if is_unsupported(&arrival.parts.headers) {
+        if is_compressed(&arrival.parts.headers) {
             return self
-                .refuse_unseen(arrival, Reason::Unsupported, answer::unsupported())
+                .refuse_unseen(arrival, Reason::BodyCompressed, answer::unsupported())
                 .await;
         }
         let body = match read_body(body, &self.settings.limits).await {
@@ -192,6 +192,10 @@ impl<B: Book> Inner<B> {
         };
         match Notification::read(body) {
             Ok(notification) => self.judge(arrival, notification).await,
+            Err(_no_json) if is_form(&arrival.parts.headers) => {
+                self.refuse_unseen(arrival, Reason::BodyForm, answer::unsupported())
+                    .await
+            }
             Err(misshapen) => {
                 self.refuse_unseen(arrival, misshapen.into(), answer::misshapen())
                     .await

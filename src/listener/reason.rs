@@ -10,8 +10,10 @@ use crate::wire::json::ShapeError;
 /// Why a POST was refused. A sender learns the status only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The body is compressed or a form (415).
-    Unsupported,
+    /// The body is compressed (415).
+    BodyCompressed,
+    /// The body is a form (415).
+    BodyForm,
     /// The body is over the limit (413).
     BodyTooLarge,
     /// The body took too long (408).
@@ -54,8 +56,9 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order they are judged in.
-    pub const ALL: [Self; 20] = [
-        Self::Unsupported,
+    pub const ALL: [Self; 21] = [
+        Self::BodyCompressed,
+        Self::BodyForm,
         Self::BodyTooLarge,
         Self::BodyTooSlow,
         Self::BodyBroken,
@@ -80,9 +83,13 @@ impl Reason {
     /// The word, and what it means.
     pub const fn told(self) -> (&'static str, &'static str) {
         match self {
-            Self::Unsupported => (
-                "body_compressed_or_form",
-                "415: the body is compressed or a form; the sender must send plain JSON",
+            Self::BodyCompressed => (
+                "body_compressed",
+                "415: the body is compressed; the sender must send plain JSON",
+            ),
+            Self::BodyForm => (
+                "body_form",
+                "415: the body is a form; the sender must send plain JSON",
             ),
             Self::BodyTooLarge => (
                 "body_too_large",

@@ -225,6 +225,8 @@ impl World {
             trace: traced.then(Vec::new),
             scenario,
         };
+        let adopted = world.store.adopt(&mut world.rules);
+        adopted.expect("an empty store takes any lists");
         world.plan();
         world
     }

@@ -10,14 +10,35 @@ use serde_json::{Value, json};
 use super::json::{Object, text};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Report, Reported};
+use crate::invoice::moment::{Moment, Zone};
+use crate::invoice::observation::{How, Odd, Report, Reported};
 use crate::invoice::status::Status;
 
 /// Longest amount, currency or method kept as it came, bytes. Real ones are a tenth of it.
 const LONGEST_TEXT: usize = 64;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
 const LAYERS: usize = 3;
+
+/// Every field of contract 2.3 but `dealRequisites`, in its order.
+const NAMES: [&str; 15] = [
+    "id",
+    "direction",
+    "status",
+    "paymentMethod",
+    "paymentOption",
+    "amount",
+    "currency",
+    "expireAt",
+    "requisiteId",
+    "dealRate",
+    "createdAt",
+    "updatedAt",
+    "internalId",
+    "merchantName",
+    "paymentUrl",
+];
+/// Those of them that are judged as times.
+const TIMES: [&str; 2] = ["updatedAt", "expireAt"];
 
 /// Why an object is no invoice. The reason is a fixed word; nothing of the body is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -41,53 +62,78 @@ pub fn decode(object: &Object) -> Result<Report, NotAnInvoice> {
         .and_then(Value::as_str)
         .and_then(Status::new)
         .ok_or(NotAnInvoice::Status)?;
-    let mut odd = Vec::new();
-    let mut field = |name: &'static str| {
-        let value = object.get(name);
-        let found = text(value);
-        if matches!(
-            value,
-            Some(Value::Bool(_) | Value::Array(_) | Value::Object(_) | Value::Number(_))
-        ) {
-            odd.push(name);
-        }
-        found
-    };
-    let amount = field("amount").map(capped);
-    let (updated_at, expire_at) = (field("updatedAt"), field("expireAt"));
-    let mut report = Report {
+    let field = |name: &str| text(object.get(name));
+    let mut odd = retyped(object);
+    let (updated_at, updated_at_text) = time(object, "updatedAt", &mut odd);
+    let (expire_at, _) = time(object, "expireAt", &mut odd);
+    let given = object.get("dealRequisites").filter(|value| is_given(value));
+    let requisites = given.and_then(requisites);
+    if given.is_some() && requisites.is_none() {
+        let field = "dealRequisites";
+        let how = How::NoObject;
+        odd.push(Odd { field, how });
+    }
+    Ok(Report {
         id,
         status,
         order_id: field("internalId"),
-        amount: reported(object.get("amount"), amount),
+        amount: reported(object.get("amount"), field("amount").map(capped)),
         currency: field("currency").map(capped),
-        updated_at: updated_at.as_deref().and_then(Moment::parse),
-        expire_at: expire_at.as_deref().and_then(Moment::parse),
+        updated_at,
+        updated_at_text,
+        expire_at,
         method: field("paymentMethod").map(capped),
         payment_url: field("paymentUrl"),
-        requisites: object.get("dealRequisites").and_then(requisites),
+        requisites,
         raw: Value::Object(object.clone()).to_string(),
-        odd: Vec::new(),
+        odd,
+    })
+}
+
+/// True when a value says something: `null` and the empty string are the same as a missing field.
+fn is_given(value: &Value) -> bool {
+    !value.is_null() && value != ""
+}
+
+/// The fields that are no strings although the contract says so, and a direction it does not show.
+fn retyped(object: &Object) -> Vec<Odd> {
+    let odd = |field: &'static str| {
+        let how = match object.get(field)? {
+            Value::String(text) if field == "direction" && text != "in" && !text.is_empty() => {
+                How::Unknown(capped(text.clone()))
+            }
+            Value::String(_) | Value::Null => return None,
+            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => How::Retyped,
+        };
+        Some(Odd { field, how })
     };
-    let unreadable_time =
-        |text: &Option<String>, moment: Option<Moment>| text.is_some() && moment.is_none();
-    for (name, bad) in [
-        ("updatedAt", unreadable_time(&updated_at, report.updated_at)),
-        ("expireAt", unreadable_time(&expire_at, report.expire_at)),
-    ] {
-        if bad && !odd.contains(&name) {
-            odd.push(name);
+    let texts = NAMES.into_iter().filter(|name| !TIMES.contains(name));
+    texts.filter_map(odd).collect()
+}
+
+/// A time as an instant; or, when there is one and it is not readable, as it was written.
+fn time(
+    object: &Object,
+    field: &'static str,
+    odd: &mut Vec<Odd>,
+) -> (Option<Moment>, Option<String>) {
+    let Some(value) = object.get(field).filter(|value| is_given(value)) else {
+        return (None, None);
+    };
+    match value.as_str().and_then(Moment::read) {
+        Some((moment, Zone::Given)) => (Some(moment), None),
+        Some((moment, Zone::Missing)) => {
+            let how = How::NoZone;
+            odd.push(Odd { field, how });
+            (Some(moment), None)
+        }
+        None => {
+            let how = How::NoTime;
+            odd.push(Odd { field, how });
+            let text = text(Some(value)).unwrap_or_else(|| value.to_string());
+            (None, Some(capped(text)))
         }
     }
-    if object
-        .get("dealRequisites")
-        .is_some_and(|v| !v.is_null() && v != "")
-        && report.requisites.is_none()
-    {
-        odd.push("dealRequisites");
-    }
-    report.odd = odd;
-    Ok(report)
 }
 
 /// `dealRequisites` as JSON text of an object, whatever number of string layers it came in. `None` when it is no object.
@@ -193,23 +239,6 @@ impl InvoiceBody {
 /// Every contract field of an invoice object with its value as text, in the contract's order; for people to read.
 /// `dealRequisites` is left to [`Report::requisites`].
 pub fn fields(object: &Object) -> Vec<(&'static str, String)> {
-    const NAMES: [&str; 15] = [
-        "id",
-        "direction",
-        "status",
-        "paymentMethod",
-        "paymentOption",
-        "amount",
-        "currency",
-        "expireAt",
-        "requisiteId",
-        "dealRate",
-        "createdAt",
-        "updatedAt",
-        "internalId",
-        "merchantName",
-        "paymentUrl",
-    ];
     let shown = |value: &Value| {
         text(Some(value)).or_else(|| (!value.is_null() && value != "").then(|| value.to_string()))
     };
@@ -236,7 +265,11 @@ mod tests {
         assert_eq!(found.status.as_str(), "PARTIALLY_REVERSED");
         assert_eq!(found.amount, Reported::Missing);
         assert!(found.raw.contains("extra"));
-        assert!(found.odd.is_empty());
+        assert_eq!(told(&found), ["direction=sideways"]);
+    }
+
+    fn told(report: &Report) -> Vec<String> {
+        report.odd.iter().map(Odd::key).collect()
     }
 
     #[test]
@@ -247,8 +280,73 @@ mod tests {
         assert_eq!(found.amount.as_str(), Some("12.50"));
         assert_eq!(found.currency, None);
         assert_eq!(
-            found.odd,
-            ["amount", "currency", "expireAt", "dealRequisites"]
+            told(&found),
+            [
+                "amount:retyped",
+                "currency:retyped",
+                "dealRate:retyped",
+                "expireAt:no_time",
+                "dealRequisites:no_object"
+            ]
+        );
+    }
+
+    /// A10: a time that cannot be read is kept as it was written.
+    #[test]
+    fn an_unreadable_time_is_kept_as_it_was_written() {
+        for (value, instant, kept, odd) in [
+            (r#""2025-03-30T01:30:00Z""#, true, None, None),
+            (
+                r#""2025-03-30T01:30:00""#,
+                true,
+                None,
+                Some("updatedAt:no_zone"),
+            ),
+            (
+                r#""1743298200""#,
+                false,
+                Some("1743298200"),
+                Some("updatedAt:no_time"),
+            ),
+            (
+                "1743298200",
+                false,
+                Some("1743298200"),
+                Some("updatedAt:no_time"),
+            ),
+            (
+                "1743298200.5",
+                false,
+                Some("1743298200.5"),
+                Some("updatedAt:no_time"),
+            ),
+            ("[2025]", false, Some("[2025]"), Some("updatedAt:no_time")),
+            ("false", false, Some("false"), Some("updatedAt:no_time")),
+            (r#""""#, false, None, None),
+            ("null", false, None, None),
+        ] {
+            let report = read(&format!(r#"{{"id":"a","status":"x","updatedAt":{value}}}"#));
+            assert_eq!(report.updated_at.is_some(), instant, "{value}");
+            assert_eq!(report.updated_at_text.as_deref(), kept, "{value}");
+            assert_eq!(told(&report), odd.as_slice(), "{value}");
+        }
+    }
+
+    /// A08: a number where a string belongs is read as its digits, an id too.
+    #[test]
+    fn numbers_are_read_as_their_digits() {
+        let digits = "1234567890123456789012345678901234567890";
+        let report = read(&format!(
+            r#"{{"id":7000000000000000000001,"status":"x","internalId":42,"amount":{digits},"createdAt":1}}"#
+        ));
+        assert_eq!(report.id.as_str(), "7000000000000000000001");
+        assert_eq!(report.order_id.as_deref(), Some("42"));
+        assert_eq!(report.amount, Reported::Unreadable(digits.to_owned()));
+        assert!(report.raw.contains(digits));
+        let fields = ["id", "amount", "createdAt", "internalId"];
+        assert_eq!(
+            told(&report),
+            fields.map(|field| format!("{field}:retyped"))
         );
     }
 

@@ -33,6 +33,7 @@ fn without_token(invoice: &Issued) -> Sent<'static> {
     }
 }
 
+/// A15: new, known, stale, unsorted, after the end, and without a login.
 #[test]
 fn whatever_is_stored_is_answered_exactly_200() {
     let world = Setup::new().quiet().start();
@@ -68,6 +69,7 @@ fn whatever_is_stored_is_answered_exactly_200() {
     assert_eq!(world.value(paid), "1");
 }
 
+/// A01: what is unknown and what is wrong cannot be told apart.
 #[test]
 fn every_doubt_about_the_token_is_answered_the_same() {
     let world = Setup::new().quiet().start();
@@ -109,6 +111,7 @@ fn every_doubt_about_the_token_is_answered_the_same() {
     );
 }
 
+/// A19: each place is judged on its own, and an empty one is none.
 #[test]
 fn an_empty_token_is_no_token() {
     let world = Setup::new().quiet().start();
@@ -167,6 +170,64 @@ fn an_empty_token_is_no_token() {
         world.sql(reasons) == told
     });
     assert_eq!(world.value("SELECT outcome FROM invoices"), "open");
+}
+
+/// A20: a token of another length, in other letters or of strange bytes is wrong, and nothing worse.
+#[test]
+fn a_token_that_is_almost_right_is_wrong() {
+    let world = Setup::new().quiet().start();
+    let invoice = world.create("A-1");
+    let token = invoice.token.as_str();
+    let swapped: String = token
+        .chars()
+        .map(|letter| match letter {
+            'a'..='z' => letter.to_ascii_uppercase(),
+            other => other.to_ascii_lowercase(),
+        })
+        .collect();
+    assert_ne!(swapped, token);
+    let shorter: String = token.chars().skip(1).collect();
+    let almost = [
+        format!("{token}x"),
+        format!("x{token}"),
+        shorter,
+        swapped,
+        format!("{token}{token}"),
+        format!("{token} {token}"),
+        format!("\"{token}\""),
+        format!("{token},"),
+        format!("{token}é"),
+        token.repeat(100),
+        "é".repeat(token.len()),
+    ];
+    let first = without_token(&invoice).to(&world);
+    assert_eq!(first.status_line, "HTTP/1.1 401 Unauthorized");
+    for value in &almost {
+        let bearer = format!("BEARER {value}");
+        for (name, value) in [("X-Notification-Token", value), ("Authorization", &bearer)] {
+            let sent = Sent {
+                headers: vec![(name, value)],
+                ..without_token(&invoice)
+            };
+            assert_eq!(sent.to(&world), first, "{name}: {value}");
+        }
+        let long = format!("{value}\u{0}\n{}", "z".repeat(10_000));
+        for value in [value, &long] {
+            let fields = json!({ "status": "paid", "notificationToken": value });
+            let sent = Sent {
+                body: invoice.with(&fields).to_string(),
+                ..without_token(&invoice)
+            };
+            assert_eq!(sent.to(&world), first, "in the body: {value}");
+        }
+    }
+    assert_eq!(world.invoice("A-1", "outcome"), "open");
+    let bearer = format!("BEARER \t {token} ");
+    let sent = Sent {
+        headers: vec![("authorization", &bearer)],
+        ..without_token(&invoice)
+    };
+    assert_eq!(sent.to(&world).status, 200);
 }
 
 #[test]

@@ -26,6 +26,7 @@ fn a_paid_notification_runs_the_script_once() {
     assert_eq!(world.hook_log("fulfil"), [format!("{event} paid A-1 1")]);
 }
 
+/// A01: the right token on the right address is enough, before the service has answered.
 #[test]
 fn a_payment_that_outruns_the_create_answer_is_kept() {
     let world = Setup::new()
@@ -59,6 +60,40 @@ fn a_payment_that_outruns_the_create_answer_is_kept() {
     assert_eq!(world.hook_log("fulfil").len(), 1);
 }
 
+/// A01: what was refused before the id was known is asked about as soon as it is.
+#[test]
+fn a_refused_notification_that_outruns_the_create_answer_is_asked_about() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    world.faults(&json!({ "hold_create_ms": 3_000, "lose": true }));
+    let mut create = world.start_open("A-1");
+    wait_until(PATIENCE, "the service to make the invoice", || {
+        world.issued("A-1").is_some()
+    });
+    let invoice = world.issued("A-1").expect("made");
+    let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+    assert_eq!(world.notify(&invoice.reference, &[], &body).status, 401);
+    let refused = "SELECT count(*) FROM refusal WHERE invoice = 1";
+    wait_until(PATIENCE, "the refusal to be kept", || {
+        world.value(refused) == "1"
+    });
+    assert_eq!(create.ended(), None, "the answer is still held");
+    assert_eq!(world.requests("fetch"), 0, "there is no id to ask for");
+    world.dictate(&invoice, "paid");
+    assert_eq!(create.wait(PATIENCE), 0, "{}", create.stderr());
+    wait_until(PATIENCE, "the service to be asked", || {
+        world.requests("fetch") > 0
+    });
+    wait_until(PATIENCE, "the payment", || {
+        world.invoice("A-1", "outcome") == "paid"
+    });
+    world.settle();
+    assert_eq!(world.hook_log("fulfil").len(), 1);
+}
+
+/// A02: side by side, again, and again after a restart.
 #[test]
 fn twenty_at_once_are_one_payment_and_one_run() {
     let mut world = Setup::new()
@@ -102,6 +137,7 @@ fn twenty_at_once_are_one_payment_and_one_run() {
     once(&world);
 }
 
+/// A03: instants are compared, not the order of arrival.
 #[test]
 fn what_comes_late_does_not_undo_what_is_newer() {
     let world = Setup::new().quiet().noting_hook("all", &["*"]).start();

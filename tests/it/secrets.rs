@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use base64::{Engine as _, engine::general_purpose};
 use serde_json::{Value, json};
 
 use crate::harness::{
@@ -161,6 +162,59 @@ fn access_token(credentials: &str) -> String {
     let stored: Value = serde_json::from_str(credentials).expect("JSON");
     let token = stored.get("token").and_then(Value::as_str);
     token.expect("a token").to_owned()
+}
+
+/// A21, A11: a notification that carries its token in the document as well, in whatever wrapping, is kept without it.
+#[test]
+fn a_token_in_the_document_is_cut_out_in_every_wrapping() {
+    let world = Setup::new()
+        .quiet()
+        .hook("told", &["*"], "cat >> \"$1\"")
+        .start();
+    let invoice = world.create("A-1");
+    let token = invoice.token.as_str();
+    let letters = token.chars().map(u32::from);
+    let escaped: Vec<_> = letters.map(|letter| format!("\\u{letter:04x}")).collect();
+    let escaped = escaped.concat();
+    let wrap = |text: &str| Value::from(text).to_string();
+    // Where the encoded token begins within three letters makes three different texts of it.
+    let encoded =
+        ["", "u", "u:"].map(|before| general_purpose::STANDARD.encode(format!("{before}{token}")));
+    let cores = encoded
+        .clone()
+        .map(|text| text.chars().skip(4).take(24).collect::<String>());
+    let mut wrapped = vec![
+        wrap(token),
+        format!("\"{escaped}\""),
+        wrap(&format!("\"{escaped}\"")),
+        wrap(&wrap(token)),
+        format!("{{\"{token}\":[\"Bearer {token}\"]}}"),
+    ];
+    wrapped.extend(encoded.iter().map(|text| wrap(text)));
+    let last = wrapped.len();
+    for field in ["extra", "dealRequisites", "paymentUrl"] {
+        for (number, value) in wrapped.iter().enumerate() {
+            let status = format!("{field}-{number}");
+            let second = json!({ "extra": 0, "dealRequisites": 20, "paymentUrl": 40 });
+            let second = second.get(field).and_then(Value::as_u64).expect("a number");
+            let at = format!("2099-01-01T10:00:{:02}.000Z", second + number as u64);
+            let fields = json!({ "status": status, "updatedAt": at, field: "MARK" });
+            let body = invoice.with(&fields).to_string();
+            let answer = world.tell(&invoice, &body.replace("\"MARK\"", value));
+            assert_eq!(answer.status, 200, "{value}");
+        }
+    }
+    world.settle();
+    let kept = "SELECT count(*) FROM event WHERE raw LIKE '%[cut]%'";
+    assert_eq!(world.value(kept), (3 * last).to_string());
+    assert_eq!(world.hook_log("told").len(), 3 * last + 1);
+    nowhere(&world, "the notify token", token, &[]);
+    nowhere(&world, "the escaped token", &escaped, &[]);
+    for core in &cores {
+        nowhere(&world, "the encoded token", core, &[]);
+    }
+    let found = holding(&world.state_dir(), &invoice.id, &[]);
+    assert!(!found.is_empty(), "the search finds what is there");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Heard, PATIENCE, Service, Setup, wait_until};
 
+/// A08
 #[test]
 fn a_field_nobody_needs_does_not_cost_the_status() {
     let world = Setup::new().quiet().start();
@@ -56,6 +57,7 @@ fn a_field_nobody_needs_does_not_cost_the_status() {
     );
 }
 
+/// A09: what goes out.
 #[test]
 fn the_digits_that_were_typed_are_the_digits_that_are_sent() {
     let service = Service::start(create_answer);
@@ -99,6 +101,7 @@ fn create_answer(heard: &Heard) -> (u16, String) {
     (201, answer.to_string())
 }
 
+/// A09: what comes in.
 #[test]
 fn an_amount_is_the_same_in_every_spelling_and_kept_in_its_own() {
     let note = "echo \"$TILLD_EVENT $TILLD_AMOUNT\" >> \"$1\"";
@@ -135,6 +138,7 @@ fn an_amount_is_the_same_in_every_spelling_and_kept_in_its_own() {
     }
 }
 
+/// A11: one field.
 #[test]
 fn requisites_in_any_wrapping_do_not_cost_the_status() {
     let note = "cat >> \"$1\"";
@@ -181,6 +185,7 @@ fn requisites_in_any_wrapping_do_not_cost_the_status() {
     }
 }
 
+/// A11: the whole body.
 #[test]
 fn a_body_that_is_a_string_is_read_or_refused_and_never_lost() {
     let world = Setup::new().quiet().start();

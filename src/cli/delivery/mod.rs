@@ -1,6 +1,7 @@
 //! `tilld delivery …`: what hooks were told, what they answered, and how they are told again.
 
 mod list;
+mod release;
 mod retry;
 mod show;
 mod view;
@@ -26,6 +27,11 @@ enum Action {
     Show(show::Args),
     /// Make deliveries of an event that wait or were given up due now, with a fresh schedule
     Retry(retry::Args),
+    /// Make held deliveries due now: of one event, of an order, or all
+    ///
+    /// Deliveries are held when a change of the lists under `[statuses]` makes an old order paid, failed or reversed: what
+    /// a hook would do is as old as the order, so a person looks first. `--dry-run` shows what would run.
+    Release(release::Args),
 }
 
 /// Runs `delivery`.
@@ -34,6 +40,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::List(args) => list::run(args, context).await,
         Action::Show(args) => show::run(args, context).await,
         Action::Retry(args) => retry::run(args, context).await,
+        Action::Release(args) => release::run(args, context).await,
     }
 }
 

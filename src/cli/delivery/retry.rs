@@ -47,17 +47,23 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     if context.output.json() {
         print_json(&json!({ "event_id": event.event_id, "retried": count }))?;
     } else {
-        let deliveries = if count == 1 {
-            "1 delivery is"
-        } else {
-            &format!("{count} deliveries are")
-        };
-        context.output.line(&format!("{deliveries} due now"))?;
+        context
+            .output
+            .line(&format!("{} due now", deliveries_are(count)))?;
     }
     if !is_served(&context.state_dir()?) {
         talk("no daemon runs: `tilld serve` runs what is due");
     }
     Ok(Exit::Ok)
+}
+
+/// `1 delivery is`, `2 deliveries are`.
+pub(super) fn deliveries_are(count: usize) -> String {
+    if count == 1 {
+        "1 delivery is".to_owned()
+    } else {
+        format!("{count} deliveries are")
+    }
 }
 
 /// Why nothing of an event could be retried.

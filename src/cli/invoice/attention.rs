@@ -4,7 +4,7 @@ use super::view::{reported, sum};
 use crate::ledger::InvoiceRow;
 
 /// One sentence for each reason, led by the ledger's word for it. Not escaped.
-pub(super) fn sentences(row: &InvoiceRow) -> Vec<String> {
+pub(in crate::cli) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let told = |word: &String| match sentence(word, row) {
         Some(sentence) => format!("{word}: {sentence}"),
         None => word.clone(),
@@ -46,6 +46,26 @@ fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
     Some(sentence)
 }
 
+/// What a person does about a reason, whichever invoice it stands at. Empty for a word of a newer ledger.
+pub(in crate::cli) fn advice(word: &str) -> &'static str {
+    match word {
+        "unsorted_status" => {
+            "add the status to the list under `[statuses]` that it means, then restart `serve`"
+        }
+        "mismatch" => "settle it with the customer; no `paid` hook runs for it",
+        "amount_differs" => {
+            "the service opened it with other figures than were asked for; a payment will show as `mismatch`"
+        }
+        "other_id" => "look both ids up in the cabinet; the first one stands",
+        "rewound" => "look it up in the cabinet: the service went back to an older status",
+        "unresolved" => "look it up in the cabinet: it may still be paid",
+        "outcome_unknown" => {
+            "look for the order in the cabinet: the answer to its create was lost; it is not asked for again"
+        }
+        _ => "",
+    }
+}
+
 /// Names the status and the line that sorts it.
 fn unsorted(status: &str) -> String {
     // A JSON string is a TOML basic string as well.
@@ -73,6 +93,7 @@ mod tests {
             "outcome_unknown",
         ] {
             assert!(sentence(word, &row()).is_some(), "{word}");
+            assert!(!advice(word).is_empty(), "{word}");
         }
     }
 

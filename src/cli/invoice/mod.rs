@@ -12,6 +12,9 @@ mod wait;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 
+pub(super) use attention::{advice, sentences};
+pub(super) use show::{find, not_found};
+
 /// The ends of `create` a script must tell apart.
 const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or paid already, or it differs, 4 login needed,
 7 no requisites free, 8 service unreachable, 9 nobody knows whether it was opened: look in the cabinet";

@@ -46,7 +46,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 }
 
 /// The invoices a person means: those of the order with this id, newest first, or else the one with this id or ref.
-pub(super) async fn find(reader: &Reader, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
+pub(in crate::cli) async fn find(reader: &Reader, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
     let of_order = reader.invoices_of_order(name).await?;
     if !of_order.is_empty() {
         return Ok(of_order);
@@ -55,7 +55,7 @@ pub(super) async fn find(reader: &Reader, name: &str) -> Result<Vec<InvoiceRow>,
 }
 
 /// No invoice goes by this name.
-pub(super) fn not_found(name: &str) -> Failure {
+pub(in crate::cli) fn not_found(name: &str) -> Failure {
     let error = format!("no invoice with the order id, invoice id or ref `{name}` in the ledger");
     Failure::new(Exit::NotFound, error).hint("`tilld invoice list` shows what is there")
 }

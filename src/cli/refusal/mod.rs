@@ -6,6 +6,8 @@ mod view;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 
+pub(super) use view::headers;
+
 /// The commands about refusals.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -28,12 +28,7 @@ struct Shown<'a> {
 }
 
 fn json(row: &RefusalRow) -> Shown<'_> {
-    let mut headers: Vec<&str> = row.header_names.split(',').collect();
-    headers.retain(|name| !name.is_empty());
-    // A name never begins with `+`: the ledger writes that sign otherwise.
-    let left_out = headers.last().and_then(|last| last.strip_prefix('+'));
-    let headers_left_out = left_out.and_then(|count| count.parse().ok());
-    headers.retain(|name| !name.starts_with('+'));
+    let (headers, headers_left_out) = headers(&row.header_names);
     Shown {
         at: Moment::from_ms(row.at_ms).to_string(),
         reason: &row.reason,
@@ -44,8 +39,19 @@ fn json(row: &RefusalRow) -> Shown<'_> {
         body_bytes: known(&row.body_sha256).map(|_| row.body_bytes),
         body_sha256: known(&row.body_sha256),
         headers,
-        headers_left_out: headers_left_out.unwrap_or_default(),
+        headers_left_out,
     }
+}
+
+/// The names of headers as the ledger keeps them, and how many beyond those kept there were.
+pub(in crate::cli) fn headers(kept: &str) -> (Vec<&str>, u64) {
+    let mut names: Vec<&str> = kept.split(',').collect();
+    names.retain(|name| !name.is_empty());
+    // A name never begins with `+`: the ledger writes that sign otherwise.
+    let left_out = names.last().and_then(|last| last.strip_prefix('+'));
+    let left_out = left_out.and_then(|count| count.parse().ok());
+    names.retain(|name| !name.starts_with('+'));
+    (names, left_out.unwrap_or_default())
 }
 
 fn known(text: &str) -> Option<&str> {

@@ -89,7 +89,7 @@ pub(in crate::ledger) fn heard(stored: &Stored, state: &PollState) -> Heard {
 }
 
 /// The stored form of a due time. `unresolved` is due at once: the poller writes its event.
-fn due_ms(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Option<i64> {
+pub(super) fn due_ms(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Option<i64> {
     match silence::next(schedule, heard, now_ms) {
         Due::At(at) => Some(at),
         Due::Unresolved => Some(now_ms),
@@ -142,37 +142,50 @@ pub(super) fn unresolve<S: Store>(
     now_ms: i64,
 ) -> Result<Reply, ApplyError> {
     let mut stored = load(store, key)?;
-    if !stored.row.unresolved && stored.row.outcome == Outcome::Open {
-        stored.row.unresolved = true;
-        stored.row.updated_ms = now_ms;
-        add_attention(&mut stored.row, "unresolved");
-        store.save(&stored)?;
-        let status = stored
-            .invoice
-            .claim
-            .as_ref()
-            .map(|claim| claim.status.clone());
-        let change = Change {
-            kind: EventKind::Unresolved,
-            rewound: false,
-            cause: None,
-            status: status.clone(),
-            previous_status: status,
-            outcome: Outcome::Open,
-            previous_outcome: Outcome::Open,
-        };
-        let told = Told {
-            source: None,
-            at_ms: now_ms,
-            reported: (
-                stored.row.amount_reported.clone(),
-                stored.row.currency_reported.clone(),
-            ),
-            raw: None,
-            held: None,
-        };
-        write_event(store, rules, key, &change, told)?;
-    }
+    give_up(store, rules, &mut stored, now_ms, None)?;
     let state = store.poll_state(key)?;
     redate(store, rules, key, state, now_ms)
+}
+
+/// Writes the event and the attention of an open invoice past its horizon, once. `held`: why its deliveries wait for a
+/// person, as a fixed word.
+pub(super) fn give_up<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &mut Stored,
+    now_ms: i64,
+    held: Option<&'static str>,
+) -> Result<(), StoreError> {
+    if stored.row.unresolved || stored.row.outcome != Outcome::Open {
+        return Ok(());
+    }
+    stored.row.unresolved = true;
+    stored.row.updated_ms = now_ms;
+    add_attention(&mut stored.row, "unresolved");
+    store.save(stored)?;
+    let status = stored
+        .invoice
+        .claim
+        .as_ref()
+        .map(|claim| claim.status.clone());
+    let change = Change {
+        kind: EventKind::Unresolved,
+        rewound: false,
+        cause: None,
+        status: status.clone(),
+        previous_status: status,
+        outcome: Outcome::Open,
+        previous_outcome: Outcome::Open,
+    };
+    let told = Told {
+        source: None,
+        at_ms: now_ms,
+        reported: (
+            stored.row.amount_reported.clone(),
+            stored.row.currency_reported.clone(),
+        ),
+        raw: None,
+        held,
+    };
+    write_event(store, rules, stored.row.key, &change, told).map(drop)
 }

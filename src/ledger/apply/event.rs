@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::Rules;
 use super::record::set_attention;
 use crate::invoice::event::Change;
-use crate::invoice::observation::Source;
+use crate::invoice::observation::{Odd, Source};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
@@ -62,18 +62,17 @@ pub(super) fn write_event<S: Store>(
     })
 }
 
-/// Keeps attention on an invoice whose status stands on no list, and counts the events with each such name. Returns a
-/// name that was not met before.
+/// Keeps attention on an invoice whose status stands on no list, and counts the arrivals of each such name. Returns a name
+/// that was not met before.
 pub(super) fn note_unsorted<S: Store>(
     store: &mut S,
     rules: &Rules,
     stored: &mut Stored,
-    change: Option<&Change>,
+    arrived: bool,
 ) -> Result<Option<String>, StoreError> {
     let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
     let unsorted = shown.filter(|status| rules.policy.lists.sort(status).is_none());
     set_attention(&mut stored.row, "unsorted_status", unsorted.is_some());
-    let arrived = change.is_some_and(|change| change.status != change.previous_status);
     let Some(status) = unsorted.filter(|_| arrived) else {
         return Ok(None);
     };
@@ -84,18 +83,18 @@ pub(super) fn note_unsorted<S: Store>(
     Ok(before.is_none().then(|| status.as_str().to_owned()))
 }
 
-/// Remembers each field that came in another form than the contract's, once per ledger (A08).
+/// Remembers what was odd about the service's fields, each once per ledger (A08). Returns what is new.
 pub(super) fn note_odd<S: Store>(
     store: &mut S,
     stored: &Stored,
-    odd: &[&'static str],
-) -> Result<Vec<&'static str>, StoreError> {
+    odd: &[Odd],
+) -> Result<Vec<Odd>, StoreError> {
     let mut new = Vec::new();
-    for field in odd {
-        let key = format!("odd:{field}");
+    for odd in odd {
+        let key = format!("odd:{}", odd.key());
         if store.meta(&key)?.is_none() {
             store.set_meta(&key, stored.row.order_id.as_str())?;
-            new.push(*field);
+            new.push(odd.clone());
         }
     }
     Ok(new)

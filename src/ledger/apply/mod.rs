@@ -3,7 +3,9 @@
 
 mod dates;
 mod event;
+mod lists;
 mod opening;
+mod reassess;
 mod record;
 
 use std::collections::BTreeSet;
@@ -16,10 +18,15 @@ use super::command::{Command, Reply};
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
+pub(crate) use lists::Lists;
+
 pub(in crate::ledger) use dates::heard;
+pub(in crate::ledger) use event::UNSORTED;
+pub(in crate::ledger) use lists::{Compared, adopt, compare};
 
 use dates::{nudge, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
+use reassess::reassess_some;
 use record::record;
 
 /// What the merchant configured, as far as the ledger acts on it.
@@ -33,6 +40,8 @@ pub(crate) struct Rules {
     pub subscriptions: Vec<Subscription>,
     /// How long after its event a delivery is first run, milliseconds.
     pub first_delay_ms: i64,
+    /// The number of these lists in the ledger, set when it is opened; `None` while other lists are stored there.
+    pub sorted_by: Option<i64>,
 }
 
 /// Why a command was not applied.
@@ -115,6 +124,8 @@ pub(super) fn apply<S: Store>(
             store.set_meta(key, value)?;
             Ok(Reply::Done)
         }
+        Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
+        Command::Release(wish) => Ok(Reply::Released(store.release_held(wish)?)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::dates::{Touch, date_after};
 use super::event::{Told, note_odd, note_unsorted, write_event};
+use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, load};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Source};
@@ -36,6 +37,7 @@ pub(super) fn record_on<S: Store>(
     if let Some(decision) = taken_by_another(store, stored, observation)? {
         return refuse(store, stored, observation, (decision, Why::OtherInvoice));
     }
+    let resorted = freshen(store, rules, stored, observation.received_ms)?;
     let claim = claim_of(&observation.report, &stored.invoice.agreed);
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
     // Only a claim that differs from the current one needs to be looked for among the earlier ones.
@@ -51,15 +53,25 @@ pub(super) fn record_on<S: Store>(
     let mut recorded = Recorded {
         outcome: made.after.outcome,
         ask_soon: made.ask == Ask::Now,
+        resorted,
         ..nothing(stored, made.decision)
     };
     if matches!(made.decision, Decision::NotThisInvoice | Decision::OtherId) {
-        return refuse(store, stored, observation, (made.decision, made.why));
+        let refused = refuse(store, stored, observation, (made.decision, made.why))?;
+        return Ok(Recorded {
+            resorted: recorded.resorted,
+            ..refused
+        });
     }
     let first_id = stored.invoice.id.is_none();
     take_over(stored, &made, observation);
-    recorded.new_unsorted = note_unsorted(store, rules, stored, made.change.as_ref())?;
+    let arrived = made
+        .change
+        .as_ref()
+        .is_some_and(|change| change.status != change.previous_status);
+    recorded.new_unsorted = note_unsorted(store, rules, stored, arrived)?;
     recorded.new_odd = note_odd(store, stored, &observation.report.odd)?;
+    let held = held_for(stored, observation.source, stored.invoice.doubt);
     store.save(stored)?;
     remember(store, key, observation, &claim, (made.decision, made.why))?;
     if let Some(change) = &made.change {
@@ -68,7 +80,7 @@ pub(super) fn record_on<S: Store>(
             at_ms: observation.received_ms,
             reported: reported_texts(&observation.report),
             raw: Some(observation.report.raw.as_str()),
-            held: None,
+            held,
         };
         recorded.event = Some(write_event(store, rules, key, change, told)?);
     }
@@ -135,6 +147,7 @@ fn remember<S: Store>(
         decision,
         why,
         reported: reported_texts(&observation.report),
+        updated_at_text: observation.report.updated_at_text.as_deref(),
     })
 }
 
@@ -147,6 +160,7 @@ fn nothing(stored: &Stored, decision: Decision) -> Recorded {
         new_unsorted: None,
         new_odd: Vec::new(),
         ask_soon: false,
+        resorted: None,
     }
 }
 

@@ -5,19 +5,23 @@
 //! leaves nothing, which is what rolling back is here.
 
 mod deliveries;
+mod heard;
 mod invoice;
 mod read;
 mod table;
 
-use super::apply::Rules;
+use super::apply::{Lists, Rules, adopt};
 use super::batch;
-use super::command::{After, AttemptRecord, Command, Intent, Refusal, Reply, RetryWish};
+use super::command::{
+    After, AttemptRecord, Command, Intent, Refusal, ReleaseWish, Reply, RetryWish,
+};
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
-use super::store::{NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
+use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::transition::Claim;
+use crate::invoice::observation::Source;
+use crate::invoice::transition::{Claim, Decision};
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
 use table::Table;
@@ -75,8 +79,12 @@ struct Attempt {
 pub(crate) struct HistoryLine {
     /// Its invoice.
     pub invoice: InvoiceKey,
+    at_ms: i64,
+    source: Source,
     /// What was claimed.
     pub claim: Claim,
+    decision: Decision,
+    reported: (Option<String>, Option<String>),
 }
 
 /// The store.
@@ -134,6 +142,13 @@ impl MemoryStore {
             .into_iter()
             .map(|reply| reply.map_err(WriteError::from))
             .collect())
+    }
+
+    /// Takes over the merchant's lists, as opening a ledger does; the rules bear their number afterwards.
+    pub(crate) fn adopt(&mut self, rules: &mut Rules) -> Result<(), StoreError> {
+        self.begin()?;
+        rules.sorted_by = adopt(self, rules, Lists::Adopt)?;
+        self.commit()
     }
 
     /// Drops the doubt of an invoice as if nobody had to ask: what no code may do, for tests of the tests.
@@ -368,7 +383,11 @@ impl Store for MemoryStore {
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
         let newest = self.history.add(HistoryLine {
             invoice: line.invoice,
+            at_ms: line.at_ms,
+            source: line.source,
             claim: line.claim.clone(),
+            decision: line.decision,
+            reported: line.reported.clone(),
         });
         let mut old: Vec<i64> = self
             .history
@@ -459,5 +478,23 @@ impl Store for MemoryStore {
         Ok(pairs
             .find(|(name, _)| name == key)
             .map(|(_, value)| value.clone()))
+    }
+
+    fn with_status(
+        &mut self,
+        from: InvoiceKey,
+        names: &[String],
+        among: u32,
+        most: u32,
+    ) -> Result<(Vec<InvoiceKey>, Option<InvoiceKey>), StoreError> {
+        Ok(self.named(from, names, among, most))
+    }
+
+    fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
+        Ok(self.heard_of(key))
+    }
+
+    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
+        Ok(self.release_wished(wish))
     }
 }

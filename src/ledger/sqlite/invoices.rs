@@ -180,7 +180,7 @@ pub(super) fn add_history(
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
-         currency_reported) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         currency_reported, updated_at_text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     let (status, differs, at) = claim_columns(Some(line.claim));
     let (source, decision) = (line.source.as_str(), line.decision.as_str());
@@ -195,6 +195,7 @@ pub(super) fn add_history(
         line.why.as_str(),
         line.reported.0,
         line.reported.1,
+        line.updated_at_text,
     ])?;
     let newest = connection.last_insert_rowid();
     // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.

@@ -5,13 +5,17 @@
 
 mod deliveries;
 mod failure;
+mod heard;
+mod held;
 mod invoices;
 mod open;
+mod overview;
 mod read;
 mod read_store;
 mod refusals;
 mod rows;
 mod schema;
+mod story;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,10 +26,10 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Refusal, RetryWish};
+use super::command::{After, AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
-use super::store::{NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
+use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -302,6 +306,24 @@ impl Store for SqliteStore {
 
     fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError> {
         read::meta(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn with_status(
+        &mut self,
+        from: InvoiceKey,
+        names: &[String],
+        among: u32,
+        most: u32,
+    ) -> Result<(Vec<InvoiceKey>, Option<InvoiceKey>), StoreError> {
+        heard::with_status(&self.connection, from, names, among, most).map_err(from_sqlite)
+    }
+
+    fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
+        heard::claims(&self.connection, key).map_err(from_sqlite)
+    }
+
+    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
+        held::release(&self.connection, wish).map_err(from_sqlite)
     }
 }
 

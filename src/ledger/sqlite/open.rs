@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::failure::from_sqlite;
@@ -23,6 +23,9 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 /// The smallest page SQLite has, bytes: no database is smaller.
 const SMALLEST_BYTES: u64 = 512;
+
+/// How long a look at a file whose log is needed waits for a program that recovers it.
+const LOOK_BUSY: Duration = Duration::from_secs(5);
 
 /// Readable and writable by the owner, readable by the reader group.
 const FILE_MODE: u32 = 0o640;
@@ -77,7 +80,14 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
     connection
         .busy_timeout(busy)
         .map_err(|e| file(from_sqlite(e)))?;
-    check_marks(&connection, path)?;
+    let found = check_marks(&connection, path)?;
+    if found < newest() {
+        return Err(OpenError::Older {
+            path: path.to_owned(),
+            found,
+            known: newest(),
+        });
+    }
     Ok(connection)
 }
 
@@ -136,6 +146,9 @@ fn exists(path: &Path) -> Result<bool, OpenError> {
 /// Asked through SQLite itself, and as of a file that never changes. Opening and closing the file by other means would
 /// drop every lock this process holds on it, since POSIX locks go with the first descriptor that is closed; the next
 /// program to close the file would then take itself for the last one and throw the log away.
+///
+/// A checkpoint that is under way, or was cut off by a crash, has written the first page and not yet the pages that it
+/// counts: without the log such a file is damaged. Then it is asked again with locks and log, still only for reading.
 fn look_at_header(path: &Path) -> Result<(), OpenError> {
     let foreign = |what| OpenError::Foreign {
         path: path.to_owned(),
@@ -152,12 +165,12 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
     if meta.len() < SMALLEST_BYTES {
         return Err(foreign("it is empty or cut short"));
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    let id = Connection::open_with_flags(unchanging(path), flags).and_then(|connection| {
-        connection.pragma_query_value(None, "application_id", |row| row.get(0))
-    });
+    let id = match application_id(&unchanging(path)) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
+            application_id(&uri(path))
+        }
+        other => other,
+    };
     match id.map_err(from_sqlite) {
         Ok(APPLICATION_ID) => Ok(()),
         Ok(_) => Err(foreign("it is another program's SQLite database")),
@@ -166,8 +179,22 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
     }
 }
 
+fn application_id(uri: &str) -> rusqlite::Result<i64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags)?;
+    connection.busy_timeout(LOOK_BUSY)?;
+    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+}
+
 /// The file as SQLite's URI, to be read without locks, log and side files.
 fn unchanging(path: &Path) -> String {
+    uri(path) + "?immutable=1"
+}
+
+/// The file as SQLite's URI.
+fn uri(path: &Path) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
@@ -177,10 +204,11 @@ fn unchanging(path: &Path) -> String {
             write!(uri, "%{byte:02x}").expect("a String takes any text");
         }
     }
-    uri + "?immutable=1"
+    uri
 }
 
-fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// The file's schema version, when this binary knows it.
+fn check_marks(connection: &Connection, path: &Path) -> Result<i64, OpenError> {
     let file = |e| OpenError::File {
         path: path.to_owned(),
         source: from_sqlite(e),
@@ -196,7 +224,7 @@ fn check_marks(connection: &Connection, path: &Path) -> Result<(), OpenError> {
             known,
         })
     } else {
-        Ok(())
+        Ok(found)
     }
 }
 
@@ -285,4 +313,99 @@ fn remove_all(draft: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use rusqlite::config::DbConfig;
+
+    use super::*;
+
+    const BUSY: Duration = Duration::from_secs(1);
+    /// The parts of a log file: its head, and the head in front of each page.
+    const LOG_HEAD: usize = 32;
+    const FRAME_HEAD: usize = 24;
+
+    #[test]
+    fn a_ledger_of_the_first_schema_is_brought_up_to_date_by_whoever_may_write() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ledger.db");
+        let old = Connection::open(&path).expect("made");
+        old.pragma_update(None, "journal_mode", "WAL")
+            .expect("a log");
+        old.execute_batch(STEPS.first().expect("a first one"))
+            .expect("the first schema");
+        old.execute_batch(
+            "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
+             currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+             VALUES (7, 'r', 'A-1', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); \
+             INSERT INTO event (event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+             VALUES ('e', 7, 'failed', 0, 'failed', 'open', 1); \
+             INSERT INTO meta (key, value) VALUES ('unsorted:settled', 'A-1')",
+        )
+        .expect("an order that failed");
+        old.pragma_update(None, "application_id", APPLICATION_ID)
+            .expect("marked");
+        old.pragma_update(None, "user_version", 1).expect("marked");
+        drop(old);
+
+        let reading = open_reader(&path, BUSY);
+        assert!(
+            matches!(reading, Err(OpenError::Older { found: 1, .. })),
+            "{reading:?}"
+        );
+        let writer = open_writer(&path, BUSY).expect("brought up to date");
+        let ask = "SELECT failed_fired || ' ' || (SELECT value FROM meta) || ' ' || (SELECT count(*) FROM deliveries) \
+                   FROM invoice";
+        let found: String = writer.query_row(ask, [], |row| row.get(0)).expect("there");
+        assert_eq!(found, "1 1 0");
+        assert!(open_reader(&path, BUSY).is_ok());
+    }
+
+    /// A16: a crash, or a look, between the first write of a checkpoint and its last must not cost the ledger.
+    #[test]
+    fn a_ledger_in_the_middle_of_a_checkpoint_is_a_ledger() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ledger.db");
+        let writer = open_writer(&path, BUSY).expect("made");
+        let grow = "CREATE TABLE notes (note BLOB); INSERT INTO notes VALUES (randomblob(500000))";
+        writer.execute_batch(grow).expect("room");
+        writer
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+            .expect("an option");
+        drop(writer);
+        write_first_page(&path);
+
+        let alone = application_id(&unchanging(&path)).map_err(from_sqlite);
+        assert!(matches!(alone, Err(StoreError::Corrupt(_))), "{alone:?}");
+        let bytes = |connection: &Connection| -> i64 {
+            let ask = "SELECT sum(length(note)) FROM notes";
+            connection
+                .query_row(ask, [], |row| row.get(0))
+                .expect("there")
+        };
+        let reader = open_reader(&path, BUSY).expect("a ledger");
+        assert_eq!(bytes(&reader), 500_000);
+        let writer = open_writer(&path, BUSY).expect("a ledger");
+        assert_eq!(bytes(&writer), 500_000);
+        assert!(reopen_writer(&path, BUSY).is_ok());
+    }
+
+    /// What a checkpoint does first: the newest first page goes from the log into the file.
+    fn write_first_page(path: &Path) {
+        let log = fs::read(path.with_extension("db-wal")).expect("a log");
+        let size = log.get(8..12).and_then(|bytes| bytes.try_into().ok());
+        let size = usize::try_from(u32::from_be_bytes(size.expect("a head"))).expect("small");
+        let frames = log.get(LOG_HEAD..).expect("a head");
+        let first = frames
+            .chunks_exact(FRAME_HEAD + size)
+            .rfind(|frame| frame.starts_with(&1_u32.to_be_bytes()));
+        let page = first.and_then(|frame| frame.get(FRAME_HEAD..));
+        let file = fs::OpenOptions::new().write(true).open(path);
+        let file = file.expect("the ledger");
+        file.write_all_at(page.expect("it changed"), 0)
+            .expect("written");
+    }
 }

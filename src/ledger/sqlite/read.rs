@@ -413,6 +413,21 @@ pub(super) fn next_delivery_ms(
         .query_row([now_ms], |row| row.get(0))
 }
 
+/// The small facts whose key begins with `prefix`, which ends in `:`, by key; what follows it, and the value.
+pub(super) fn metas(
+    connection: &Connection,
+    prefix: &str,
+    limit: u32,
+) -> rusqlite::Result<Vec<(String, String)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 \
+         ORDER BY key LIMIT ?2",
+    )?;
+    statement
+        .query_map(params![prefix, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect()
+}
+
 pub(super) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     connection
         .prepare_cached("SELECT value FROM meta WHERE key = ?1")?

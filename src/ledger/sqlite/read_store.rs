@@ -6,15 +6,17 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::failure::from_sqlite;
+use super::held;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, due, due_after, events, events_of_order,
     find_event, invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices,
-    meta, next_delivery_ms, next_due_ms, pollable, running, sealed_by_id, sealed_by_key,
+    meta, metas, next_delivery_ms, next_due_ms, pollable, running, sealed_by_id, sealed_by_key,
     sealed_by_order, sealed_by_ref,
 };
 use super::refusals;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::ledger::command::Held;
 use crate::ledger::error::OpenError;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
@@ -27,7 +29,7 @@ use crate::ledger::store::StoreError;
 const BUSY: Duration = Duration::from_secs(5);
 
 /// One reading connection.
-pub(in crate::ledger) struct ReadStore(Connection);
+pub(in crate::ledger) struct ReadStore(pub(super) Connection);
 
 impl ReadStore {
     pub(in crate::ledger) fn open(path: &Path) -> Result<Self, OpenError> {
@@ -179,6 +181,31 @@ impl ReadStore {
 
     pub(in crate::ledger) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
         meta(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn metas(
+        &self,
+        prefix: &str,
+        limit: u32,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        metas(&self.0, prefix, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn held(
+        &self,
+        wanted: &Held,
+        hook: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        held::list(&self.0, wanted, hook, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn held_count(&self) -> Result<u64, StoreError> {
+        held::held_count(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn abandoned_count(&self) -> Result<u64, StoreError> {
+        held::abandoned_count(&self.0).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn pollable(

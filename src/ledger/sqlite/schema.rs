@@ -188,6 +188,7 @@ CREATE INDEX invoice_attention ON invoice (id) WHERE attention <> '';
 ALTER TABLE history ADD COLUMN why TEXT NOT NULL DEFAULT '';
 ALTER TABLE history ADD COLUMN amount_reported TEXT;
 ALTER TABLE history ADD COLUMN currency_reported TEXT;
+ALTER TABLE history ADD COLUMN updated_at_text TEXT;
 
 ALTER TABLE refusal ADD COLUMN ref_hash TEXT NOT NULL DEFAULT '';
 ALTER TABLE refusal ADD COLUMN header_names TEXT NOT NULL DEFAULT '';

@@ -9,7 +9,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::status::{Outcome, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
-use crate::ledger::{Begun, Bounds, Intent, Ledger, Options, Rules};
+use crate::ledger::{Begun, Bounds, Intent, Ledger, Lists, Options, Rules};
 use crate::process_mark::ProcessMark;
 
 fn open(directory: &tempfile::TempDir) -> Ledger {
@@ -36,8 +36,10 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
                 horizon_ms: 259_200_000,
             },
             first_delay_ms: 0,
+            sorted_by: None,
             subscriptions: Vec::new(),
         },
+        lists: Lists::Adopt,
     };
     Ledger::open(options).expect("it opens")
 }

@@ -17,8 +17,8 @@ use crate::invoice::status::{Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
 use crate::ledger::{
-    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Ledger, Options, Reader, Rules,
-    Settled, Writer,
+    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Ledger, Lists, Options, Reader,
+    Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
 
@@ -57,7 +57,9 @@ impl Owing {
                 schedule,
                 subscriptions,
                 first_delay_ms: 0,
+                sorted_by: None,
             },
+            lists: Lists::Adopt,
         };
         Self(Ledger::open(options).expect("a new ledger"))
     }
@@ -170,6 +172,7 @@ impl Owing {
 
 fn observation(order: &str, status: &str, minute: u32) -> Observation {
     let report = Report {
+        updated_at_text: None,
         odd: Vec::new(),
         id: InvoiceId::new(format!("inv-{order}")).expect("an id"),
         status: Status::new(status).expect("a status"),

@@ -76,10 +76,16 @@ impl World {
 
     /// The newest invoice of `order` as the service has it.
     pub(crate) fn issued(&self, order: &str) -> Option<Issued> {
+        let all = self.all_issued().into_iter().rev();
+        all.into_iter().find(|issued| issued.order == order)
+    }
+
+    /// Every invoice as the service has it, the oldest first.
+    pub(crate) fn all_issued(&self) -> Vec<Issued> {
         let state = self.control("GET", "/state", &Value::Null);
-        let all = state.get("invoices")?.as_array()?.iter().rev();
-        all.filter_map(Issued::from_control)
-            .find(|issued| issued.order == order)
+        let all = state.get("invoices").and_then(Value::as_array);
+        let all = all.into_iter().flatten();
+        all.filter_map(Issued::from_control).collect()
     }
 
     /// Changes what the service says about an invoice without a notification; gives the invoice as it is then.

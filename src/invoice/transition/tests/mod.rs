@@ -62,6 +62,7 @@ fn report(status: &str, at: Option<i64>) -> Report {
         method: None,
         payment_url: None,
         requisites: None,
+        updated_at_text: None,
         odd: Vec::new(),
         raw: String::new(),
     }

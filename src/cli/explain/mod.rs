@@ -1,0 +1,58 @@
+//! `tilld explain`: what happened to an order, oldest first, and why each thing was decided. Asks nobody and needs no
+//! secret, so the reader group may use it.
+
+mod fact;
+mod people;
+mod timeline;
+
+use super::context::Context;
+use super::failure::{Exit, Failure};
+use super::invoice::{find, not_found};
+use super::ledger;
+use super::output::print_json;
+use crate::ledger::StoryOutput;
+
+/// Flags of `explain`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The order id, for all its invoices; or the service's id or the ref of one invoice
+    #[arg(value_name = "ORDER-OR-ID")]
+    name: String,
+    /// All that scripts wrote, as far as it was kept, instead of the beginning
+    #[arg(long)]
+    full: bool,
+}
+
+/// Runs `explain`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let reader = ledger::open_reader(&context)?;
+    let mut found = find(&reader, &args.name).await?;
+    if found.is_empty() {
+        return Err(not_found(&args.name));
+    }
+    found.reverse();
+    let output = if args.full {
+        StoryOutput::Full
+    } else {
+        StoryOutput::Beginning
+    };
+    let mut first = true;
+    for row in found {
+        // Invoices are never removed, but whoever holds the file may do as they please.
+        let Some(story) = reader.story(row.key, output).await? else {
+            continue;
+        };
+        let facts = timeline::facts(&story);
+        if context.output.json() {
+            for fact in &facts {
+                print_json(fact)?;
+            }
+            continue;
+        }
+        if !std::mem::take(&mut first) {
+            context.output.line("")?;
+        }
+        people::print(context.output, &story, &facts, output)?;
+    }
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,317 @@
+//! What `status` knows, in the words of `--json`. Fields are only ever added and always there. Pure.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::invoice::advice;
+use crate::config::{Presentations, Settings, Statuses};
+use crate::invoice::moment::Moment;
+use crate::invoice::status::Status;
+use crate::ledger::{Overview, Tally};
+
+/// How everything stands. Times are UTC with milliseconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) daemon_running: bool,
+    pub(super) ledger: LedgerFile,
+    pub(super) login: Login,
+    pub(super) last_notification: Option<LastNotification>,
+    pub(super) presentation: Presentation,
+    pub(super) refusals_24h: Refusals,
+    pub(super) due: Due,
+    pub(super) deliveries: Deliveries,
+    pub(super) attention: Vec<UnderAttention>,
+    /// The counts of `attention` are of the newest invoices only: there are more.
+    pub(super) more_attention: bool,
+    pub(super) unsorted: Vec<Unsorted>,
+    pub(super) needs_person: bool,
+}
+
+/// What is known beside ledger and settings.
+pub(super) struct Around {
+    /// Milliseconds since 1970.
+    pub(super) now_ms: i64,
+    pub(super) daemon_running: bool,
+    pub(super) ledger: LedgerFile,
+    pub(super) login: Login,
+}
+
+/// The ledger's file.
+#[derive(Debug, Serialize)]
+pub(super) struct LedgerFile {
+    pub(super) path: String,
+    pub(super) bytes: u64,
+    /// Of the log beside it.
+    pub(super) wal_bytes: u64,
+}
+
+/// The access token, as far as whoever asks may know.
+#[derive(Debug, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(super) enum Login {
+    /// There is one.
+    Stored {
+        source: &'static str,
+        stored_in: String,
+        shop_name: Option<String>,
+    },
+    /// There is none that this user's commands would find.
+    None,
+    /// Somebody else owns the state directory.
+    Hidden,
+    /// `whoami` says why.
+    Unreadable,
+}
+
+/// The newest accepted notification.
+#[derive(Debug, Serialize)]
+pub(super) struct LastNotification {
+    pub(super) at: String,
+    pub(super) order_id: String,
+}
+
+/// Where notifications carry their notify token.
+#[derive(Debug, Serialize)]
+pub(super) struct Presentation {
+    /// Where the last one did, in the config's words, while that is remembered.
+    pub(super) last: Option<String>,
+    /// The config says where, instead of `auto`.
+    pub(super) pinned: bool,
+}
+
+/// Refused notifications.
+#[derive(Debug, Serialize)]
+pub(super) struct Refusals {
+    #[serde(flatten)]
+    pub(super) all: Count,
+    pub(super) commonest_reason: Option<String>,
+    pub(super) commonest_count: u64,
+}
+
+/// Invoices that are due to be asked about.
+#[derive(Debug, Serialize)]
+pub(super) struct Due {
+    #[serde(flatten)]
+    pub(super) all: Count,
+    pub(super) oldest_due_at: Option<String>,
+    pub(super) oldest_late_ms: Option<i64>,
+}
+
+/// Deliveries that are not done.
+#[derive(Debug, Serialize)]
+pub(super) struct Deliveries {
+    pub(super) waiting: Count,
+    pub(super) running: Count,
+    pub(super) held: Count,
+    pub(super) abandoned: Count,
+}
+
+/// A count that stops at a bound; `more` says that it did.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Count {
+    pub(super) count: u64,
+    pub(super) more: bool,
+}
+
+impl From<Tally> for Count {
+    fn from(Tally { count, more }: Tally) -> Self {
+        Self { count, more }
+    }
+}
+
+/// Why invoices stand under attention.
+#[derive(Debug, Serialize)]
+pub(super) struct UnderAttention {
+    pub(super) reason: String,
+    pub(super) count: u64,
+    /// The newest orders, a few.
+    pub(super) orders: Vec<String>,
+    pub(super) advice: &'static str,
+}
+
+/// A status name that stands on no list.
+#[derive(Debug, Serialize)]
+pub(super) struct Unsorted {
+    pub(super) status: String,
+    /// How many events brought it.
+    pub(super) events: u64,
+    /// What sorts it as paid, under `[statuses]`.
+    pub(super) line: String,
+}
+
+impl Report {
+    pub(super) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
+        let attention: Vec<UnderAttention> = overview
+            .attention
+            .iter()
+            .map(|reason| UnderAttention {
+                advice: advice(&reason.word),
+                reason: reason.word.clone(),
+                count: reason.count,
+                orders: reason.orders.clone(),
+            })
+            .collect();
+        let unsorted = unsorted(&overview.unsorted, &settings.statuses);
+        let waits_for_person = overview.held.count > 0 || overview.abandoned.count > 0;
+        let oldest_ms = overview.oldest_due_ms;
+        let commonest = overview.commonest_refusal.as_ref();
+        Self {
+            daemon_running: around.daemon_running,
+            ledger: around.ledger,
+            login: around.login,
+            last_notification: overview.last_notification.as_ref().map(|(at_ms, order)| {
+                LastNotification {
+                    at: time(*at_ms),
+                    order_id: order.clone(),
+                }
+            }),
+            presentation: Presentation {
+                last: overview.presentation.clone(),
+                pinned: settings.listener.presentations != Presentations::Auto,
+            },
+            refusals_24h: Refusals {
+                all: overview.refusals.into(),
+                commonest_reason: commonest.map(|(reason, _)| reason.clone()),
+                commonest_count: commonest.map_or(0, |(_, count)| *count),
+            },
+            due: Due {
+                all: overview.due.into(),
+                oldest_due_at: oldest_ms.map(time),
+                oldest_late_ms: oldest_ms.map(|ms| around.now_ms.saturating_sub(ms)),
+            },
+            deliveries: Deliveries {
+                waiting: overview.waiting.into(),
+                running: overview.running.into(),
+                held: overview.held.into(),
+                abandoned: overview.abandoned.into(),
+            },
+            needs_person: !attention.is_empty() || !unsorted.is_empty() || waits_for_person,
+            attention,
+            more_attention: overview.more_attention,
+            unsorted,
+        }
+    }
+}
+
+/// Those that the present lists do not have.
+fn unsorted(met: &[(String, u64)], statuses: &Statuses) -> Vec<Unsorted> {
+    let lists = statuses.lists();
+    let stands_nowhere =
+        |name: &str| Status::new(name).is_some_and(|status| lists.sort(&status).is_none());
+    met.iter()
+        .filter(|(name, _)| stands_nowhere(name))
+        .map(|(name, events)| {
+            // A list of JSON strings is a TOML array as well.
+            let list: Value = statuses
+                .paid
+                .iter()
+                .chain([name])
+                .map(String::as_str)
+                .collect();
+            let list = list.to_string().replace("\",\"", "\", \"");
+            Unsorted {
+                status: name.clone(),
+                events: *events,
+                line: format!("paid = {list}  # or failed, reversed, open, under [statuses]"),
+            }
+        })
+        .collect()
+}
+
+fn time(ms: i64) -> String {
+    Moment::from_ms(ms).to_string()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A quiet ledger beside these settings.
+    pub(in crate::cli::status) fn report(overview: &Overview, settings: &Settings) -> Report {
+        let ledger = LedgerFile {
+            path: "/var/lib/tilld/ledger.db".to_owned(),
+            bytes: 139_264,
+            wal_bytes: 4_152,
+        };
+        let around = Around {
+            now_ms: 1_795_860_120_004,
+            daemon_running: true,
+            ledger,
+            login: Login::Hidden,
+        };
+        Report::new(overview, settings, around)
+    }
+
+    #[test]
+    fn the_json_object_is_what_scripts_rely_on() {
+        let quiet = report(&Overview::default(), &Settings::default());
+        assert_eq!(
+            serde_json::to_string(&quiet).expect("plain data"),
+            concat!(
+                r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152},"#,
+                r#""login":{"state":"hidden"},"last_notification":null,"presentation":{"last":null,"pinned":false},"#,
+                r#""refusals_24h":{"count":0,"more":false,"commonest_reason":null,"commonest_count":0},"#,
+                r#""due":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
+                r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
+                r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"needs_person":false}"#,
+            )
+        );
+    }
+
+    #[test]
+    fn a_name_is_told_until_a_list_has_it() {
+        let overview = Overview {
+            unsorted: vec![("HELD \"x\"".to_owned(), 3), ("done".to_owned(), 1)],
+            ..Overview::default()
+        };
+        let mut settings = Settings::default();
+        settings.statuses.paid = vec!["paid".to_owned()];
+        settings.statuses.failed = vec!["done".to_owned()];
+        let told = report(&overview, &settings);
+        let [name] = told.unsorted.as_slice() else {
+            panic!("{told:?}");
+        };
+        assert_eq!(name.events, 3);
+        assert_eq!(
+            name.line,
+            r#"paid = ["paid", "HELD \"x\""]  # or failed, reversed, open, under [statuses]"#
+        );
+        assert!(told.needs_person);
+        settings.statuses.open.push("HELD \"x\"".to_owned());
+        assert!(!report(&overview, &settings).needs_person);
+    }
+
+    #[test]
+    fn what_waits_for_a_person_is_said_by_each_alone() {
+        let one = Tally {
+            count: 1,
+            more: false,
+        };
+        let settings = Settings::default();
+        let base = Overview::default;
+        for overview in [
+            Overview {
+                held: one,
+                ..base()
+            },
+            Overview {
+                abandoned: one,
+                ..base()
+            },
+        ] {
+            assert!(report(&overview, &settings).needs_person);
+        }
+        for overview in [
+            Overview { due: one, ..base() },
+            Overview {
+                waiting: one,
+                running: one,
+                refusals: one,
+                ..base()
+            },
+        ] {
+            assert!(!report(&overview, &settings).needs_person);
+        }
+    }
+}

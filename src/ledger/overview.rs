@@ -1,0 +1,86 @@
+//! How the whole ledger stands, told without reading what grows: only partial indexes, the newest rows of bounded tables,
+//! and counts that stop at a bound.
+//!
+//! Relies on the indexes of the schema by name, so that a question which would scan fails instead. Promises one moment.
+
+use super::error::ReadError;
+use super::reader::Reader;
+
+/// A count that stops at [`Tally::MOST`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many, at most [`Tally::MOST`].
+    pub count: u64,
+    /// There are more than that.
+    pub more: bool,
+}
+
+impl Tally {
+    /// The highest count that is told: beyond it a person needs no number, and a million must cost no more.
+    pub const MOST: u64 = 10_000;
+
+    /// Out of a count that stopped one beyond the bound.
+    pub(in crate::ledger) fn up_to_most(found: u64) -> Self {
+        Self {
+            count: found.min(Self::MOST),
+            more: found > Self::MOST,
+        }
+    }
+}
+
+/// How the ledger stands.
+#[derive(Clone, Debug, Default)]
+pub struct Overview {
+    /// Where the last notification carried its notify token, as the config names the place, if that is remembered.
+    pub presentation: Option<String>,
+    /// The newest accepted notification among the newest [`Tally::MOST`] observations: when, milliseconds since 1970,
+    /// and of which order.
+    pub last_notification: Option<(i64, String)>,
+    /// Refused requests since the time asked for.
+    pub refusals: Tally,
+    /// The commonest reason among them, and how often it was.
+    pub commonest_refusal: Option<(String, u64)>,
+    /// Invoices whose time to be asked about has come.
+    pub due: Tally,
+    /// The earliest of these times, milliseconds since 1970.
+    pub oldest_due_ms: Option<i64>,
+    /// Deliveries to be run, now or later.
+    pub waiting: Tally,
+    /// Deliveries under way.
+    pub running: Tally,
+    /// Deliveries a person must release.
+    pub held: Tally,
+    /// Deliveries given up.
+    pub abandoned: Tally,
+    /// The words invoices stand under attention for, in the order of the alphabet; of the newest [`Tally::MOST`] such
+    /// invoices.
+    pub attention: Vec<Attention>,
+    /// There are more such invoices.
+    pub more_attention: bool,
+    /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
+    pub unsorted: Vec<(String, u64)>,
+}
+
+/// One reason for attention.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attention {
+    /// The ledger's word.
+    pub word: String,
+    /// How many invoices.
+    pub count: u64,
+    /// The newest of their orders, at most [`Attention::ORDERS_MOST`], each once.
+    pub orders: Vec<String>,
+}
+
+impl Attention {
+    /// Orders that are named.
+    pub const ORDERS_MOST: usize = 5;
+}
+
+impl Reader {
+    /// How the ledger stands at `now_ms`; refusals are counted from `since_ms` on. Both milliseconds since 1970.
+    pub async fn overview(&self, now_ms: i64, since_ms: i64) -> Result<Overview, ReadError> {
+        self.ask(move |store| store.overview(now_ms, since_ms))
+            .await
+    }
+}

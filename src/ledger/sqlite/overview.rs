@@ -1,0 +1,237 @@
+//! The questions behind the overview, in one read transaction. Where an index makes a question cheap it is named, so that
+//! the question is refused instead of slow when it does not fit; tables without one are looked at from their newest row,
+//! up to a bound.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, OptionalExtension as _, Params};
+
+use super::failure::from_sqlite;
+use super::read::meta;
+use super::read_store::ReadStore;
+use crate::ledger::apply::UNSORTED;
+use crate::ledger::overview::{Attention, Overview, Tally};
+use crate::ledger::store::StoreError;
+
+/// The small fact in which the listener remembers where notify tokens are carried.
+const PRESENTATION: &str = "presentation";
+/// Unsorted names that are told at most; a service has a handful.
+const UNSORTED_MOST: u32 = 1_000;
+
+impl ReadStore {
+    pub(in crate::ledger) fn overview(
+        &self,
+        now_ms: i64,
+        since_ms: i64,
+    ) -> Result<Overview, StoreError> {
+        overview(&self.0, now_ms, since_ms).map_err(from_sqlite)
+    }
+}
+
+fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Result<Overview> {
+    // Ended by its drop: it only holds the moment.
+    let _moment = connection.unchecked_transaction()?;
+    let (refusals, commonest_refusal) = refusals(connection, since_ms)?;
+    let (attention, more_attention) = attention(connection)?;
+    let deliveries = |index: &str, state: &str| {
+        let rows = format!("delivery INDEXED BY {index} WHERE state = '{state}'");
+        tally(connection, &rows, [])
+    };
+    Ok(Overview {
+        presentation: meta(connection, PRESENTATION)?,
+        last_notification: last_notification(connection)?,
+        refusals,
+        commonest_refusal,
+        due: tally(
+            connection,
+            "poll INDEXED BY poll_due WHERE due_ms <= ?1",
+            [now_ms],
+        )?,
+        oldest_due_ms: connection
+            .prepare_cached("SELECT min(due_ms) FROM poll INDEXED BY poll_due WHERE due_ms <= ?1")?
+            .query_row([now_ms], |row| row.get(0))?,
+        waiting: deliveries("delivery_due", "waiting")?,
+        running: deliveries("delivery_running", "running")?,
+        held: deliveries("delivery_held", "held")?,
+        abandoned: deliveries("delivery_abandoned", "abandoned")?,
+        attention,
+        more_attention,
+        unsorted: unsorted(connection)?,
+    })
+}
+
+/// Counts rows, one beyond the bound at most.
+fn tally(connection: &Connection, rows: &str, values: impl Params) -> rusqlite::Result<Tally> {
+    let beyond = Tally::MOST + 1;
+    let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {beyond})");
+    let found: i64 = connection
+        .prepare_cached(&sql)?
+        .query_row(values, |row| row.get(0))?;
+    Ok(Tally::up_to_most(u64::try_from(found).unwrap_or_default()))
+}
+
+fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+    let sql = format!(
+        "SELECT h.at_ms, i.order_id FROM (SELECT id, at_ms, invoice, source FROM history ORDER BY id DESC LIMIT {}) h \
+         JOIN invoice i ON i.id = h.invoice WHERE h.source = 'notification' ORDER BY h.id DESC LIMIT 1",
+        Tally::MOST
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+fn refusals(
+    connection: &Connection,
+    since_ms: i64,
+) -> rusqlite::Result<(Tally, Option<(String, u64)>)> {
+    let sql = format!(
+        "SELECT reason, count(*) AS times FROM (SELECT reason, at_ms FROM refusal ORDER BY id DESC LIMIT {}) \
+         WHERE at_ms >= ?1 GROUP BY reason ORDER BY times DESC, reason",
+        Tally::MOST + 1
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_map([since_ms], |row| {
+        let times: i64 = row.get(1)?;
+        Ok((row.get(0)?, u64::try_from(times).unwrap_or_default()))
+    })?;
+    let found: Vec<(String, u64)> = found.collect::<rusqlite::Result<_>>()?;
+    let all = found.iter().map(|(_, times)| times).sum();
+    Ok((Tally::up_to_most(all), found.into_iter().next()))
+}
+
+fn attention(connection: &Connection) -> rusqlite::Result<(Vec<Attention>, bool)> {
+    let sql = format!(
+        "SELECT attention, order_id FROM invoice INDEXED BY invoice_attention WHERE attention <> '' \
+         ORDER BY id DESC LIMIT {}",
+        Tally::MOST + 1
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut words: BTreeMap<String, Attention> = BTreeMap::new();
+    let mut seen = 0;
+    while let Some(row) = rows.next()? {
+        seen += 1;
+        if seen > Tally::MOST {
+            break;
+        }
+        let (held, order): (String, String) = (row.get(0)?, row.get(1)?);
+        for word in held.split_ascii_whitespace() {
+            let reason = words
+                .entry(word.to_owned())
+                .or_insert_with_key(|word| Attention {
+                    word: word.clone(),
+                    count: 0,
+                    orders: Vec::new(),
+                });
+            reason.count += 1;
+            if reason.orders.len() < Attention::ORDERS_MOST && !reason.orders.contains(&order) {
+                reason.orders.push(order.clone());
+            }
+        }
+    }
+    Ok((words.into_values().collect(), seen > Tally::MOST))
+}
+
+fn unsorted(connection: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
+    // The names that begin so, by the table's own order: `;` is the character after `:`.
+    let mut statement = connection.prepare_cached(
+        "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let end = UNSORTED.replace(':', ";");
+    let found = statement.query_map((UNSORTED, end, UNSORTED_MOST), |row| {
+        let count: String = row.get(1)?;
+        Ok((row.get(0)?, count.parse().unwrap_or_default()))
+    })?;
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::STEPS;
+    use super::*;
+
+    fn ledger() -> Connection {
+        let connection = Connection::open_in_memory().expect("in memory");
+        for step in STEPS {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+    }
+
+    /// `count` invoices numbered from 1, with what hangs on them.
+    fn fill(connection: &Connection, count: u64) {
+        let numbers = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+        );
+        connection
+            .execute_batch(&format!(
+                "{numbers} INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, \
+                   amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms, \
+                   attention) \
+                 SELECT i, 'ref' || i, 'o' || (i / 2), 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0, \
+                   'mismatch rewound' FROM n; \
+                 {numbers} INSERT INTO poll (invoice, due_ms) SELECT i, 1000 + i FROM n; \
+                 {numbers} INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+                 SELECT i, 'e' || i, i, 'paid', 0, 'paid', 'open', 0 FROM n; \
+                 {numbers} INSERT INTO delivery (event, invoice, hook, state) SELECT i, i, 'h', 'abandoned' FROM n; \
+                 {numbers} INSERT INTO history (invoice, at_ms, source, status, decision) \
+                 SELECT i, i, iif(i = 2, 'notification', 'poll'), 'new', 'advance' FROM n; \
+                 {numbers} INSERT INTO refusal (at_ms, reason, peer, body_bytes, body_sha256) \
+                 SELECT i, iif(i % 3 = 0, 'a', 'b'), 'p', 0, '' FROM n;"
+            ))
+            .expect("filled");
+    }
+
+    #[test]
+    fn an_empty_ledger_has_nothing_to_tell() {
+        let found = overview(&ledger(), 5_000, 0).expect("read");
+        assert_eq!(found.due, Tally::default());
+        assert_eq!(found.oldest_due_ms, None);
+        assert_eq!((found.attention.len(), found.unsorted.len()), (0, 0));
+        assert!(found.last_notification.is_none() && found.commonest_refusal.is_none());
+    }
+
+    #[test]
+    fn what_is_there_is_counted_and_named() {
+        let connection = ledger();
+        fill(&connection, 12);
+        let names =
+            "INSERT INTO meta VALUES ('unsorted:a:b', '2'), ('unsorted', 'x'), ('unsorted;', 'x')";
+        connection.execute_batch(names).expect("written");
+        let found = overview(&connection, 1_004, 7).expect("read");
+        let few = |count| Tally { count, more: false };
+        assert_eq!((found.due, found.oldest_due_ms), (few(4), Some(1_001)));
+        assert_eq!((found.abandoned, found.held), (few(12), few(0)));
+        assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
+        assert_eq!(found.refusals, few(6));
+        assert_eq!(found.commonest_refusal, Some(("b".to_owned(), 4)));
+        assert_eq!(found.unsorted, [("a:b".to_owned(), 2)]);
+        let [mismatch, rewound] = found.attention.as_slice() else {
+            panic!("{:?}", found.attention);
+        };
+        assert_eq!((mismatch.word.as_str(), mismatch.count), ("mismatch", 12));
+        assert_eq!(mismatch.orders, ["o6", "o5", "o4", "o3", "o2"]);
+        assert_eq!(rewound.count, 12);
+    }
+
+    #[test]
+    fn counting_stops_at_the_bound() {
+        let connection = ledger();
+        fill(&connection, Tally::MOST + 5);
+        let found = overview(&connection, i64::MAX, 0).expect("read");
+        let many = Tally {
+            count: Tally::MOST,
+            more: true,
+        };
+        assert_eq!(found.due, many);
+        assert_eq!(found.abandoned, many);
+        assert_eq!(found.refusals, many);
+        assert!(found.more_attention);
+        let counts: Vec<u64> = found.attention.iter().map(|word| word.count).collect();
+        assert_eq!(counts, [Tally::MOST, Tally::MOST]);
+        // The only notification is older than what is looked at.
+        assert_eq!(found.last_notification, None);
+    }
+}

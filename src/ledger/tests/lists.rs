@@ -1,0 +1,345 @@
+//! Lists of status names that change: what stored orders amount to then, and that nothing old fires by surprise.
+
+use super::*;
+
+/// More than one commit of the pass sorts anew.
+const MANY: u32 = 60;
+
+/// The rules with these names for paid.
+fn paid_are(names: &[&str]) -> Rules {
+    let mut rules = rules();
+    rules.policy.lists.paid = names.iter().map(|&name| name.to_owned()).collect();
+    rules
+}
+
+/// Closes the ledger and opens it by the rules, as the daemon does.
+async fn reopened(directory: &tempfile::TempDir, ledger: Ledger, rules: Rules) -> Ledger {
+    ledger.close(PATIENCE).await;
+    open_with(directory, rules, Lists::Adopt)
+}
+
+/// Runs the pass to its end; gives how many invoices changed since the lists did.
+async fn pass(ledger: &Ledger) -> u64 {
+    loop {
+        let done = ledger.writer().reassess(NOW + 1_000).await.expect("stored");
+        if !done.more {
+            return done.changed;
+        }
+    }
+}
+
+async fn tell(ledger: &Ledger, key: InvoiceKey, observation: Observation) -> Recorded {
+    ledger
+        .writer()
+        .record(key, observation)
+        .await
+        .expect("stored")
+}
+
+/// An order that was told of as `status` by a notification at 9.
+async fn told(ledger: &Ledger, order: &str, status: &str) -> InvoiceKey {
+    let key = opened(&ledger.writer(), order).await;
+    let id = format!("id-{order}");
+    tell(ledger, key, said(Source::Notification, &id, status, 9)).await;
+    key
+}
+
+async fn outcome(ledger: &Ledger, key: InvoiceKey) -> (Outcome, Vec<String>) {
+    let row = ledger.reader().invoice(key).await.expect("read");
+    let row = row.expect("there");
+    (row.outcome, row.attention)
+}
+
+async fn kinds(ledger: &Ledger, order: &str) -> Vec<EventKind> {
+    let events = ledger.reader().events(Some(order), 0, 100).await;
+    events
+        .expect("read")
+        .iter()
+        .map(|event| event.kind)
+        .collect()
+}
+
+/// Hook, kind and why of all that is held, oldest first.
+async fn held(ledger: &Ledger) -> Vec<(String, EventKind, Option<String>)> {
+    let rows = ledger.reader().held(Held::All, None, 1_000).await;
+    let rows = rows.expect("read").into_iter();
+    rows.map(|row| (row.hook, row.kind, row.held_why)).collect()
+}
+
+fn newly(hook: &str, kind: EventKind) -> (String, EventKind, Option<String>) {
+    (hook.to_owned(), kind, Some("newly_sorted".to_owned()))
+}
+
+#[tokio::test]
+async fn a_name_put_on_a_list_pays_old_orders_and_runs_nothing() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "settled").await;
+    let untouched = opened(&ledger.writer(), "b").await;
+    let unsorted = vec!["unsorted_status".to_owned()];
+    assert_eq!(outcome(&ledger, key).await, (Outcome::Open, unsorted));
+    let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
+    assert_eq!(pass(&ledger).await, 1);
+
+    assert_eq!(outcome(&ledger, key).await, (Outcome::Paid, Vec::new()));
+    let paid = [EventKind::Opened, EventKind::Status, EventKind::Paid];
+    assert_eq!(kinds(&ledger, "a").await, paid);
+    let event = ledger.reader().events(Some("a"), 2, 1).await.expect("read");
+    let event = event.first().expect("the payment");
+    assert_eq!(event.source, Some(Source::Notification));
+    assert_eq!(event.amount_reported.as_deref(), Some("1500"));
+    let both = [
+        newly("fulfil", EventKind::Paid),
+        newly("log", EventKind::Paid),
+    ];
+    assert_eq!(held(&ledger).await, both);
+    assert_eq!(ledger.reader().held_count().await.expect("read"), 2);
+    let known = ledger.reader().unsorted().await.expect("read");
+    assert_eq!(known, [("settled".to_owned(), 1)]);
+
+    // Neither the same word again, nor a restart, changes anything.
+    for source in [Source::Notification, Source::Poll] {
+        let recorded = tell(&ledger, key, said(source, "id-a", "settled", 9)).await;
+        assert_eq!((recorded.event, recorded.resorted), (None, None));
+    }
+    let ledger = reopened(&directory, ledger, paid_are(&["settled", "paid"])).await;
+    assert_eq!(pass(&ledger).await, 0);
+    assert_eq!(kinds(&ledger, "a").await, paid);
+    assert_eq!(kinds(&ledger, "b").await, [EventKind::Opened]);
+    assert_eq!(outcome(&ledger, untouched).await.0, Outcome::Open);
+    let ran = ledger.writer();
+    let ran = ran
+        .claim_deliveries(ProcessMark::own(), NOW + 9_000, 8)
+        .await
+        .expect("stored");
+    assert!(
+        ran.iter().all(|c| c.event.kind != EventKind::Paid),
+        "{ran:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_observation_that_comes_before_the_pass_finds_the_order_sorted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let old = told(&ledger, "a", "settled").await;
+    let open_still = opened(&ledger.writer(), "b").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
+    let recorded = tell(&ledger, old, said(Source::Poll, "id-a", "settled", 9)).await;
+    let resorted = recorded.resorted.expect("sorted first");
+    assert_eq!(resorted.event.kind, EventKind::Paid);
+    assert_eq!((recorded.event, recorded.outcome), (None, Outcome::Paid));
+
+    // What comes only now is no old news: its hooks run.
+    let new = tell(
+        &ledger,
+        open_still,
+        said(Source::Notification, "id-b", "settled", 9),
+    )
+    .await;
+    assert_eq!((new.outcome, new.resorted), (Outcome::Paid, None));
+    assert_eq!(held(&ledger).await.len(), 2);
+    assert_eq!(pass(&ledger).await, 1);
+    assert_eq!(held(&ledger).await.len(), 2);
+    for order in ["a", "b"] {
+        let kinds = kinds(&ledger, order).await;
+        let paid = kinds.iter().filter(|kind| **kind == EventKind::Paid);
+        assert_eq!(paid.count(), 1, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_taken_off_a_list_gives_the_outcome_back_and_paid_fires_once_in_a_life() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "paid").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["settled"])).await;
+    assert_eq!(pass(&ledger).await, 1);
+    let unsorted = vec!["unsorted_status".to_owned()];
+    assert_eq!(outcome(&ledger, key).await, (Outcome::Open, unsorted));
+    assert_eq!(held(&ledger).await, [newly("log", EventKind::Status)]);
+    let due = ledger.reader().due(NOW + 100_000, 10).await.expect("read");
+    assert_eq!(due.len(), 1, "it is asked about again");
+
+    let ledger = reopened(&directory, ledger, paid_are(&["paid"])).await;
+    assert_eq!(pass(&ledger).await, 1);
+    assert_eq!(outcome(&ledger, key).await, (Outcome::Paid, Vec::new()));
+    let life = [
+        EventKind::Opened,
+        EventKind::Paid,
+        EventKind::Status,
+        EventKind::PaidAgain,
+    ];
+    assert_eq!(kinds(&ledger, "a").await, life);
+    let log = [
+        newly("log", EventKind::Status),
+        newly("log", EventKind::PaidAgain),
+    ];
+    assert_eq!(held(&ledger).await, log);
+}
+
+#[tokio::test]
+async fn an_order_open_again_past_its_horizon_is_unresolved_and_nobody_is_told_by_surprise() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "paid").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["settled"])).await;
+    let later = NOW + 400_000_000;
+    ledger.writer().reassess(later).await.expect("stored");
+    let (outcome, attention) = outcome(&ledger, key).await;
+    assert_eq!(outcome, Outcome::Open);
+    assert_eq!(attention, ["unsorted_status", "unresolved"]);
+    let log = [
+        newly("log", EventKind::Status),
+        newly("log", EventKind::Unresolved),
+    ];
+    assert_eq!(held(&ledger).await, log);
+    let due = ledger.reader().due(later, 10).await.expect("read");
+    assert!(due.is_empty(), "{due:?}");
+}
+
+#[tokio::test]
+async fn a_pass_that_is_cut_short_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    for number in 0..MANY {
+        told(&ledger, &format!("o-{number}"), "settled").await;
+    }
+    let lists = || paid_are(&["paid", "settled"]);
+    let ledger = reopened(&directory, ledger, lists()).await;
+    let first = ledger.writer().reassess(NOW + 1_000).await.expect("stored");
+    assert!(first.more);
+    let sorted = first.resorted.len();
+    assert!(sorted > 0 && sorted < 60, "{sorted} in one commit");
+    let ledger = reopened(&directory, ledger, lists()).await;
+    let second = ledger.writer().reassess(NOW + 1_000).await.expect("stored");
+    assert_eq!(second.resorted.len() + sorted, 60, "none twice");
+    assert_eq!(
+        pass(&ledger).await,
+        if second.more { u64::from(MANY) } else { 0 }
+    );
+    let rows = ledger
+        .reader()
+        .held(Held::All, Some("fulfil".to_owned()), 1_000)
+        .await;
+    assert_eq!(rows.expect("read").len(), 60);
+
+    // Lists that change again before it is through lose nothing either.
+    let ledger = reopened(&directory, ledger, paid_are(&["paid"])).await;
+    ledger.writer().reassess(NOW + 2_000).await.expect("stored");
+    let ledger = reopened(&directory, ledger, lists()).await;
+    pass(&ledger).await;
+    for number in 0..MANY {
+        let order = format!("o-{number}");
+        let rows = ledger
+            .reader()
+            .invoices_of_order(&order)
+            .await
+            .expect("read");
+        assert!(
+            rows.iter().all(|row| row.outcome == Outcome::Paid),
+            "{order}"
+        );
+        let kinds = kinds(&ledger, &order).await;
+        let paid = kinds.iter().filter(|kind| **kind == EventKind::Paid);
+        assert_eq!(paid.count(), 1, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn a_command_with_other_lists_sorts_nothing_anew() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "settled").await;
+    ledger.close(PATIENCE).await;
+    let ledger = open_with(&directory, paid_are(&["settled"]), Lists::Keep);
+    assert_eq!(pass(&ledger).await, 0);
+    assert_eq!(outcome(&ledger, key).await.0, Outcome::Open);
+    let ledger = reopened(&directory, ledger, rules()).await;
+    assert_eq!(pass(&ledger).await, 0, "the stored lists are the old ones");
+    assert_eq!(
+        ledger
+            .reader()
+            .meta("lists_number")
+            .await
+            .expect("read")
+            .as_deref(),
+        Some("1")
+    );
+}
+
+#[tokio::test]
+async fn a_shop_that_trusts_no_push_has_old_payments_confirmed_and_held() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let strict = |names: &[&str]| {
+        let mut rules = paid_are(names);
+        rules.policy.confirm_paid = true;
+        rules
+    };
+    let ledger = open_with(&directory, strict(&["paid"]), Lists::Adopt);
+    let key = told(&ledger, "a", "settled").await;
+    let ledger = reopened(&directory, ledger, strict(&["paid", "settled"])).await;
+    assert_eq!(pass(&ledger).await, 0);
+    let row = ledger
+        .reader()
+        .invoice(key)
+        .await
+        .expect("read")
+        .expect("there");
+    assert_eq!((row.outcome, row.doubt), (Outcome::Open, true));
+    let due = ledger.reader().due(NOW + 1_000, 10).await.expect("read");
+    assert_eq!(due.len(), 1, "asked about at once");
+    let answer = tell(&ledger, key, said(Source::Poll, "id-a", "settled", 9)).await;
+    assert_eq!(answer.event.map(|event| event.kind), Some(EventKind::Paid));
+    let both = [
+        newly("fulfil", EventKind::Paid),
+        newly("log", EventKind::Paid),
+    ];
+    assert_eq!(held(&ledger).await, both);
+    // What happens to it from now on is new.
+    tell(&ledger, key, said(Source::Poll, "id-a", "failed", 20)).await;
+    tell(&ledger, key, said(Source::Poll, "id-a", "failed", 40_020)).await;
+    assert_eq!(outcome(&ledger, key).await.0, Outcome::Reversed);
+    assert_eq!(held(&ledger).await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_released_runs_once_and_in_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    told(&ledger, "a", "settled").await;
+    told(&ledger, "b", "settled").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
+    assert_eq!(pass(&ledger).await, 2);
+    let writer = ledger.writer();
+    let release = |held: Held, hook: Option<&str>| {
+        let wish = ReleaseWish {
+            held,
+            hook: hook.map(str::to_owned),
+            now_ms: NOW + 3_000,
+            most: 100,
+        };
+        writer.release_deliveries(wish)
+    };
+    let order = || Held::Order("a".to_owned());
+    assert_eq!(release(order(), Some("none")).await.expect("stored"), 0);
+    assert_eq!(release(order(), Some("fulfil")).await.expect("stored"), 1);
+    assert_eq!(release(order(), Some("fulfil")).await.expect("stored"), 0);
+    let own = ProcessMark::own();
+    let claimed = writer
+        .claim_deliveries(own, NOW + 3_000, 8)
+        .await
+        .expect("stored");
+    let fulfil: Vec<_> = claimed.iter().filter(|c| c.hook == "fulfil").collect();
+    assert!(fulfil.len() <= 1, "{fulfil:?}");
+    assert!(fulfil.iter().all(|c| !c.replay && c.event.order_id == "a"));
+    assert_eq!(release(Held::All, None).await.expect("stored"), 3);
+    assert_eq!(ledger.reader().held_count().await.expect("read"), 0);
+    assert_eq!(ledger.reader().abandoned_count().await.expect("read"), 0);
+    let rows = ledger
+        .reader()
+        .list_deliveries(None, 100)
+        .await
+        .expect("read");
+    assert!(rows.iter().all(|row| row.held_why.is_none()), "{rows:?}");
+}
