@@ -83,7 +83,7 @@ enum Command {
     Logout(logout::Args),
     /// Show the shop, the service and where the access token lies
     Whoami(whoami::Args),
-    /// Open invoices and show them
+    /// Open invoices, show them, and settle what only a person can
     Invoice(invoice::Args),
     /// Show what hooks were told and what they answered, and have them told again
     Delivery(delivery::Args),

@@ -71,7 +71,9 @@ pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
         CreateError::NoRequisites { .. } => {
             Failure::new(Exit::NoRequisites, error).hint("try again later or with another amount")
         }
-        CreateError::OutcomeUnknown { .. } => Failure::new(Exit::Unknown, error),
+        CreateError::OutcomeUnknown { .. } => Failure::new(Exit::Unknown, error).hint(
+            "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`",
+        ),
         CreateError::NotCreated { source: cause } => {
             failure(cause, source).context("the invoice was not created")
         }

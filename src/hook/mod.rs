@@ -14,7 +14,7 @@ mod work_dir;
 use std::fmt;
 
 use crate::invoice::event::{Change, EventKind};
-use crate::invoice::status::LONGEST_STATUS;
+use crate::invoice::status::{LONGEST_STATUS, Status};
 
 pub use old_group::settle_old_child;
 pub use work_dir::{leftovers, remove};
@@ -36,7 +36,7 @@ pub enum Selector {
     Mismatch,
     /// It was asked for until the horizon without a final answer.
     Unresolved,
-    /// Any event that shows this status.
+    /// Any event that shows this status, but for those that tell of a person's hand: the service said nothing then.
     Status(String),
     /// Every event.
     All,
@@ -81,10 +81,10 @@ impl Selector {
             Self::Late => change.kind == EventKind::Late,
             Self::Mismatch => change.kind == EventKind::Mismatch,
             Self::Unresolved => change.kind == EventKind::Unresolved,
-            Self::Status(name) => change
-                .status
-                .as_ref()
-                .is_some_and(|status| status.as_str() == name),
+            Self::Status(name) => {
+                let shown = change.status.as_ref().map(Status::as_str);
+                change.kind != EventKind::Operator && shown == Some(name)
+            }
             Self::All => true,
         }
     }
@@ -125,7 +125,7 @@ impl Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoice::status::{Outcome, Status};
+    use crate::invoice::status::Outcome;
 
     fn change(kind: EventKind) -> Change {
         let outcome = Outcome::Open;
@@ -177,6 +177,10 @@ mod tests {
         assert!(Selector::parse("status:paid").is_ok_and(|s| s.wants(&change(EventKind::Status))));
         assert!(
             Selector::parse("status:other").is_ok_and(|s| !s.wants(&change(EventKind::Status)))
+        );
+        // A script that fulfils by a status name must not run once more because a person agreed to an amount.
+        assert!(
+            Selector::parse("status:paid").is_ok_and(|s| !s.wants(&change(EventKind::Operator)))
         );
         assert!(Selector::parse("*").is_ok_and(|s| s.wants(&change(EventKind::Operator))));
         for bad in ["", "Paid", "status:", "paid "] {

@@ -76,9 +76,9 @@ pub struct Facts {
     pub invoice_id: Option<String>,
     /// The invoice's ref.
     pub invoice_ref: String,
-    /// `h2h` or `redirect`.
+    /// `h2h` or `redirect`; `unknown` of an invoice opened elsewhere, until an answer shows it.
     pub mode: String,
-    /// The payment method as it was asked for.
+    /// The payment method as it was asked for; of an invoice opened elsewhere as reported, and empty until then.
     pub method: String,
     /// What was asked for at create.
     pub amount_asked: String,

@@ -11,6 +11,8 @@ pub enum Mode {
     H2h,
     /// The customer is sent to the service's payment page.
     Redirect,
+    /// Somebody else opened it, and no answer has shown it yet.
+    Unknown,
 }
 
 impl Mode {
@@ -19,12 +21,13 @@ impl Mode {
         match self {
             Self::H2h => "h2h",
             Self::Redirect => "redirect",
+            Self::Unknown => "unknown",
         }
     }
 
     /// Reads the word back.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::H2h, Self::Redirect]
+        [Self::H2h, Self::Redirect, Self::Unknown]
             .into_iter()
             .find(|mode| mode.as_str() == text)
     }
@@ -41,6 +44,8 @@ pub enum Opening {
     Refused,
     /// The request may have arrived; nobody knows.
     Unknown,
+    /// The shop's own code opened it and told tilld its id: the service has it, as if it had been answered here.
+    Tracked,
 }
 
 impl Opening {
@@ -51,14 +56,29 @@ impl Opening {
             Self::Answered => "answered",
             Self::Refused => "refused",
             Self::Unknown => "unknown",
+            Self::Tracked => "tracked",
         }
     }
 
     /// Reads the word back.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Creating, Self::Answered, Self::Refused, Self::Unknown]
-            .into_iter()
-            .find(|o| o.as_str() == text)
+        [
+            Self::Creating,
+            Self::Answered,
+            Self::Refused,
+            Self::Unknown,
+            Self::Tracked,
+        ]
+        .into_iter()
+        .find(|o| o.as_str() == text)
+    }
+
+    /// True when the service is known to have the invoice.
+    pub const fn is_known(self) -> bool {
+        match self {
+            Self::Answered | Self::Tracked => true,
+            Self::Creating | Self::Refused | Self::Unknown => false,
+        }
     }
 }
 
@@ -84,7 +104,7 @@ pub struct Standing {
     pub outcome: Outcome,
     /// What was asked for it.
     pub sum: Sum,
-    /// Its payment method.
+    /// Its payment method; empty while it is not known.
     pub method: String,
     /// Its mode.
     pub mode: Mode,
@@ -122,9 +142,8 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
         return Judgement::Paid(at);
     }
     // The newer of the two speaks: whoever insisted on another invoice after a lost answer is given that one from then on.
-    let open = |s: &Standing| {
-        s.opening == Opening::Answered && s.outcome == Outcome::Open && now_ms < s.closes_ms
-    };
+    let open =
+        |s: &Standing| s.opening.is_known() && s.outcome == Outcome::Open && now_ms < s.closes_ms;
     let Some(at) = find(&|s| s.opening == Opening::Unknown || open(s)) else {
         return Judgement::Open;
     };
@@ -137,15 +156,18 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     }
 }
 
+/// What is not known of an invoice that was opened elsewhere differs from nothing.
 fn difference(standing: &Standing, wanted: &Wanted) -> Option<&'static str> {
+    let other_method = !standing.method.is_empty() && standing.method != wanted.method;
+    let other_mode = standing.mode != Mode::Unknown && standing.mode != wanted.mode;
     if standing.sum.amount != wanted.sum.amount {
         Some("amount")
     } else if standing.sum.currency != wanted.sum.currency {
         Some("currency")
-    } else if standing.method != wanted.method {
+    } else if other_method {
         Some("method")
     } else {
-        (standing.mode != wanted.mode).then_some("mode")
+        other_mode.then_some("mode")
     }
 }
 
@@ -175,6 +197,37 @@ mod tests {
             method: "SBP".into(),
             mode: Mode::H2h,
             closes_ms: 100,
+        }
+    }
+
+    #[test]
+    fn a_tracked_invoice_counts_as_answered_and_what_is_unknown_of_it_differs_from_nothing() {
+        let tracked = Standing {
+            method: String::new(),
+            mode: Mode::Unknown,
+            ..standing(Opening::Tracked, Outcome::Open)
+        };
+        let known = standing(Opening::Tracked, Outcome::Open);
+        let redirect = Wanted {
+            mode: Mode::Redirect,
+            ..wanted()
+        };
+        let dearer = Wanted {
+            sum: sum("6"),
+            ..wanted()
+        };
+        for (standing, wanted, answer) in [
+            (&tracked, wanted(), Judgement::Standing(0)),
+            (&tracked, redirect.clone(), Judgement::Standing(0)),
+            (&tracked, dearer, Judgement::Differs(0, "amount")),
+            (&known, redirect, Judgement::Differs(0, "mode")),
+        ] {
+            assert_eq!(judge(std::slice::from_ref(standing), &wanted, 50), answer);
+            // Its window is over.
+            assert_eq!(
+                judge(std::slice::from_ref(standing), &wanted, 100),
+                Judgement::Open
+            );
         }
     }
 

@@ -1,10 +1,11 @@
 //! What can be asked of the writer, and what it answers. One command is one all-or-nothing change.
 
 use crate::invoice::event::EventKind;
-use crate::invoice::ids::{InvoiceRef, OrderId};
+use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::observation::{Observation, Odd};
 use crate::invoice::opening::Wanted;
 use crate::invoice::status::Outcome;
+use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
@@ -221,6 +222,70 @@ pub struct PollFailed {
     pub now_ms: i64,
 }
 
+/// An invoice that the shop's own code opened, to be watched over from now on.
+#[derive(Clone, Debug)]
+pub struct Tracking {
+    /// The merchant's order.
+    pub order_id: OrderId,
+    /// The service's id of the invoice.
+    pub invoice_id: InvoiceId,
+    /// What was asked for it.
+    pub agreed: Sum,
+    /// A fresh ref, as every invoice has one.
+    pub reference: InvoiceRef,
+    /// Its notify token, sealed for that ref.
+    pub sealed: Sealed,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// Reported figures that a person takes as agreed.
+#[derive(Clone, Debug)]
+pub struct Acceptance {
+    /// The invoice.
+    pub key: InvoiceKey,
+    /// The reported amount the person was shown.
+    pub amount: Option<String>,
+    /// The reported currency the person was shown.
+    pub currency: Option<String>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What became of a person's wish.
+#[derive(Clone, Debug)]
+pub enum Operated {
+    /// Done: the invoice as it stands now, and what was recorded.
+    Done(Box<InvoiceRow>, Vec<Recorded>),
+    /// It stands so already; nothing was recorded.
+    Already(Box<InvoiceRow>),
+    /// Nothing was done, because of this invoice.
+    Refused(Box<InvoiceRow>, Objection),
+}
+
+/// Why a person's wish was not done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// The id belongs to this invoice of the ledger, which is another one.
+    Taken,
+    /// The ledger has it with another sum.
+    OtherSum,
+    /// The invoice has another id.
+    OtherId,
+    /// What became of its create is known, or somebody is waiting for the answer.
+    NotLost,
+    /// The service says that the id belongs to another order.
+    OtherOrder,
+    /// The service has reported no figures.
+    NothingReported,
+    /// The reported figures are no sum that can be agreed to.
+    Unreadable,
+    /// The service has reported other figures than those the person was shown.
+    ReportedSince,
+    /// It is paid with the sum that was agreed.
+    Paid,
+}
+
 /// One change asked of the writer.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
@@ -257,6 +322,12 @@ pub(crate) enum Command {
     Refuse(Vec<Refusal>),
     /// Remember a small fact.
     Note(&'static str, String),
+    /// A person wants an invoice watched over that was opened elsewhere.
+    Track(Box<Tracking>),
+    /// A person named the id of this invoice; what the service said about it.
+    Adopt(InvoiceKey, Box<Observation>),
+    /// A person agrees to reported figures.
+    Accept(Acceptance),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
     /// A person wants held deliveries run.
@@ -282,4 +353,6 @@ pub(crate) enum Reply {
     Released(usize),
     /// To all else.
     Done,
+    /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].
+    Operated(Operated),
 }

@@ -36,8 +36,8 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{Lists, Rules};
 pub(crate) use command::{
-    After, AttemptRecord, Begun, Held, Intent, PollFailed, Reassessed, Recorded, Refusal,
-    ReleaseWish, Resorted, RetryWish, Settled,
+    Acceptance, After, AttemptRecord, Begun, Held, Intent, Objection, Operated, PollFailed,
+    Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use overview::{Overview, Tally};
@@ -423,6 +423,37 @@ impl Writer {
     /// Gathers a refused request, which also nudges its invoice. Never waits; beyond a bound it is only counted.
     pub fn refuse(&self, refusal: Refusal) {
         self.queue.refuse(refusal);
+    }
+
+    /// Writes the row of an invoice that was opened elsewhere. A daemon finds it at its next look at what is due.
+    pub async fn track(&self, wish: Tracking) -> Result<Operated, WriteError> {
+        self.operate(Command::Track(Box::new(wish))).await
+    }
+
+    /// Gives an invoice whose create answer was lost the id in this answer, and records the answer.
+    pub async fn adopt(
+        &self,
+        key: InvoiceKey,
+        answer: Observation,
+    ) -> Result<Operated, WriteError> {
+        self.operate(Command::Adopt(key, Box::new(answer))).await
+    }
+
+    /// Takes reported figures as agreed, if they still are those that were shown, and judges the claims again.
+    pub async fn accept(&self, wish: Acceptance) -> Result<Operated, WriteError> {
+        self.operate(Command::Accept(wish)).await
+    }
+
+    async fn operate(&self, command: Command) -> Result<Operated, WriteError> {
+        match self.queue.ask(command).await? {
+            Reply::Operated(operated) => {
+                if let Operated::Done(_, recorded) = &operated {
+                    recorded.iter().for_each(tell);
+                }
+                Ok(operated)
+            }
+            other => unreachable!("the writer answered a person's wish with {other:?}"),
+        }
     }
 
     /// Remembers a small fact, for `status`.

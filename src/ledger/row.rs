@@ -28,9 +28,9 @@ pub struct InvoiceRow {
     pub order_id: String,
     /// The service's id, once known.
     pub invoice_id: Option<String>,
-    /// H2H or Redirect.
+    /// H2H or Redirect; unknown of an invoice opened elsewhere until an answer shows it.
     pub mode: Mode,
-    /// `SBP` or `TO_CARD`, as asked.
+    /// `SBP` or `TO_CARD`, as asked; of an invoice opened elsewhere as reported, and empty until then.
     pub method: String,
     /// How far its opening came.
     pub opening: Opening,
@@ -83,6 +83,16 @@ pub struct InvoiceRow {
 }
 
 impl InvoiceRow {
+    /// True when nobody knows whether its create reached the service, and nothing has named its id since.
+    pub fn is_lost(&self, now_ms: i64) -> bool {
+        let unknown = match self.opening {
+            Opening::Unknown => true,
+            Opening::Creating => self.is_given_up(now_ms),
+            Opening::Answered | Opening::Refused | Opening::Tracked => false,
+        };
+        unknown && self.invoice_id.is_none()
+    }
+
     /// True when nobody will record the answer to its create any more: the process that sent it is gone, or too late.
     pub fn is_given_up(&self, now_ms: i64) -> bool {
         now_ms >= self.creator_deadline_ms

@@ -105,8 +105,8 @@ pub(super) struct NewHistory<'a> {
     pub at_ms: i64,
     /// Who said it.
     pub source: Source,
-    /// What was claimed.
-    pub claim: &'a Claim,
+    /// What was claimed; `None` for what a person did.
+    pub claim: Option<&'a Claim>,
     /// What was decided.
     pub decision: Decision,
     /// By which rule.

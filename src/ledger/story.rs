@@ -64,8 +64,8 @@ pub struct HistoryRow {
     pub at_ms: i64,
     /// Who said it.
     pub source: Source,
-    /// The service's word.
-    pub status: String,
+    /// The service's word; `None` for what a person did.
+    pub status: Option<String>,
     /// The service's own instant.
     pub claimed_at: Option<Moment>,
     /// In what it differed from what was agreed.
@@ -150,7 +150,10 @@ mod tests {
         let [line] = told.history.as_slice() else {
             panic!("{:?}", told.history);
         };
-        assert_eq!((line.source, line.status.as_str()), (Source::Create, "new"));
+        assert_eq!(
+            (line.source, line.status.as_deref()),
+            (Source::Create, Some("new"))
+        );
         assert_eq!(
             (line.decision, line.why),
             (Decision::Advance, Some(Why::First))

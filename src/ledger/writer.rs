@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::Bells;
 use super::apply::{ApplyError, Rules};
 use super::batch;
-use super::command::{Command, Refusal, Reply};
+use super::command::{Command, Operated, Recorded, Refusal, Reply};
 use super::error::WriteError;
 use super::store::{Store, StoreError};
 use crate::shutdown::Shutdown;
@@ -228,19 +228,19 @@ impl<S: Store> Worker<S> {
     /// Wakes whoever has work now. A lost ring costs a little time: both loops also look by themselves.
     fn ring_for(&self, reply: &Result<Reply, ApplyError>) {
         let recorded = match reply {
-            Ok(Reply::Recorded(recorded) | Reply::Settled(_, Some(recorded))) => recorded,
+            Ok(Reply::Recorded(recorded) | Reply::Settled(_, Some(recorded))) => {
+                std::slice::from_ref(recorded)
+            }
+            Ok(Reply::Operated(Operated::Done(_, recorded))) => recorded,
             Ok(Reply::Retried(_) | Reply::Released(_)) => return self.bells.owed.ring(),
             Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };
-        if recorded
-            .event
-            .as_ref()
-            .is_some_and(|event| event.deliveries > 0)
-        {
+        let owed = |one: &Recorded| one.event.as_ref().is_some_and(|event| event.deliveries > 0);
+        if recorded.iter().any(owed) {
             self.bells.owed.ring();
         }
-        if recorded.ask_soon {
+        if recorded.iter().any(|one| one.ask_soon) {
             self.bells.ask.ring();
         }
     }

@@ -1,6 +1,8 @@
 //! Opens an invoice safely: row first, then the request, then the record of its answer. Whatever dies in between, the
 //! ledger knows that a request may have left, and nothing is ever posted twice by itself (A01, A32).
 
+pub(crate) mod adopt;
+
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -216,7 +218,7 @@ impl Opener<'_> {
             notification_url: format!("{}/{}", self.settings.public_url, reference.as_str()),
             notification_token: token.secret().clone(),
             return_urls: match mode {
-                Mode::H2h => None,
+                Mode::H2h | Mode::Unknown => None,
                 Mode::Redirect => order.return_urls.clone(),
             },
         };

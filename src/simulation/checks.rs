@@ -175,7 +175,7 @@ fn acknowledged_is_stored(world: &World) -> Vec<String> {
         let in_history = world
             .store
             .history()
-            .any(|line| line.invoice == one.invoice && same(&line.claim));
+            .any(|line| line.invoice == one.invoice && line.claim.as_ref().is_some_and(same));
         let is_event = world
             .store
             .events()

@@ -23,6 +23,7 @@ mod lists;
 mod login;
 mod notifications;
 mod nudges;
+mod operator;
 mod orders;
 mod polling;
 mod presentations;

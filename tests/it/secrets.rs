@@ -17,7 +17,7 @@ const WRONG_TOKEN: &str = "a-wrong-token-that-was-presented-by-a-stranger";
 const INHERITED: &str = "hunter2-of-the-shops-database";
 
 /// Every file below `dir` whose path holds none of `but` and which holds `needle`.
-fn holding(dir: &Path, needle: &str, but: &[&str]) -> Vec<PathBuf> {
+pub(crate) fn holding(dir: &Path, needle: &str, but: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = fs::read_dir(dir).expect("a directory");
     for path in entries.map(|entry| entry.expect("an entry").path()) {
@@ -158,7 +158,7 @@ fn told_to_the_hook(world: &World) {
     assert!(lines.is_empty(), "{lines:?}");
 }
 
-fn access_token(credentials: &str) -> String {
+pub(crate) fn access_token(credentials: &str) -> String {
     let stored: Value = serde_json::from_str(credentials).expect("JSON");
     let token = stored.get("token").and_then(Value::as_str);
     token.expect("a token").to_owned()

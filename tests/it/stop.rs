@@ -192,6 +192,17 @@ fn a_state_directory_of_another_user_is_left_alone() {
         &["delivery", "retry", "1"],
         &[
             "invoice",
+            "track",
+            "inv-1",
+            "--order=A-2",
+            "--amount=5",
+            "--currency=RUB",
+            "--token-file=-",
+        ],
+        &["invoice", "adopt", "A-1", "--id=inv-1"],
+        &["invoice", "accept-amount", "A-1"],
+        &[
+            "invoice",
             "create",
             "--order=A-2",
             "--amount=5",

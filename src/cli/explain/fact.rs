@@ -51,7 +51,8 @@ pub(super) enum Fact<'a> {
     /// What the service or a person said of it, and what was decided.
     Observation {
         source: &'static str,
-        status: &'a str,
+        /// `null` for what a person did.
+        status: Option<&'a str>,
         amount_reported: Option<&'a str>,
         currency_reported: Option<&'a str>,
         /// The service's own instant.

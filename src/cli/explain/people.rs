@@ -146,6 +146,11 @@ fn said(fact: &Fact<'_>) -> String {
     else {
         return String::new();
     };
+    let made = Decision::parse(decision).map_or(*decision, phrase);
+    let Some(status) = status else {
+        // A person's hand: no word of the service, so no time of its either.
+        return sentence.map_or(made, |sentence| sentence).to_owned();
+    };
     let sum: Vec<&str> = [*amount_reported, *currency_reported]
         .into_iter()
         .flatten()
@@ -161,7 +166,6 @@ fn said(fact: &Fact<'_>) -> String {
         Some(at) => format!("{told}, as of {at}"),
         None => format!("{told}, without a readable time"),
     };
-    let made = Decision::parse(decision).map_or(*decision, phrase);
     match sentence {
         Some(sentence) => format!("{told}: {made}; {sentence}"),
         None => format!("{told}: {made}"),
@@ -303,7 +307,7 @@ mod tests {
     fn an_observation_is_told_with_its_reason() {
         let mut fact = Fact::Observation {
             source: "notification",
-            status: "paid",
+            status: Some("paid"),
             amount_reported: Some("500"),
             currency_reported: Some("RUB"),
             updated_at: Some("2026-11-28T10:02:00.004Z".to_owned()),

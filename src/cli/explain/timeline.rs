@@ -105,7 +105,7 @@ fn refusal(row: &RefusedRow) -> Fact<'_> {
 fn observation(row: &HistoryRow) -> Fact<'_> {
     Fact::Observation {
         source: row.source.as_str(),
-        status: &row.status,
+        status: row.status.as_deref(),
         amount_reported: row.amount_reported.as_deref(),
         currency_reported: row.currency_reported.as_deref(),
         updated_at: row.claimed_at.map(|at| at.to_string()),

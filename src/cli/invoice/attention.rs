@@ -1,6 +1,6 @@
 //! Why a person must look at an invoice, in plain sentences: one for each word the ledger keeps.
 
-use super::view::{reported, sum};
+use super::view::{named, reported, sum};
 use crate::ledger::InvoiceRow;
 
 /// One sentence for each reason, led by the ledger's word for it. Not escaped.
@@ -17,13 +17,17 @@ fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
     let sentence = match word {
         "unsorted_status" => unsorted(row.status.as_deref().unwrap_or_default()),
         "mismatch" => format!(
-            "the service calls it paid with {} where {agreed} was agreed; no `paid` hook runs for it",
-            reported(row)
+            "the service calls it paid with {} where {agreed} was agreed; no `paid` hook runs for it, \
+             unless `tilld invoice accept-amount {}` takes that sum as agreed",
+            reported(row),
+            named(row)
         ),
         "amount_differs" => format!(
-            "the service opened it with {} where {} was asked for; a payment will show as `mismatch`",
+            "the service opened it with {} where {} was asked for; a payment will show as `mismatch`, \
+             unless `tilld invoice accept-amount {}` takes that sum as agreed",
             reported(row),
-            sum(&row.amount_asked, &row.currency_asked)
+            sum(&row.amount_asked, &row.currency_asked),
+            named(row)
         ),
         "other_id" => {
             "the service gave this invoice a second id; the first one stands, look both up in the cabinet"
@@ -38,7 +42,8 @@ fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
                 .to_owned()
         }
         "outcome_unknown" => format!(
-            "the answer to its create was lost and it is not asked for again; look for order {} in the cabinet",
+            "the answer to its create was lost and it is not asked for again; look for order {} in the cabinet, \
+             and give its id to `tilld invoice adopt ORDER --id ID`",
             row.order_id
         ),
         _ => return None,

@@ -68,11 +68,11 @@ impl Method {
     }
 }
 
-fn parse_order(text: &str) -> Result<OrderId, IdError> {
+pub(super) fn parse_order(text: &str) -> Result<OrderId, IdError> {
     OrderId::new(text)
 }
 
-fn parse_amount(text: &str) -> Result<Amount, AmountError> {
+pub(super) fn parse_amount(text: &str) -> Result<Amount, AmountError> {
     Amount::parse_payable(text)
 }
 
@@ -170,7 +170,8 @@ fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
                 row.order_id
             );
             Err(Failure::new(Exit::Unknown, text).hint(
-                "look for the order in the cabinet; a notification settles it by itself, `--new` opens another invoice",
+                "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`; \
+                 `--new` opens another invoice",
             ))
         }
     }
@@ -203,7 +204,7 @@ fn fresh(context: &Context, row: &InvoiceRow) -> Result<Exit, Failure> {
 }
 
 /// Why an open invoice is not to be shown to the customer.
-fn doubtful(row: &InvoiceRow) -> Option<Failure> {
+pub(super) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
     let marked = |word: &str| row.attention.iter().any(|attention| attention == word);
     if marked("amount_differs") {
         let (asked, reported) = (
@@ -212,8 +213,19 @@ fn doubtful(row: &InvoiceRow) -> Option<Failure> {
         );
         let text =
             format!("{asked} was asked for and the service opened the invoice with {reported}");
+        return Some(Failure::new(Exit::Error, text).hint(format!(
+            "do not show it to the customer: a payment will stand as `mismatch`, unless \
+             `tilld invoice accept-amount {}` takes the reported sum as agreed",
+            view::named(row)
+        )));
+    }
+    if row.mode == Mode::Unknown {
+        let text = format!(
+            "invoice `{}` was opened elsewhere and the service has said nothing about it yet",
+            view::named(row)
+        );
         return Some(Failure::new(Exit::Error, text).hint(
-            "do not show it to the customer; a payment of another sum will stand as `mismatch`",
+            "run the command again when `tilld serve` has asked about it; `--new` opens another invoice",
         ));
     }
     if marked("other_id") {
@@ -229,7 +241,7 @@ fn failure(error: opening::Error, source: crate::client::credentials::TokenSourc
             .context(format!("could not open an invoice for order `{order_id}`")),
         error @ opening::Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
         error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
-            .hint("the ledger shows it as unknown; a notification settles it, or look it up in the cabinet"),
+            .hint("the ledger shows it as unknown; a notification settles it, or `tilld invoice adopt ORDER --id ID`"),
         error @ (opening::Error::Before(_) | opening::Error::Late | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
             .hint("another program holds the ledger, or the disk is full: mend that and run the command again"),
     }

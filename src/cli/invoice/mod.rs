@@ -1,11 +1,14 @@
-//! `tilld invoice …`: opens invoices and shows them.
+//! `tilld invoice …`: opens invoices, shows them, and takes what a person knows about them.
 //!
 //! To add a command: a file here as in [`super`], a variant of [`Action`] and an arm in [`run`].
 
+mod accept_amount;
+mod adopt;
 mod attention;
 mod create;
 mod list;
 mod show;
+mod track;
 mod view;
 mod wait;
 
@@ -22,6 +25,10 @@ const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or
 /// The ends of `wait`.
 const WAIT_ENDS: &str = "Exit codes: 0 paid, 5 failed, reversed or paid with another amount, 6 still open when the time was over,
 9 nobody can tell: look in the cabinet";
+
+/// The ends of `adopt`.
+const ADOPT_ENDS: &str = "Exit codes: 0 the order has that invoice now, 1 refused, or its amount differs, 3 no such order or no such
+invoice, 4 login needed, 8 service unreachable";
 
 /// The commands about invoices.
 #[derive(Debug, clap::Args)]
@@ -42,6 +49,13 @@ enum Action {
     /// Wait until an order is paid, or until it is clear that it will not be
     #[command(after_help = WAIT_ENDS)]
     Wait(wait::Args),
+    /// Watch over an invoice that the shop's own code opened
+    Track(track::Args),
+    /// Settle a create whose answer was lost, by the id found in the cabinet
+    #[command(after_help = ADOPT_ENDS)]
+    Adopt(adopt::Args),
+    /// Take the amount and currency that the service reported as agreed
+    AcceptAmount(accept_amount::Args),
 }
 
 /// Runs `invoice`.
@@ -51,5 +65,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::Wait(args) => wait::run(args, context).await,
         Action::Show(args) => show::run(args, context).await,
         Action::List(args) => list::run(args, context).await,
+        Action::Track(args) => track::run(args, context).await,
+        Action::Adopt(args) => adopt::run(args, context).await,
+        Action::AcceptAmount(args) => accept_amount::run(args, context).await,
     }
 }

@@ -135,7 +135,7 @@ fn name(row: &InvoiceRow) -> Cow<'_, str> {
     match (&row.invoice_id, row.opening) {
         (Some(id), _) => id.into(),
         (None, Opening::Creating) => "(being created)".into(),
-        (None, Opening::Answered) => "-".into(),
+        (None, Opening::Answered | Opening::Tracked) => "-".into(),
         (None, Opening::Refused) => "(refused)".into(),
         (None, Opening::Unknown) => "(unknown)".into(),
     }
@@ -161,7 +161,10 @@ fn payment(row: &InvoiceRow, now_ms: i64) -> Option<(String, Vec<(String, String
         None => {}
     }
     let what = sum(&row.amount_agreed, &row.currency_agreed);
-    let what = format!("{what} by {}", escape(&row.method));
+    let what = match row.method.as_str() {
+        "" => what,
+        method => format!("{what} by {}", escape(method)),
+    };
     let over = row.expire_ms.is_some_and(|expire_ms| expire_ms <= now_ms);
     // Nobody must be led to pay twice, or too late.
     let heading = match (row.outcome.is_final(), over) {
@@ -186,7 +189,14 @@ fn standing(row: &InvoiceRow, now_ms: i64) -> Vec<(&'static str, String)> {
     }
     pairs.extend([
         ("mode", row.mode.as_str().to_owned()),
-        ("method", row.method.clone()),
+        (
+            "method",
+            or_dash(
+                Some(&row.method)
+                    .filter(|method| !method.is_empty())
+                    .map(String::as_str),
+            ),
+        ),
         ("asked", sum(&row.amount_asked, &row.currency_asked)),
     ]);
     if (&row.amount_agreed, &row.currency_agreed) != (&row.amount_asked, &row.currency_asked) {
@@ -226,6 +236,11 @@ fn said(row: &InvoiceRow) -> Vec<(String, String)> {
         .into_iter()
         .map(|(name, value)| (format!("  {name}"), value))
         .collect()
+}
+
+/// What a command is given to mean this invoice: the service's id, or the order while there is none.
+pub(super) fn named(row: &InvoiceRow) -> &str {
+    row.invoice_id.as_deref().unwrap_or(&row.order_id)
 }
 
 /// What the service reported, with a dash for what it did not say.

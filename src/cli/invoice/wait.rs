@@ -107,25 +107,26 @@ fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
 
 /// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.
 fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
-    let unknown = |text: String| {
-        Some(Err(
-            Failure::new(Exit::Unknown, text).hint("look the order up in the cabinet")
-        ))
-    };
+    let unknown =
+        |text: String, hint: &str| Some(Err(Failure::new(Exit::Unknown, text).hint(hint)));
     match row.outcome {
         Outcome::Paid => Some(Ok(Exit::Ok)),
         Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => Some(Ok(Exit::NotPaid)),
-        Outcome::Open if row.unresolved => unknown(format!(
-            "the service never gave a final answer about order `{}`",
-            row.order_id
-        )),
+        Outcome::Open if row.unresolved => unknown(
+            format!(
+                "the service never gave a final answer about order `{}`",
+                row.order_id
+            ),
+            "look the order up in the cabinet",
+        ),
         // Without a daemon nobody writes down that a creator is gone; a notification would have named the id.
-        Outcome::Open if row.opening == Opening::Unknown || is_lost(row, now_ms) => {
-            unknown(format!(
+        Outcome::Open if row.is_lost(now_ms) => unknown(
+            format!(
                 "nobody knows whether the create of order `{}` reached the service",
                 row.order_id
-            ))
-        }
+            ),
+            "look the order up in the cabinet; `tilld invoice adopt ORDER --id ID` settles it",
+        ),
         Outcome::Open if row.opening == Opening::Refused => {
             let text = format!("the create of order `{}` opened no invoice", row.order_id);
             Some(Err(
@@ -134,11 +135,6 @@ fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
         }
         Outcome::Open => None,
     }
-}
-
-/// True when the process that was opening the invoice died or took too long, and nothing else told of the invoice.
-fn is_lost(row: &InvoiceRow, now_ms: i64) -> bool {
-    row.opening == Opening::Creating && row.invoice_id.is_none() && row.is_given_up(now_ms)
 }
 
 /// What it takes to ask without a daemon.

@@ -297,7 +297,9 @@ impl Step<'_> {
         self.after.pending = None;
         self.after.doubt = false;
         for doubted in std::mem::take(&mut self.after.doubted) {
-            let newer = self.claim.at.is_some() && doubted.at > self.claim.at;
+            // The same word with another instant is no contradiction.
+            let newer =
+                self.claim.at.is_some() && doubted.at > self.claim.at && !self.same_as(&doubted);
             if newer && !second {
                 self.after.doubt = true;
                 self.after.doubted.push(doubted);

@@ -110,6 +110,8 @@ pub enum Why {
     Accepted,
     /// The lists of status names changed.
     ListsChanged,
+    /// A person named an invoice that the shop's own code opened.
+    Tracked,
 }
 
 impl Why {
@@ -135,6 +137,7 @@ impl Why {
             Self::Adopted => "adopted",
             Self::Accepted => "accepted",
             Self::ListsChanged => "lists_changed",
+            Self::Tracked => "tracked",
         }
     }
 
@@ -160,6 +163,7 @@ impl Why {
             Self::Adopted => "a person named the invoice id",
             Self::Accepted => "a person accepted the reported figures",
             Self::ListsChanged => "the lists under `[statuses]` changed",
+            Self::Tracked => "a person named an invoice the shop's own code opened",
         }
     }
 
@@ -168,7 +172,7 @@ impl Why {
         Self::ALL.into_iter().find(|why| why.as_str() == text)
     }
 
-    const ALL: [Self; 19] = [
+    const ALL: [Self; 20] = [
         Self::First,
         Self::Newer,
         Self::Known,
@@ -188,6 +192,7 @@ impl Why {
         Self::Adopted,
         Self::Accepted,
         Self::ListsChanged,
+        Self::Tracked,
     ];
 }
 

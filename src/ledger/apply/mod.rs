@@ -5,6 +5,7 @@ mod dates;
 mod event;
 mod lists;
 mod opening;
+mod operator;
 mod reassess;
 mod record;
 
@@ -124,6 +125,11 @@ pub(super) fn apply<S: Store>(
             store.set_meta(key, value)?;
             Ok(Reply::Done)
         }
+        Command::Track(wish) => Ok(Reply::Operated(operator::track(store, wish)?)),
+        Command::Adopt(key, answer) => Ok(Reply::Operated(operator::adopt(
+            store, rules, *key, answer,
+        )?)),
+        Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
         Command::Release(wish) => Ok(Reply::Released(store.release_held(wish)?)),
     }

@@ -209,7 +209,7 @@ fn remember<S: Store>(
         at_ms: now_ms,
         // Where no line of the claim is left: it was a person who changed the lists.
         source: basis.source.unwrap_or(Source::Operator),
-        claim,
+        claim: Some(claim),
         decision: Decision::Reassessed,
         why: Why::ListsChanged,
         reported: basis.reported.clone(),

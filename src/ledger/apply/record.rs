@@ -6,7 +6,7 @@ use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, load};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Source};
-use crate::invoice::opening::Opening;
+use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{
@@ -143,7 +143,7 @@ fn remember<S: Store>(
         invoice,
         at_ms: observation.received_ms,
         source: observation.source,
-        claim,
+        claim: Some(claim),
         decision,
         why,
         reported: reported_texts(&observation.report),
@@ -151,7 +151,8 @@ fn remember<S: Store>(
     })
 }
 
-fn nothing(stored: &Stored, decision: Decision) -> Recorded {
+/// What became of an observation that changed nothing.
+pub(super) fn nothing(stored: &Stored, decision: Decision) -> Recorded {
     Recorded {
         order_id: stored.row.order_id.clone(),
         decision,
@@ -167,6 +168,7 @@ fn nothing(stored: &Stored, decision: Decision) -> Recorded {
 /// Takes the decision and the report's fields over into the stored invoice.
 fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) {
     let report = &observation.report;
+    let first = stored.invoice.claim.is_none();
     let outcome_changed = stored.invoice.outcome != made.after.outcome;
     let changed = stored.invoice != made.after;
     stored.invoice = made.after.clone();
@@ -199,7 +201,13 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     if made.change.as_ref().is_some_and(|change| change.rewound) {
         add_attention(row, "rewound");
     }
-    if observation.source == Source::Create && differs_from_asked(stored, report) {
+    let opened_with = match observation.source {
+        Source::Create => true,
+        // The answer to its create was lost, or went to the shop's own code.
+        Source::Poll => first && stands && stored.row.outcome == Outcome::Open,
+        Source::Notification | Source::Operator => false,
+    };
+    if opened_with && differs_from_asked(stored, report) {
         add_attention(&mut stored.row, "amount_differs");
     }
     if stored.row.outcome.is_final() {
@@ -243,6 +251,17 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
         stands,
     );
     put(&mut row.raw, Some(report.raw.clone()), stands);
+    // Of an invoice that was opened elsewhere the answers show what a create would have known.
+    if row.mode == Mode::Unknown {
+        row.mode = match (&report.payment_url, &report.requisites) {
+            (Some(_), _) => Mode::Redirect,
+            (None, Some(_)) => Mode::H2h,
+            (None, None) => Mode::Unknown,
+        };
+    }
+    if row.method.is_empty() {
+        row.method = report.method.clone().unwrap_or_default();
+    }
 }
 
 fn differs_from_asked(stored: &Stored, report: &Report) -> bool {

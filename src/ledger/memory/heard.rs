@@ -53,10 +53,10 @@ impl MemoryStore {
                 let cause = event.cause.as_ref();
                 event.row.invoice == key && cause.is_some_and(|cause| named(cause.status.as_str()))
             })
-            || self
-                .history
-                .iter()
-                .any(|(_, line)| line.invoice == key && named(line.claim.status.as_str()))
+            || self.history.iter().any(|(_, line)| {
+                let claim = line.claim.as_ref();
+                line.invoice == key && claim.is_some_and(|claim| named(claim.status.as_str()))
+            })
     }
 
     pub(super) fn heard_of(&self, key: InvoiceKey) -> Vec<HeardClaim> {
@@ -83,11 +83,13 @@ impl MemoryStore {
             })
             .collect();
         heard.reverse();
-        heard.extend(lines().map(|(_, line)| HeardClaim {
-            claim: line.claim.clone(),
-            source: line.source,
-            decision: line.decision,
-            reported: line.reported.clone(),
+        heard.extend(lines().filter_map(|(_, line)| {
+            Some(HeardClaim {
+                claim: line.claim.clone()?,
+                source: line.source,
+                decision: line.decision,
+                reported: line.reported.clone(),
+            })
         }));
         heard
     }

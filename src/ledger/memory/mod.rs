@@ -81,8 +81,8 @@ pub(crate) struct HistoryLine {
     pub invoice: InvoiceKey,
     at_ms: i64,
     source: Source,
-    /// What was claimed.
-    pub claim: Claim,
+    /// What was claimed; `None` for what a person did.
+    pub claim: Option<Claim>,
     decision: Decision,
     reported: (Option<String>, Option<String>),
 }
@@ -385,7 +385,7 @@ impl Store for MemoryStore {
             invoice: line.invoice,
             at_ms: line.at_ms,
             source: line.source,
-            claim: line.claim.clone(),
+            claim: line.claim.cloned(),
             decision: line.decision,
             reported: line.reported.clone(),
         });

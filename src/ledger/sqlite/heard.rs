@@ -67,7 +67,7 @@ pub(super) fn claims(
     claims.reverse();
     let mut history = connection.prepare_cached(
         "SELECT source, status, differs, claim_ns, amount_reported, currency_reported, decision \
-         FROM history WHERE invoice = ?1 ORDER BY id",
+         FROM history WHERE invoice = ?1 AND status <> '' ORDER BY id",
     )?;
     let found = history.query_map([key.0], |row| heard(row, ["status", "differs", "claim_ns"]))?;
     for claim in found.filter_map(Result::transpose) {

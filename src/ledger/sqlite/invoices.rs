@@ -71,7 +71,7 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
          sorted_differs = ?18, sorted_ns = ?19, sorted_settled = ?20, outcome = ?21, outcome_ms = ?22, found_by = ?23, \
          doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
          unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
-         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38 WHERE id = ?1",
+         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38, mode = ?39, method = ?40 WHERE id = ?1",
     )?;
     let (row, invoice) = (&stored.row, &stored.invoice);
     let (status, differs, at) = claim_columns(invoice.claim.as_ref());
@@ -119,6 +119,8 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
         row.updated_ms,
         invoice.failed_fired,
         stored.sorted_by,
+        row.mode.as_str(),
+        row.method,
     ])?;
     Ok(())
 }
@@ -182,13 +184,14 @@ pub(super) fn add_history(
         "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
          currency_reported, updated_at_text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
-    let (status, differs, at) = claim_columns(Some(line.claim));
+    let (status, differs, at) = claim_columns(line.claim);
     let (source, decision) = (line.source.as_str(), line.decision.as_str());
     insert.execute(params![
         line.invoice.0,
         line.at_ms,
         source,
-        status,
+        // No status is empty: it stands for a line without a claim.
+        status.unwrap_or_default(),
         differs,
         at,
         decision,

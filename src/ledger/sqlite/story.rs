@@ -92,7 +92,7 @@ fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<His
         Ok(HistoryRow {
             at_ms: row.get("at_ms")?,
             source: rows::word(row, "source", Source::parse)?,
-            status: row.get("status")?,
+            status: Some(row.get("status")?).filter(|status: &String| !status.is_empty()),
             claimed_at: claim_ns.map(Moment::from_ns),
             differs: row.get("differs")?,
             amount_reported: row.get("amount_reported")?,

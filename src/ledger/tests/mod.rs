@@ -5,6 +5,7 @@ mod asking;
 mod conformance;
 mod foreign;
 mod lists;
+mod operator;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;

@@ -196,6 +196,23 @@ impl World {
         self.serve.take().expect("a daemon").wait(bound)
     }
 
+    /// One request to the service itself, as another program of the shop sends it. Gives the answer's JSON.
+    #[track_caller]
+    pub(super) fn service(&self, path: &str, access_token: &str, body: &Value) -> Value {
+        let url = self.addresses.get("service").and_then(Value::as_str);
+        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
+        let address: SocketAddr = address.expect("an address");
+        let (host, bearer) = (address.to_string(), format!("Bearer {access_token}"));
+        let headers = [
+            ("Content-Type", "application/json"),
+            ("Authorization", bearer.as_str()),
+        ];
+        let body = body.to_string();
+        let answer = http::request_to(&host, address, "POST", path, &headers, &body);
+        assert_eq!(answer.status / 100, 2, "{path} {body}: {answer:?}");
+        answer.json()
+    }
+
     /// One request to the sandbox's control listener; `Null` is no body. Gives the answer's JSON.
     #[track_caller]
     pub(crate) fn control(&self, method: &str, path: &str, body: &Value) -> Value {

@@ -235,6 +235,116 @@ fn paid_is_never_undone_by_a_notification() {
 }
 
 #[test]
+fn an_answer_that_must_come_twice_is_asked_for_after_what_is_left_of_the_wait() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let ask = |invoice: &Invoice, now_ms| {
+        let made = decide(invoice, &answered(invoice, FAILED, 9, now_ms), &policy());
+        (made.after, made.decision, made.why, made.ask)
+    };
+    let (pending, decision, why, wait) = ask(&paid, 1_000);
+    assert_eq!((decision, why), (Decision::Pending, Why::LeavesPaid));
+    assert_eq!(wait, Ask::After(SECOND_POLL_AFTER_MS));
+    let (still, decision, _, wait) = ask(&pending, 11_000);
+    assert_eq!((decision, wait), (Decision::Pending, Ask::After(20_000)));
+    assert_eq!(still, pending);
+    let (_, decision, why, wait) = ask(&still, 31_000);
+    assert_eq!(
+        (decision, why),
+        (Decision::AdvanceAgreed, Why::SecondAnswer)
+    );
+    assert_eq!(wait, Ask::AsPlanned);
+    // A clock that was set back does not hold the answer for ever.
+    let (_, decision, _, _) = ask(&pending, -3_600_000);
+    assert_eq!(decision, Decision::AdvanceAgreed);
+}
+
+#[test]
+fn a_payment_heard_of_late_counts_once_a_poll_has_spoken() {
+    let failed = after(&[(NEW, 1), (FAILED, 9)]);
+    let doubted = check(&failed, &told(PAID, 5), Decision::Doubt, None);
+    assert!(!doubted.paid_counted, "not before");
+    let made = decide(&doubted, &answered(&doubted, FAILED, 9, 0), &policy());
+    assert_eq!(
+        (made.decision, made.ask),
+        (Decision::Confirmed, Ask::AsPlanned)
+    );
+    assert!(!made.after.doubt && made.after.doubted.is_empty());
+    let change = made.change.expect("the money had come, and went back");
+    assert_eq!(change.kind, EventKind::Reversed);
+    let cause = change.cause.expect("the payment is behind it");
+    assert_eq!(
+        (cause.status.as_str(), cause.at),
+        (PAID, Some(Moment::from_ms(5)))
+    );
+}
+
+#[test]
+fn an_answer_with_the_doubted_word_ends_the_doubt_whatever_its_instant() {
+    let doubted = check(
+        &after(&[(NEW, 1)]),
+        &cheap(told(PAID, 9)),
+        Decision::Doubt,
+        None,
+    );
+    let made = decide(&doubted, &cheap(answered(&doubted, PAID, 8, 0)), &policy());
+    assert_eq!(
+        (made.decision, made.ask),
+        (Decision::Advance, Ask::AsPlanned)
+    );
+    assert!(!made.after.doubt && made.after.outcome == Outcome::Mismatch);
+    // Another word that is older may come from a place that lags behind.
+    let made = decide(&doubted, &answered(&doubted, NEW, 8, 0), &policy());
+    assert!(made.after.doubt && made.after.doubted.len() == 1);
+}
+
+#[test]
+fn every_rule_says_that_it_decided() {
+    let new = || after(&[(NEW, 1)]);
+    let paid = || after(&[(NEW, 1), (PAID, 5)]);
+    let odd = || after(&[(NEW, 1), (PAID, 5)]).with_odd_agreed();
+    let timeless = |mut observation: Observation| {
+        observation.report.updated_at = None;
+        observation
+    };
+    for (invoice, observation, why) in [
+        (unopened(), told(NEW, 1), Why::First),
+        (paid(), told(NEW, 1), Why::Known),
+        (new(), told(NEW, 2), Why::Same),
+        (new(), timeless(told(PAID, 0)), Why::NoInstant),
+        (unopened(), timeless(told(NEW, 0)), Why::NoInstant),
+        (new(), told(ODD, 1), Why::SameInstant),
+        (new(), told(PAID, 5), Why::Newer),
+        (new(), cheap(told(PAID, 5)), Why::SumDiffers),
+        (paid(), told(ODD, 9), Why::LeavesPaid),
+        (after(&[(ODD, 9)]), told(PAID, 5), Why::OlderPaid),
+        (odd(), told(FAILED, 7), Why::LeavesPaid),
+        (after(&[(ODD, 9)]), told(NEW, 5), Why::Older),
+        (new(), answered(&new(), ODD, 2, 0), Why::Answered),
+        (paid(), answered(&new(), NEW, 1, 0), Why::AskedBefore),
+        (
+            after(&[(ODD, 9)]),
+            answered(&after(&[(ODD, 9)]), NEW, 1, 0),
+            Why::Older,
+        ),
+    ] {
+        assert_eq!(
+            decide(&invoice, &observation, &policy()).why,
+            why,
+            "{observation:?}"
+        );
+    }
+}
+
+impl Invoice {
+    /// Paid, and then an odd status that a poll stood by twice: the payment still stands behind it.
+    fn with_odd_agreed(self) -> Self {
+        [0, 30_000].into_iter().fold(self, |invoice, now_ms| {
+            decide(&invoice, &answered(&invoice, ODD, 9, now_ms), &policy()).after
+        })
+    }
+}
+
+#[test]
 fn paid_with_another_sum_is_mismatch_once_per_sum_and_never_paid() {
     let open = after(&[(NEW, 1)]);
     let doubted = check(&open, &cheap(told(PAID, 5)), Decision::Doubt, None);
