@@ -184,12 +184,9 @@ impl Scenario {
     }
 
     /// True when a replica's lag is tried. Two polls that agree are believed although they contradict, and how far apart
-    /// they are is judged by our clock: not beside a clock that jumps. Which of two claims is the newer one is judged by
-    /// their instants: not beside changes that have none of their own.
+    /// they are is judged by our clock: not beside a clock that jumps.
     pub(super) fn may_lag(&self) -> bool {
-        let mut acts = self.orders.iter().flat_map(|order| &order.acts);
-        let odd = |act: &Act| matches!(act, Act::Shows(_, Dated::Again | Dated::Unreadably));
-        !self.jumps() && !acts.any(|(_, act)| odd(act))
+        !self.jumps()
     }
 
     /// True when our clock is wrong for a while.
