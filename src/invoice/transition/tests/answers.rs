@@ -131,3 +131,33 @@ fn a_payment_heard_of_late_counts_once_a_poll_has_spoken() {
         (PAID, Some(Moment::from_ms(5)))
     );
 }
+
+#[test]
+fn another_word_of_the_same_instant_is_denied_only_by_two_answers() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let tied = check(&paid, &told(FAILED, 5), Decision::Doubt, None);
+    let deny =
+        |invoice: &Invoice, now_ms| decide(invoice, &answered(invoice, PAID, 5, now_ms), &policy());
+    // The place it came from may lag behind the one that told.
+    let once = deny(&tied, 0);
+    assert_eq!(once.ask, Ask::After(SECOND_POLL_AFTER_MS));
+    assert!(once.after.doubt && once.after.doubted.len() == 1);
+    let twice = deny(&once.after, SECOND_POLL_AFTER_MS);
+    assert!(!twice.after.doubt && twice.after.outcome == Outcome::Paid);
+    assert_eq!(twice.change, None);
+}
+
+#[test]
+fn what_has_no_instant_never_counts_as_heard_before_an_answer() {
+    let mut timeless = told(PAID, 0);
+    timeless.report.updated_at = None;
+    let doubted = check(&after(&[(NEW, 1)]), &timeless, Decision::Doubt, None);
+    let answer = |invoice: &Invoice, now_ms| {
+        decide(invoice, &answered(invoice, FAILED, 9, now_ms), &policy()).after
+    };
+    let once = answer(&doubted, 0);
+    assert!(once.doubt && once.outcome == Outcome::Failed);
+    let twice = answer(&once, SECOND_POLL_AFTER_MS);
+    assert!(!twice.doubt && !twice.paid_counted);
+    assert_eq!(twice.outcome, Outcome::Failed);
+}
