@@ -58,12 +58,16 @@
 //! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
+//! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
 //! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
 //! the unit.
+//!
+//! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
+//! courses of events and looks over the promises after each. A seed that breaks one is named, and replays.
 //!
 //! # Who may import whom
 //!
@@ -100,6 +104,10 @@
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
 //! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`. A test that lacks a
 //! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
+//!
+//! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
+//! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
+//! break must be noticed by a test.
 
 mod cli;
 mod client;
@@ -119,6 +127,8 @@ mod process_mark;
 mod sandbox;
 pub mod secret;
 mod shutdown;
+#[cfg(test)]
+mod simulation;
 mod telemetry;
 mod wake;
 pub mod wire;

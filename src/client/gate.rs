@@ -123,14 +123,15 @@ impl Gate {
 
 /// When the next request may leave: a generic cell rate algorithm with a burst of one.
 #[derive(Debug)]
-struct Pace {
+pub(crate) struct Pace {
     gap: Duration,
     next: Option<Instant>,
     shut_until: Option<Instant>,
 }
 
 impl Pace {
-    fn new(per_second: NonZeroU32) -> Self {
+    /// A pace that has seen no request yet.
+    pub(crate) fn new(per_second: NonZeroU32) -> Self {
         Self {
             gap: Duration::from_secs(1) / per_second.get(),
             next: None,
@@ -139,7 +140,7 @@ impl Pace {
     }
 
     /// Takes a turn, or says when to come back.
-    fn take(&mut self, now: Instant) -> Result<(), Instant> {
+    pub(crate) fn take(&mut self, now: Instant) -> Result<(), Instant> {
         let free = [self.next, self.shut_until].into_iter().flatten().max();
         match free {
             Some(free) if free > now => Err(free),
@@ -150,7 +151,8 @@ impl Pace {
         }
     }
 
-    fn shut_until(&mut self, until: Instant) {
+    /// Gives no turn before this time; an earlier one never undoes a later one.
+    pub(crate) fn shut_until(&mut self, until: Instant) {
         self.shut_until = self.shut_until.max(Some(until));
     }
 }

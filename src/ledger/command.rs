@@ -218,6 +218,8 @@ pub struct PollFailed {
     pub key: InvoiceKey,
     /// When it was asked, milliseconds since 1970.
     pub asked_ms: i64,
+    /// Now, milliseconds since 1970. Before `asked_ms` when the clock was set back meanwhile.
+    pub now_ms: i64,
 }
 
 /// An invoice that the shop's own code opened, to be watched over from now on.
@@ -286,7 +288,7 @@ pub enum Objection {
 
 /// One change asked of the writer.
 #[derive(Clone, Debug)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// An observation of an invoice.
     Record(InvoiceKey, Box<Observation>),
     /// An invoice about to be opened.
@@ -334,7 +336,7 @@ pub(super) enum Command {
 
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
 #[derive(Debug)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// To [`Command::Record`].
     Recorded(Recorded),
     /// To [`Command::Begin`].

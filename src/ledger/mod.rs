@@ -9,6 +9,8 @@ mod apply;
 mod batch;
 mod command;
 mod error;
+#[cfg(test)]
+pub(crate) mod memory;
 mod overview;
 mod reader;
 mod row;
@@ -50,6 +52,10 @@ pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
 
+#[cfg(test)]
+pub(crate) use command::Command as LedgerCommand;
+#[cfg(test)]
+pub(crate) use command::Reply as LedgerReply;
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
 

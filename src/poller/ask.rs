@@ -110,7 +110,12 @@ impl Asker {
 
     /// Moves the invoice back. When that cannot be stored it stays due, which the gate's pace bounds.
     async fn put_back(&self, key: InvoiceKey, asked_ms: i64) {
-        if let Err(error) = self.writer.poll_failed(PollFailed { key, asked_ms }).await {
+        let failed = PollFailed {
+            key,
+            asked_ms,
+            now_ms: clock::wall_ms(),
+        };
+        if let Err(error) = self.writer.poll_failed(failed).await {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");
         }
     }

@@ -6,6 +6,7 @@
 mod ask;
 pub(crate) mod budget;
 mod login;
+pub(crate) mod pass;
 pub(crate) mod single;
 
 use std::collections::HashSet;
@@ -18,7 +19,7 @@ use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::clock;
-use crate::invoice::silence::{self, Due, Schedule};
+use crate::invoice::silence::Schedule;
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
@@ -26,11 +27,8 @@ use crate::wake::Wake;
 
 use ask::{Asker, Ended, Outcome};
 use login::Login;
+use pass::{LOOKED_AT, Recheck};
 
-/// Due invoices looked at in one pass.
-const LOOKED_AT: u32 = 256;
-/// A step back of the clock smaller than this is its ordinary correction, milliseconds.
-const CLOCK_SLACK_MS: i64 = 1_000;
 /// Rings that may fail to come before a pass is made all the same and the bell is built anew.
 const MISSED_RINGS: u32 = 3;
 
@@ -79,10 +77,8 @@ struct Poller {
     asking: JoinSet<Ended>,
     /// Their invoices.
     asked: HashSet<InvoiceKey>,
-    /// The time of the last look.
-    looked_ms: i64,
-    /// How far due times were counted again, while they are.
-    recheck: Option<(i64, InvoiceKey)>,
+    /// Due times that are counted again.
+    recheck: Recheck,
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
@@ -110,7 +106,7 @@ pub(crate) async fn run(
     });
     let (asking, asked) = (JoinSet::new(), HashSet::new());
     let patience = settings.cadence * MISSED_RINGS;
-    let (now_ms, longest_ms) = (clock::wall_ms(), settings.schedule.longest_step_ms());
+    let recheck = Recheck::at_start(clock::wall_ms());
     let mut poller = Poller {
         asker,
         reader,
@@ -119,9 +115,7 @@ pub(crate) async fn run(
         login,
         asking,
         asked,
-        looked_ms: now_ms,
-        // Further ahead than any question about an open invoice: written by a clock that was ahead, or of failed ones.
-        recheck: Some((now_ms.saturating_add(longest_ms), InvoiceKey(0))),
+        recheck,
     };
     // Looked for here only to say at the start that there is none, and not when the first invoice falls due.
     drop(poller.login.token());
@@ -161,61 +155,37 @@ impl Poller {
         }
         self.recheck(now_ms).await?;
         let rows = self.reader.due(now_ms, LOOKED_AT).await?;
-        let mut due = Vec::new();
-        let mut moved = Vec::new();
-        for row in rows
-            .into_iter()
-            .filter(|row| !self.asked.contains(&row.key))
-        {
-            match silence::next(&self.settings.schedule, &row.heard, now_ms) {
-                Due::At(at) if at <= now_ms => due.push(row),
-                Due::Unresolved => self.writer.unresolve(row.key, now_ms).await?,
-                // Heard of since its due time was written, or expected no more: counted again, lazily.
-                Due::At(_) | Due::Never => moved.push(row.key),
-            }
+        let sorted = pass::sort(&self.settings.schedule, rows, &self.asked, now_ms);
+        for key in sorted.unresolved {
+            self.writer.unresolve(key, now_ms).await?;
         }
-        self.writer.redate(&moved, now_ms).await?;
-        if !due.is_empty()
+        self.writer.redate(&sorted.redate, now_ms).await?;
+        if !sorted.ask.is_empty()
             && let Some(token) = self.login.token()
         {
-            self.ask(&due, now_ms, &token);
+            self.ask(&sorted.ask, now_ms, &token);
         }
         Ok(())
     }
 
-    /// Counts far due times again after a clock was set back, some in each pass: they were written by a clock that was
-    /// ahead, and nobody would ask until it had caught up.
+    /// Counts far due times again where [`Recheck`] wants it, some in each pass.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        if now_ms < self.looked_ms.saturating_sub(CLOCK_SLACK_MS) {
+        if self.recheck.look(now_ms) {
             tracing::warn!("the clock was set back: due times are counted again");
-            self.recheck = Some((now_ms, InvoiceKey(i64::MAX)));
         }
-        self.looked_ms = now_ms;
-        let Some(place) = self.recheck else {
+        let Some(place) = self.recheck.place() else {
             return Ok(());
         };
         let rows = self.reader.due_after(place, LOOKED_AT).await?;
-        let wrong = |row: &&DueRow| match silence::next(&self.settings.schedule, &row.heard, now_ms)
-        {
-            Due::At(at) => at < row.due_ms,
-            Due::Unresolved | Due::Never => true,
-        };
-        let moved: Vec<InvoiceKey> = rows.iter().filter(wrong).map(|row| row.key).collect();
-        self.writer.redate(&moved, now_ms).await?;
-        self.recheck = rows.last().map(|row| (row.due_ms, row.key));
+        let wrong = Recheck::wrong(&self.settings.schedule, &rows, now_ms);
+        self.writer.redate(&wrong, now_ms).await?;
+        self.recheck.done(&rows);
         Ok(())
     }
 
     fn ask(&mut self, due: &[DueRow], now_ms: i64, token: &login::Token) {
         let room = self.settings.at_once.saturating_sub(self.asking.len());
-        let classes: Vec<budget::Class> = due
-            .iter()
-            .map(|row| budget::class(&row.heard, now_ms))
-            .collect();
-        for row in budget::choose(&classes, room)
-            .into_iter()
-            .filter_map(|at| due.get(at))
-        {
+        for row in pass::choose(due, room, now_ms) {
             self.asked.insert(row.key);
             let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
             self.asking

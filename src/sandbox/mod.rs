@@ -12,8 +12,8 @@ mod notifier;
 mod pages;
 mod presented;
 mod routes;
-mod state;
-mod statuses;
+pub(crate) mod state;
+pub(crate) mod statuses;
 #[cfg(test)]
 mod tests;
 mod visitor;

@@ -27,14 +27,6 @@ pub struct Schedule {
     pub horizon_ms: i64,
 }
 
-impl Schedule {
-    /// The longest gap between two questions about an open invoice, milliseconds.
-    pub fn longest_step_ms(&self) -> i64 {
-        let steps = self.steps.iter().map(|step| step.every_ms);
-        steps.max().unwrap_or(GAP_WITHOUT_STEPS_MS)
-    }
-}
-
 /// What is known about an invoice's silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {

@@ -15,7 +15,7 @@ mod tests;
 mod why;
 
 use crate::invoice::event::Change;
-use crate::invoice::observation::{Observation, Report, Reported, Source};
+use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::{Sum, Verdict};
 
@@ -289,22 +289,25 @@ impl Step<'_> {
         }
         (Decision::Doubt, why, Ask::Now)
     }
-    /// A poll has spoken: doubted claims that are not newer than it count now. One that is newer may be ahead of the place
-    /// the answer came from: the doubt stays until a second answer says the same.
+    /// A poll has spoken: doubted claims that are older than it count now. Against one that is not older, or has no
+    /// instant, the answer may come from a place that lags behind: the doubt stays until a second answer says the same.
     fn end_doubt(&mut self, received_ms: i64) -> Ask {
         let waited = self.waited_ms(received_ms);
         let second = waited.is_some_and(|waited| !(0..SECOND_POLL_AFTER_MS).contains(&waited));
         self.after.pending = None;
         self.after.doubt = false;
         for doubted in std::mem::take(&mut self.after.doubted) {
+            let older = doubted.at.is_some() && doubted.at < self.claim.at;
+            let counts =
+                doubted.at.is_some() && (self.claim.at.is_none() || doubted.at <= self.claim.at);
             // The same word with another instant is no contradiction.
-            let newer =
-                self.claim.at.is_some() && doubted.at > self.claim.at && !self.same_as(&doubted);
-            if newer && !second {
+            if older || second || self.same_as(&doubted) {
+                if counts {
+                    self.count(doubted);
+                }
+            } else {
                 self.after.doubt = true;
                 self.after.doubted.push(doubted);
-            } else if !newer && doubted.at.is_some() {
-                self.count(doubted);
             }
         }
         if !self.after.doubt {
@@ -417,14 +420,4 @@ impl Step<'_> {
             ask,
         }
     }
-}
-
-/// The reported sum as it is shown: the texts the service wrote.
-pub fn reported_texts(report: &Report) -> (Option<String>, Option<String>) {
-    let amount = match &report.amount {
-        Reported::Missing => None,
-        Reported::Amount(amount) => Some(amount.as_str().to_owned()),
-        Reported::Unreadable(text) => Some(text.clone()),
-    };
-    (amount, report.currency.clone())
 }

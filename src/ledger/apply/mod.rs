@@ -73,7 +73,7 @@ pub(super) fn apply<S: Store>(
             let mut state = store.poll_state(failed.key)?;
             state.asked_ms = Some(failed.asked_ms);
             state.failures = state.failures.saturating_add(1);
-            redate(store, rules, failed.key, state, failed.asked_ms)
+            redate(store, rules, failed.key, state, failed.now_ms)
         }
         Command::Redate(keys, now_ms) => {
             for key in keys {

@@ -96,6 +96,21 @@ async fn nudges_within_a_minute_leave_one_poll_at_its_end() {
 }
 
 #[tokio::test]
+async fn a_question_that_failed_while_the_clock_was_set_back_is_asked_again_by_the_new_clock() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    let day = 86_400_000;
+    let failed = PollFailed {
+        key,
+        asked_ms: NOW + day,
+        now_ms: NOW + 90_000,
+    };
+    ledger.writer().poll_failed(failed).await.expect("stored");
+    assert_eq!(due_ms(&ledger).await, Some(NOW + 60_001));
+}
+
+#[tokio::test]
 async fn a_nudge_before_the_id_is_known_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");
     let ledger = open(&directory);

@@ -2,6 +2,7 @@
 
 use super::*;
 mod asking;
+mod conformance;
 mod foreign;
 mod lists;
 mod operator;

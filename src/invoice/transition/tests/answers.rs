@@ -1,0 +1,133 @@
+//! Answers to questions of ours: when one is enough, when it takes two, and what it says about what was doubted.
+
+use super::*;
+
+#[test]
+fn a_payment_is_not_made_a_mismatch_by_one_answer() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let cheaper = |invoice: &Invoice, now_ms| cheap(answered(invoice, PAID, 9, now_ms));
+    let once = check(&paid, &cheaper(&paid, 0), Decision::Pending, None);
+    assert_eq!(once.outcome, Outcome::Paid);
+    check(
+        &once,
+        &cheaper(&once, 30_000),
+        Decision::AdvanceAgreed,
+        Some(EventKind::Mismatch),
+    );
+    // The other way round nothing is taken back.
+    let open = after(&[(NEW, 1)]);
+    let mismatched = decide(&open, &cheaper(&open, 0), &policy()).after;
+    assert_eq!(mismatched.outcome, Outcome::Mismatch);
+    check(
+        &mismatched,
+        &answered(&mismatched, PAID, 10, 0),
+        Decision::Advance,
+        Some(EventKind::Paid),
+    );
+}
+
+#[test]
+fn a_slow_answer_does_not_overwrite_what_came_meanwhile() {
+    let open = after(&[(NEW, 1)]);
+    let question = answered(&open, NEW, 1, 0);
+    let paid = check(
+        &open,
+        &told(PAID, 5),
+        Decision::Advance,
+        Some(EventKind::Paid),
+    );
+    let made = decide(&paid, &question, &policy());
+    assert_eq!((made.decision, made.ask), (Decision::Overtaken, Ask::Now));
+    assert_eq!(made.after.outcome, Outcome::Paid);
+}
+
+#[test]
+fn a_poll_that_goes_back_is_believed_the_second_time_and_marked() {
+    let ahead = after(&[(NEW, 1), (ODD, 9)]);
+    let first = check(
+        &ahead,
+        &answered(&ahead, NEW, 2, 0),
+        Decision::Pending,
+        None,
+    );
+    let made = decide(&first, &answered(&first, NEW, 2, 30_000), &policy());
+    assert_eq!(made.decision, Decision::AdvanceAgreed);
+    assert!(made.change.is_some_and(|change| change.rewound));
+}
+
+#[test]
+fn an_answer_that_must_come_twice_is_asked_for_after_what_is_left_of_the_wait() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let ask = |invoice: &Invoice, now_ms| {
+        let made = decide(invoice, &answered(invoice, FAILED, 9, now_ms), &policy());
+        (made.after, made.decision, made.why, made.ask)
+    };
+    let (pending, decision, why, wait) = ask(&paid, 1_000);
+    assert_eq!((decision, why), (Decision::Pending, Why::LeavesPaid));
+    assert_eq!(wait, Ask::After(SECOND_POLL_AFTER_MS));
+    let (still, decision, _, wait) = ask(&pending, 11_000);
+    assert_eq!((decision, wait), (Decision::Pending, Ask::After(20_000)));
+    assert_eq!(still, pending);
+    let (_, decision, why, wait) = ask(&still, 31_000);
+    assert_eq!(
+        (decision, why),
+        (Decision::AdvanceAgreed, Why::SecondAnswer)
+    );
+    assert_eq!(wait, Ask::AsPlanned);
+    // A clock that was set back does not hold the answer for ever.
+    let (_, decision, _, _) = ask(&pending, -3_600_000);
+    assert_eq!(decision, Decision::AdvanceAgreed);
+}
+
+#[test]
+fn a_question_sent_before_the_doubt_does_not_end_it() {
+    let mut creating = answered(&unopened(), NEW, 1, 0);
+    creating.source = Source::Create;
+    let doubted = check(&unopened(), &cheap(told(PAID, 5)), Decision::Doubt, None);
+    let made = decide(&doubted, &creating, &policy());
+    assert_eq!((made.decision, made.ask), (Decision::Overtaken, Ask::Now));
+    assert!(made.after.doubt && made.after.id.is_some());
+    let open = after(&[(NEW, 1)]);
+    let question = answered(&open, ODD, 3, 0);
+    let doubted = check(&open, &cheap(told(PAID, 5)), Decision::Doubt, None);
+    assert!(decide(&doubted, &question, &policy()).after.doubt);
+}
+
+#[test]
+fn an_answer_with_the_doubted_word_ends_the_doubt_whatever_its_instant() {
+    let doubted = check(
+        &after(&[(NEW, 1)]),
+        &cheap(told(PAID, 9)),
+        Decision::Doubt,
+        None,
+    );
+    let made = decide(&doubted, &cheap(answered(&doubted, PAID, 8, 0)), &policy());
+    assert_eq!(
+        (made.decision, made.ask),
+        (Decision::Advance, Ask::AsPlanned)
+    );
+    assert!(!made.after.doubt && made.after.outcome == Outcome::Mismatch);
+    // Another word that is older may come from a place that lags behind.
+    let made = decide(&doubted, &answered(&doubted, NEW, 8, 0), &policy());
+    assert!(made.after.doubt && made.after.doubted.len() == 1);
+}
+
+#[test]
+fn a_payment_heard_of_late_counts_once_a_poll_has_spoken() {
+    let failed = after(&[(NEW, 1), (FAILED, 9)]);
+    let doubted = check(&failed, &told(PAID, 5), Decision::Doubt, None);
+    assert!(!doubted.paid_counted, "not before");
+    let made = decide(&doubted, &answered(&doubted, FAILED, 9, 0), &policy());
+    assert_eq!(
+        (made.decision, made.ask),
+        (Decision::Confirmed, Ask::AsPlanned)
+    );
+    assert!(!made.after.doubt && made.after.doubted.is_empty());
+    let change = made.change.expect("the money had come, and went back");
+    assert_eq!(change.kind, EventKind::Reversed);
+    let cause = change.cause.expect("the payment is behind it");
+    assert_eq!(
+        (cause.status.as_str(), cause.at),
+        (PAID, Some(Moment::from_ms(5)))
+    );
+}

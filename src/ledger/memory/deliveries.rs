@@ -1,0 +1,138 @@
+//! Deliveries: which may run, claiming them, and how a run ends; the rules are those of `ledger/sqlite/deliveries.rs`.
+
+use super::{Attempt, MemoryStore, Owed};
+use crate::ledger::command::{After, AttemptRecord, RetryWish};
+use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState};
+use crate::process_mark::ProcessMark;
+
+impl MemoryStore {
+    pub(super) fn claim_runnable(
+        &mut self,
+        claimant: &ProcessMark,
+        now_ms: i64,
+        want: u32,
+        hooks: &[String],
+    ) -> Vec<Claimed> {
+        let mut runnable: Vec<(i64, i64)> = self
+            .deliveries
+            .iter()
+            .filter(|(_, owed)| owed.state == DeliveryState::Waiting && hooks.contains(&owed.hook))
+            .filter_map(|(key, owed)| Some((owed.next_ms.filter(|next| *next <= now_ms)?, key)))
+            .collect();
+        runnable.sort_unstable();
+        let chosen: Vec<(i64, Owed)> = runnable
+            .into_iter()
+            .filter_map(|(_, key)| Some((key, self.deliveries.get(key)?)))
+            .filter(|(_, owed)| self.may_run(owed))
+            .take(usize::try_from(want).unwrap_or(usize::MAX))
+            .map(|(key, owed)| (key, owed.clone()))
+            .collect();
+        let mut claimed = Vec::new();
+        let mut taken = Vec::new();
+        for (key, mut owed) in chosen {
+            if taken.contains(&owed.invoice) {
+                continue;
+            }
+            taken.push(owed.invoice);
+            owed.state = DeliveryState::Running;
+            owed.attempts += 1;
+            owed.started_ms = now_ms;
+            owed.claimant = Some(claimant.clone());
+            owed.child = None;
+            claimed.extend(self.claimed(key, &owed));
+            self.deliveries.put(key, owed);
+        }
+        claimed
+    }
+
+    pub(super) fn name(&mut self, key: DeliveryKey, child: &ProcessMark) -> bool {
+        let owed = self.deliveries.get(key.0).cloned();
+        let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
+            return false;
+        };
+        owed.child = Some(child.clone());
+        self.deliveries.put(key.0, owed);
+        true
+    }
+
+    pub(super) fn end_run(&mut self, key: DeliveryKey, record: &AttemptRecord, after: After) {
+        let owed = self.deliveries.get(key.0).cloned();
+        let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
+            return;
+        };
+        (owed.state, owed.next_ms) = match after {
+            After::Done => (DeliveryState::Done, None),
+            After::Retry { at_ms } | After::Postponed { at_ms } => {
+                (DeliveryState::Waiting, Some(at_ms))
+            }
+            After::Abandoned => (DeliveryState::Abandoned, None),
+            After::Interrupted => (DeliveryState::Waiting, Some(record.ended_ms)),
+        };
+        if matches!(after, After::Interrupted | After::Postponed { .. }) {
+            owed.round_start += 1;
+        }
+        (owed.claimant, owed.child) = (None, None);
+        self.attempts.add(Attempt {
+            delivery: key.0,
+            number: owed.attempts,
+            record: record.clone(),
+        });
+        self.deliveries.put(key.0, owed);
+    }
+
+    pub(super) fn retry_again(&mut self, wish: &RetryWish) -> usize {
+        let mut events = self.events.iter();
+        let event = events.find(|(_, event)| event.row.event_id == wish.event_id);
+        let Some((event, _)) = event else {
+            return 0;
+        };
+        let meant: Vec<(i64, Owed)> = self
+            .deliveries
+            .iter()
+            .filter(|(_, owed)| owed.event == event)
+            .filter(|(_, owed)| wish.hook.as_ref().is_none_or(|hook| *hook == owed.hook))
+            .filter(|(_, owed)| {
+                matches!(
+                    owed.state,
+                    DeliveryState::Waiting | DeliveryState::Abandoned
+                )
+            })
+            .map(|(key, owed)| (key, owed.clone()))
+            .collect();
+        let count = meant.len();
+        for (key, mut owed) in meant {
+            owed.state = DeliveryState::Waiting;
+            owed.next_ms = Some(wish.now_ms);
+            owed.round_start = owed.attempts;
+            self.deliveries.put(key, owed);
+        }
+        count
+    }
+
+    /// True when no run of the invoice is under way and no earlier event of it waits for the same hook.
+    pub(super) fn may_run(&self, owed: &Owed) -> bool {
+        self.deliveries
+            .iter()
+            .filter(|(_, other)| other.invoice == owed.invoice)
+            .all(|(_, other)| {
+                let unfinished = matches!(
+                    other.state,
+                    DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Held
+                );
+                let before = other.event < owed.event && other.hook == owed.hook;
+                other.state != DeliveryState::Running && !(before && unfinished)
+            })
+    }
+
+    fn claimed(&self, key: i64, owed: &Owed) -> Option<Claimed> {
+        Some(Claimed {
+            key: DeliveryKey(key),
+            hook: owed.hook.clone(),
+            attempt: owed.attempts,
+            round_attempt: owed.attempts.saturating_sub(owed.round_start),
+            replay: false,
+            event: self.events.get(owed.event)?.row.clone(),
+            invoice: self.invoices.get(owed.invoice)?.row.clone(),
+        })
+    }
+}

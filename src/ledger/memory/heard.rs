@@ -1,0 +1,121 @@
+//! What was said of invoices, and the release of held deliveries; the rules are those of `ledger/sqlite/heard.rs` and
+//! `held.rs`.
+
+use super::MemoryStore;
+use crate::invoice::transition::Decision;
+use crate::ledger::command::{Held, ReleaseWish};
+use crate::ledger::row::{DeliveryState, InvoiceKey};
+use crate::ledger::store::HeardClaim;
+
+/// Causes of events read for one invoice at most, the newest; as in SQLite's store.
+const EVENTS_MOST: usize = 256;
+
+impl MemoryStore {
+    pub(super) fn named(
+        &self,
+        from: InvoiceKey,
+        names: &[String],
+        among: u32,
+        most: u32,
+    ) -> (Vec<InvoiceKey>, Option<InvoiceKey>) {
+        let many = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let range: Vec<i64> = self
+            .invoices
+            .iter()
+            .map(|(key, _)| key)
+            .filter(|key| *key >= from.0)
+            .take(many(among))
+            .collect();
+        let Some(last) = range.last() else {
+            return (Vec::new(), None);
+        };
+        let found: Vec<InvoiceKey> = range
+            .iter()
+            .map(|key| InvoiceKey(*key))
+            .filter(|key| self.bears_one_of(*key, names))
+            .take(many(most))
+            .collect();
+        let next = match found.last() {
+            Some(end) if found.len() >= many(most) => Some(InvoiceKey(end.0 + 1)),
+            Some(_) | None => (range.len() >= many(among)).then_some(InvoiceKey(last + 1)),
+        };
+        (found, next)
+    }
+
+    fn bears_one_of(&self, key: InvoiceKey, names: &[String]) -> bool {
+        let named = |text: &str| names.iter().any(|name| name == text);
+        let stored = self.invoices.get(key.0);
+        let sorted = stored.and_then(|stored| stored.invoice.sorted.as_ref());
+        let shown = stored.and_then(|stored| stored.row.status.as_deref());
+        shown.is_some_and(named)
+            || sorted.is_some_and(|sorted| named(sorted.claim.status.as_str()))
+            || self.events.iter().any(|(_, event)| {
+                let cause = event.cause.as_ref();
+                event.row.invoice == key && cause.is_some_and(|cause| named(cause.status.as_str()))
+            })
+            || self.history.iter().any(|(_, line)| {
+                let claim = line.claim.as_ref();
+                line.invoice == key && claim.is_some_and(|claim| named(claim.status.as_str()))
+            })
+    }
+
+    pub(super) fn heard_of(&self, key: InvoiceKey) -> Vec<HeardClaim> {
+        let lines = || {
+            self.history
+                .iter()
+                .filter(move |(_, line)| line.invoice == key)
+        };
+        let mut heard: Vec<HeardClaim> = self
+            .events
+            .iter()
+            .rev()
+            .filter(|(_, event)| event.row.invoice == key && event.row.raw.is_some())
+            .filter_map(|(_, event)| Some((&event.row, event.cause.clone()?, event.row.source?)))
+            .filter(|(row, _, source)| {
+                !lines().any(|(_, line)| line.at_ms == row.at_ms && line.source == *source)
+            })
+            .take(EVENTS_MOST)
+            .map(|(row, claim, source)| HeardClaim {
+                claim,
+                source,
+                decision: Decision::Advance,
+                reported: (row.amount_reported.clone(), row.currency_reported.clone()),
+            })
+            .collect();
+        heard.reverse();
+        heard.extend(lines().filter_map(|(_, line)| {
+            Some(HeardClaim {
+                claim: line.claim.clone()?,
+                source: line.source,
+                decision: line.decision,
+                reported: line.reported.clone(),
+            })
+        }));
+        heard
+    }
+
+    pub(super) fn release_wished(&mut self, wish: &ReleaseWish) -> usize {
+        let meant: Vec<i64> = self
+            .deliveries()
+            .into_iter()
+            .filter(|row| row.state == DeliveryState::Held)
+            .filter(|row| match &wish.held {
+                Held::Event(event_id) => row.event_id == *event_id,
+                Held::Order(order_id) => row.order_id == *order_id,
+                Held::All => true,
+            })
+            .filter(|row| wish.hook.as_ref().is_none_or(|hook| *hook == row.hook))
+            .map(|row| row.key.0)
+            .take(usize::try_from(wish.most).unwrap_or(usize::MAX))
+            .collect();
+        for key in &meant {
+            if let Some(mut owed) = self.deliveries.get(*key).cloned() {
+                owed.state = DeliveryState::Waiting;
+                owed.next_ms = Some(wish.now_ms);
+                owed.held_why = None;
+                self.deliveries.put(*key, owed);
+            }
+        }
+        meant.len()
+    }
+}

@@ -1,0 +1,81 @@
+//! An invoice as it is stored first and as it comes back.
+
+use crate::invoice::opening::Opening;
+use crate::invoice::status::Outcome;
+use crate::invoice::transition::Invoice;
+use crate::ledger::command::Intent;
+use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::store::Stored;
+
+/// The row an intent makes; its key is given when it is added.
+pub(super) fn opened(intent: &Intent) -> Stored {
+    let wanted = &intent.wanted;
+    let amount = wanted.sum.amount.as_str();
+    let currency = wanted.sum.currency.as_str();
+    let row = InvoiceRow {
+        key: InvoiceKey(0),
+        reference: intent.reference.clone(),
+        order_id: intent.order_id.as_str().to_owned(),
+        invoice_id: None,
+        mode: wanted.mode,
+        method: wanted.method.clone(),
+        opening: Opening::Creating,
+        opening_note: None,
+        creator: Some(intent.creator.clone()),
+        creator_deadline_ms: intent.deadline_ms,
+        status: None,
+        outcome: Outcome::Open,
+        outcome_ms: intent.now_ms,
+        found_by: None,
+        amount_asked: amount.to_owned(),
+        currency_asked: currency.to_owned(),
+        amount_agreed: amount.to_owned(),
+        currency_agreed: currency.to_owned(),
+        amount_reported: None,
+        currency_reported: None,
+        doubt: false,
+        attention: Vec::new(),
+        unresolved: false,
+        requisites: None,
+        payment_url: None,
+        raw: None,
+        expire_ms: None,
+        created_ms: intent.now_ms,
+        updated_ms: intent.now_ms,
+        revision: 0,
+    };
+    let invoice = Invoice {
+        order_id: intent.order_id.clone(),
+        id: None,
+        agreed: wanted.sum.clone(),
+        revision: 0,
+        claim: None,
+        sorted: None,
+        outcome: Outcome::Open,
+        doubt: false,
+        doubted: Vec::new(),
+        pending: None,
+        paid_counted: false,
+        paid_fired: false,
+        failed_fired: false,
+        recorded: Vec::new(),
+    };
+    Stored {
+        invoice,
+        row,
+        heard_ms: None,
+        sorted_by: 0,
+    }
+}
+
+/// An invoice as it comes back from a file: what stands twice in it is taken from where a file has it, and what is loaded
+/// apart is not there.
+pub(super) fn normal(mut stored: Stored) -> Stored {
+    let claim = stored.invoice.claim.as_ref();
+    stored.row.status = claim.map(|claim| claim.status.as_str().to_owned());
+    stored.row.revision = stored.invoice.revision;
+    stored.row.doubt = stored.invoice.doubt;
+    stored.invoice.outcome = stored.row.outcome;
+    stored.invoice.recorded = Vec::new();
+    stored
+}

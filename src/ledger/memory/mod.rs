@@ -1,0 +1,500 @@
+//! The second store: everything in memory, for tests that need a ledger without a file, thousands of times over.
+//!
+//! Stands behind the same seam as SQLite and answers the same (`ledger/tests/conformance.rs`). Commits can be told to
+//! fail, in both ways a commit can: not done, and done but reported failed. A daemon that dies between `begin` and `commit`
+//! leaves nothing, which is what rolling back is here.
+
+mod deliveries;
+mod heard;
+mod invoice;
+mod read;
+mod table;
+
+use super::apply::{Lists, Rules, adopt};
+use super::batch;
+use super::command::{
+    After, AttemptRecord, Command, Intent, Refusal, ReleaseWish, Reply, RetryWish,
+};
+use super::error::WriteError;
+use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
+use super::sqlite::Bounds;
+use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
+use crate::invoice::ids::InvoiceId;
+use crate::invoice::observation::Source;
+use crate::invoice::transition::{Claim, Decision};
+use crate::process_mark::ProcessMark;
+use invoice::{normal, opened};
+use table::Table;
+
+/// Earlier claims compared with a new one; as many as SQLite's store gives.
+const RECORDED_MOST: usize = 256;
+/// Lines of history an invoice may have beyond its bound before they are dropped; as in SQLite's store.
+const HISTORY_TRIM_EVERY: i64 = 16;
+
+/// How the next commit ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// As it should.
+    #[default]
+    Done,
+    /// The disk is full: nothing is stored.
+    NotDone,
+    /// It is stored, and reported as failed.
+    DoneUnheard,
+}
+
+/// An event with the claim that caused it.
+#[derive(Clone, Debug)]
+struct EventEntry {
+    row: EventRow,
+    cause: Option<Claim>,
+}
+
+/// One event owed to one hook.
+#[derive(Clone, Debug)]
+struct Owed {
+    event: i64,
+    invoice: i64,
+    hook: String,
+    state: DeliveryState,
+    attempts: u32,
+    round_start: u32,
+    next_ms: Option<i64>,
+    held_why: Option<&'static str>,
+    started_ms: i64,
+    claimant: Option<ProcessMark>,
+    child: Option<ProcessMark>,
+}
+
+/// One run that has ended.
+#[derive(Clone, Debug)]
+struct Attempt {
+    delivery: i64,
+    number: u32,
+    record: AttemptRecord,
+}
+
+/// One line of history.
+#[derive(Clone, Debug)]
+pub(crate) struct HistoryLine {
+    /// Its invoice.
+    pub invoice: InvoiceKey,
+    at_ms: i64,
+    source: Source,
+    /// What was claimed; `None` for what a person did.
+    pub claim: Option<Claim>,
+    decision: Decision,
+    reported: (Option<String>, Option<String>),
+}
+
+/// The store.
+#[derive(Debug)]
+pub(crate) struct MemoryStore {
+    bounds: Bounds,
+    invoices: Table<Stored>,
+    /// Lines of history ever written, by invoice.
+    lines: Table<i64>,
+    polls: Table<PollState>,
+    events: Table<EventEntry>,
+    deliveries: Table<Owed>,
+    attempts: Table<Attempt>,
+    history: Table<HistoryLine>,
+    refusals: Table<Refusal>,
+    meta: Table<(String, String)>,
+    savepoint: Option<Marks>,
+    /// How the next commit ends; the one after it ends well.
+    fate: Fate,
+}
+
+/// A place to go back to: one mark for each table.
+type Marks = [usize; 9];
+
+impl MemoryStore {
+    /// An empty store.
+    pub(crate) fn new(bounds: Bounds) -> Self {
+        Self {
+            bounds,
+            invoices: Table::default(),
+            lines: Table::default(),
+            polls: Table::default(),
+            events: Table::default(),
+            deliveries: Table::default(),
+            attempts: Table::default(),
+            history: Table::default(),
+            refusals: Table::default(),
+            meta: Table::default(),
+            savepoint: None,
+            fate: Fate::Done,
+        }
+    }
+
+    /// Runs the commands in one transaction whose commit ends as `fate` says, the way the writer's thread does.
+    pub(crate) fn run(
+        &mut self,
+        rules: &Rules,
+        commands: &[&Command],
+        fate: Fate,
+    ) -> Result<Vec<Result<Reply, WriteError>>, StoreError> {
+        self.fate = fate;
+        let replies = batch::run(self, rules, commands);
+        self.fate = Fate::Done;
+        Ok(replies?
+            .into_iter()
+            .map(|reply| reply.map_err(WriteError::from))
+            .collect())
+    }
+
+    /// Takes over the merchant's lists, as opening a ledger does; the rules bear their number afterwards.
+    pub(crate) fn adopt(&mut self, rules: &mut Rules) -> Result<(), StoreError> {
+        self.begin()?;
+        rules.sorted_by = adopt(self, rules, Lists::Adopt)?;
+        self.commit()
+    }
+
+    /// Drops the doubt of an invoice as if nobody had to ask: what no code may do, for tests of the tests.
+    pub(crate) fn drop_doubt(&mut self, key: InvoiceKey) {
+        if let Some(mut stored) = self.invoices.get(key.0).cloned() {
+            stored.invoice.doubt = false;
+            stored.invoice.doubted.clear();
+            self.invoices.put(key.0, normal(stored));
+            self.polls.put(key.0, PollState::default());
+            self.forget();
+        }
+    }
+
+    fn marks(&self) -> Marks {
+        [
+            self.invoices.mark(),
+            self.lines.mark(),
+            self.polls.mark(),
+            self.events.mark(),
+            self.deliveries.mark(),
+            self.attempts.mark(),
+            self.history.mark(),
+            self.refusals.mark(),
+            self.meta.mark(),
+        ]
+    }
+
+    fn go_back(&mut self, marks: Marks) {
+        let [
+            invoices,
+            lines,
+            polls,
+            events,
+            deliveries,
+            attempts,
+            history,
+            refusals,
+            meta,
+        ] = marks;
+        self.invoices.go_back(invoices);
+        self.lines.go_back(lines);
+        self.polls.go_back(polls);
+        self.events.go_back(events);
+        self.deliveries.go_back(deliveries);
+        self.attempts.go_back(attempts);
+        self.history.go_back(history);
+        self.refusals.go_back(refusals);
+        self.meta.go_back(meta);
+    }
+
+    fn forget(&mut self) {
+        self.invoices.forget();
+        self.lines.forget();
+        self.polls.forget();
+        self.events.forget();
+        self.deliveries.forget();
+        self.attempts.forget();
+        self.history.forget();
+        self.refusals.forget();
+        self.meta.forget();
+        self.savepoint = None;
+    }
+}
+
+fn refused(what: &'static str) -> StoreError {
+    StoreError::Refused(what.into())
+}
+
+impl Store for MemoryStore {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.forget();
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        if self.fate == Fate::NotDone {
+            return Err(StoreError::Full);
+        }
+        self.forget();
+        if self.fate == Fate::DoneUnheard {
+            return Err(StoreError::Io("the sync was reported as failed".into()));
+        }
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        self.go_back(Marks::default());
+        self.savepoint = None;
+    }
+
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        self.savepoint = Some(self.marks());
+        Ok(())
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.savepoint = None;
+        Ok(())
+    }
+
+    fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        let marks = self.savepoint.take().ok_or(refused("no savepoint"))?;
+        self.go_back(marks);
+        Ok(())
+    }
+
+    fn tidy(&mut self) {}
+
+    fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError> {
+        if self.key_of(&intent.reference).is_some() {
+            return Err(refused("the ref stands already"));
+        }
+        let mut stored = opened(intent);
+        let key = self.invoices.add(stored.clone());
+        stored.row.key = InvoiceKey(key);
+        self.invoices.put(key, stored);
+        Ok(InvoiceKey(key))
+    }
+
+    fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
+        Ok(self.invoices.get(key.0).cloned())
+    }
+
+    fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
+        let mut rows = self.invoices.iter();
+        let owner = rows.find(|(_, stored)| stored.invoice.id.as_ref() == Some(id));
+        Ok(owner.map(|(key, _)| InvoiceKey(key)))
+    }
+
+    fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
+        let key = stored.row.key;
+        if let Some(id) = &stored.invoice.id
+            && self.owner_of(id)?.is_some_and(|owner| owner != key)
+        {
+            return Err(refused("the id stands already"));
+        }
+        if self.invoices.get(key.0).is_some() {
+            self.invoices.put(key.0, normal(stored.clone()));
+        }
+        Ok(())
+    }
+
+    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
+        let rows = self.invoices.iter().rev().map(|(_, stored)| &stored.row);
+        Ok(rows
+            .filter(|row| row.order_id == order_id)
+            .cloned()
+            .collect())
+    }
+
+    fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {
+        let events = self.events.iter().rev().map(|(_, event)| event);
+        Ok(events
+            .filter(|event| event.row.invoice == key)
+            .filter_map(|event| event.cause.clone())
+            .take(RECORDED_MOST)
+            .collect())
+    }
+
+    fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
+        let change = event.change;
+        let text = |status: &Option<crate::invoice::status::Status>| {
+            status.as_ref().map(|status| status.as_str().to_owned())
+        };
+        let invoice = self.invoices.get(event.invoice.0);
+        let row = EventRow {
+            seq: 0,
+            event_id: event.event_id.clone(),
+            invoice: event.invoice,
+            order_id: invoice
+                .ok_or(refused("no such invoice"))?
+                .row
+                .order_id
+                .clone(),
+            kind: change.kind,
+            rewound: change.rewound,
+            status: text(&change.status),
+            previous_status: text(&change.previous_status),
+            outcome: change.outcome,
+            previous_outcome: change.previous_outcome,
+            source: event.source,
+            at_ms: event.at_ms,
+            amount_reported: event.reported.0.clone(),
+            currency_reported: event.reported.1.clone(),
+            raw: event.raw.map(str::to_owned),
+        };
+        let mut entry = EventEntry {
+            row,
+            cause: change.cause.clone(),
+        };
+        let seq = self.events.add(entry.clone());
+        entry.row.seq = seq;
+        self.events.put(seq, entry);
+        Ok(seq)
+    }
+
+    fn insert_delivery(
+        &mut self,
+        seq: i64,
+        invoice: InvoiceKey,
+        hook: &str,
+        next: Next,
+    ) -> Result<(), StoreError> {
+        let same = |(_, other): (i64, &Owed)| other.event == seq && other.hook == hook;
+        if self.deliveries.iter().any(same) {
+            return Err(refused("the delivery stands already"));
+        }
+        let (state, next_ms, held_why) = match next {
+            Next::At(next_ms) => (DeliveryState::Waiting, Some(next_ms), None),
+            Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+        };
+        self.deliveries.add(Owed {
+            event: seq,
+            invoice: invoice.0,
+            hook: hook.to_owned(),
+            state,
+            attempts: 0,
+            round_start: 0,
+            next_ms,
+            held_why,
+            started_ms: 0,
+            claimant: None,
+            child: None,
+        });
+        Ok(())
+    }
+
+    fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
+        let newest = self.history.add(HistoryLine {
+            invoice: line.invoice,
+            at_ms: line.at_ms,
+            source: line.source,
+            claim: line.claim.cloned(),
+            decision: line.decision,
+            reported: line.reported.clone(),
+        });
+        let mut old: Vec<i64> = self
+            .history
+            .iter()
+            .map(|(id, _)| id)
+            .take_while(|id| *id <= newest - i64::from(self.bounds.history_rows))
+            .collect();
+        let lines = self.lines.get(line.invoice.0).copied().unwrap_or(0) + 1;
+        self.lines.put(line.invoice.0, lines);
+        let bound = i64::from(self.bounds.history_per_invoice);
+        if lines > bound && lines % HISTORY_TRIM_EVERY.min(bound.max(1)) == 0 {
+            let kept = usize::try_from(bound).unwrap_or(usize::MAX);
+            let own = self.history.iter().rev();
+            let own = own.filter(|(_, other)| other.invoice == line.invoice);
+            old.extend(own.map(|(id, _)| id).skip(kept));
+        }
+        for id in old {
+            self.history.remove(id);
+        }
+        Ok(())
+    }
+
+    fn poll_state(&mut self, key: InvoiceKey) -> Result<PollState, StoreError> {
+        Ok(self.polls.get(key.0).copied().unwrap_or_default())
+    }
+
+    fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError> {
+        if self.invoices.get(key.0).is_none() {
+            return Err(refused("no such invoice"));
+        }
+        self.polls.put(key.0, *state);
+        Ok(())
+    }
+
+    fn claim(
+        &mut self,
+        claimant: &ProcessMark,
+        now_ms: i64,
+        want: u32,
+        hooks: &[String],
+    ) -> Result<Vec<Claimed>, StoreError> {
+        Ok(self.claim_runnable(claimant, now_ms, want, hooks))
+    }
+
+    fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
+        Ok(self.name(key, child))
+    }
+
+    fn finish(
+        &mut self,
+        key: DeliveryKey,
+        record: &AttemptRecord,
+        after: After,
+    ) -> Result<(), StoreError> {
+        self.end_run(key, record, after);
+        Ok(())
+    }
+
+    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
+        Ok(self.retry_again(wish))
+    }
+
+    fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
+        let unknown = |key: InvoiceKey| self.invoices.get(key.0).is_none();
+        if refusals.iter().any(|one| one.invoice.is_some_and(unknown)) {
+            return Err(refused("no such invoice"));
+        }
+        for refusal in refusals {
+            let newest = self.refusals.add(refusal.clone());
+            self.refusals
+                .remove(newest - i64::from(self.bounds.refusal_rows));
+        }
+        Ok(())
+    }
+
+    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
+        let pair = (key.to_owned(), value.to_owned());
+        let known = self.meta.iter().find(|(_, (name, _))| name == key);
+        match known.map(|(id, _)| id) {
+            Some(id) => self.meta.put(id, pair),
+            None => drop(self.meta.add(pair)),
+        }
+        Ok(())
+    }
+
+    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError> {
+        let mut pairs = self.meta.iter().map(|(_, pair)| pair);
+        Ok(pairs
+            .find(|(name, _)| name == key)
+            .map(|(_, value)| value.clone()))
+    }
+
+    fn with_status(
+        &mut self,
+        from: InvoiceKey,
+        names: &[String],
+        among: u32,
+        most: u32,
+    ) -> Result<(Vec<InvoiceKey>, Option<InvoiceKey>), StoreError> {
+        Ok(self.named(from, names, among, most))
+    }
+
+    fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
+        Ok(self.heard_of(key))
+    }
+
+    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
+        Ok(self.release_wished(wish))
+    }
+}

@@ -1,0 +1,220 @@
+//! The questions the loops ask beside the writer, with the answers SQLite's reading connection gives.
+
+use super::{HistoryLine, MemoryStore, Owed};
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::opening::Opening;
+use crate::invoice::transition::{Claim, Invoice};
+use crate::ledger::apply::heard;
+use crate::ledger::row::{
+    AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
+    Running,
+};
+
+impl MemoryStore {
+    /// The invoice behind a ref.
+    pub(crate) fn key_of(&self, reference: &InvoiceRef) -> Option<InvoiceKey> {
+        let mut rows = self.invoices.iter();
+        let found = rows.find(|(_, stored)| stored.row.reference == *reference);
+        found.map(|(key, _)| InvoiceKey(key))
+    }
+
+    /// All invoices, oldest first.
+    pub(crate) fn invoices(&self) -> impl Iterator<Item = &InvoiceRow> {
+        self.invoices.iter().map(|(_, stored)| &stored.row)
+    }
+
+    /// What decides about an invoice.
+    pub(crate) fn judged(&self, key: InvoiceKey) -> Option<&Invoice> {
+        self.invoices.get(key.0).map(|stored| &stored.invoice)
+    }
+
+    /// Invoices whose time to be asked about has come: due for the longest, and due last.
+    pub(crate) fn due(&self, now_ms: i64, limit: u32) -> Vec<DueRow> {
+        let places: Vec<(i64, InvoiceKey)> = self
+            .places()
+            .into_iter()
+            .filter(|(due_ms, _)| *due_ms <= now_ms)
+            .collect();
+        let half = usize::try_from(limit / 2).unwrap_or(usize::MAX);
+        let mut chosen: Vec<(i64, InvoiceKey)> = places.iter().take(half).copied().collect();
+        for place in places.into_iter().rev().take(half) {
+            if !chosen.contains(&place) {
+                chosen.push(place);
+            }
+        }
+        chosen.sort_by_key(|(due_ms, _)| *due_ms);
+        self.rows(&chosen)
+    }
+
+    /// Invoices whose due time lies after a place in the order of due times, nearest first.
+    pub(crate) fn due_after(&self, place: (i64, InvoiceKey), limit: u32) -> Vec<DueRow> {
+        let mut places = self.places();
+        places.retain(|other| *other > place);
+        places.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        self.rows(&places)
+    }
+
+    /// The earliest time an invoice is due.
+    pub(crate) fn next_due_ms(&self) -> Option<i64> {
+        self.polls.iter().filter_map(|(_, poll)| poll.due_ms).min()
+    }
+
+    /// Invoices whose opening is under way.
+    pub(crate) fn creating(&self) -> Vec<InvoiceRow> {
+        self.invoices()
+            .filter(|row| row.opening == Opening::Creating)
+            .cloned()
+            .collect()
+    }
+
+    /// All events, oldest first, each with the claim that caused it.
+    pub(crate) fn events(&self) -> impl Iterator<Item = (&EventRow, Option<&Claim>)> {
+        self.events
+            .iter()
+            .map(|(_, event)| (&event.row, event.cause.as_ref()))
+    }
+
+    /// All deliveries, oldest first.
+    pub(crate) fn deliveries(&self) -> Vec<DeliveryRow> {
+        self.deliveries
+            .iter()
+            .filter_map(|(key, owed)| self.row_of(key, owed))
+            .collect()
+    }
+
+    /// One delivery.
+    pub(crate) fn delivery(&self, key: DeliveryKey) -> Option<DeliveryRow> {
+        self.row_of(key.0, self.deliveries.get(key.0)?)
+    }
+
+    /// The invoice a delivery belongs to.
+    pub(crate) fn invoice_of(&self, key: DeliveryKey) -> Option<InvoiceKey> {
+        let owed = self.deliveries.get(key.0)?;
+        Some(InvoiceKey(owed.invoice))
+    }
+
+    /// The attempts of a delivery that have ended.
+    pub(crate) fn attempts(&self, key: DeliveryKey) -> Vec<AttemptRow> {
+        self.attempts
+            .iter()
+            .filter(|(_, attempt)| attempt.delivery == key.0)
+            .map(|(_, attempt)| AttemptRow {
+                number: attempt.number,
+                started_ms: attempt.record.started_ms,
+                ended_ms: attempt.record.ended_ms,
+                result: attempt.record.result.clone(),
+                stdout: attempt.record.stdout.clone(),
+                stderr: attempt.record.stderr.clone(),
+            })
+            .collect()
+    }
+
+    /// Deliveries that are running, or were when their daemon died.
+    pub(crate) fn running(&self) -> Vec<Running> {
+        self.deliveries
+            .iter()
+            .filter(|(_, owed)| owed.state == DeliveryState::Running)
+            .filter_map(|(key, owed)| {
+                Some(Running {
+                    key: DeliveryKey(key),
+                    hook: owed.hook.clone(),
+                    attempt: owed.attempts,
+                    claimant: owed.claimant.clone()?,
+                    child: owed.child.clone(),
+                    started_ms: owed.started_ms,
+                })
+            })
+            .collect()
+    }
+
+    /// The earliest time after now at which a waiting delivery is due.
+    pub(crate) fn next_delivery_ms(&self, now_ms: i64) -> Option<i64> {
+        self.waiting().filter(|next| *next > now_ms).min()
+    }
+
+    /// True when a delivery could be claimed.
+    pub(crate) fn has_runnable(&self, now_ms: i64) -> bool {
+        let mut waiting = self
+            .deliveries
+            .iter()
+            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
+            .filter(|(_, owed)| owed.next_ms.is_some_and(|next| next <= now_ms));
+        waiting.any(|(_, owed)| self.may_run(owed))
+    }
+
+    /// True when an invoice was given up at its horizon.
+    pub(crate) fn is_unresolved(&self, key: InvoiceKey) -> bool {
+        let stored = self.invoices.get(key.0);
+        stored.is_some_and(|stored| stored.row.unresolved)
+    }
+
+    /// Polls of an invoice in a row that brought nothing.
+    pub(crate) fn failures(&self, key: InvoiceKey) -> u32 {
+        self.polls.get(key.0).map_or(0, |poll| poll.failures)
+    }
+
+    /// All lines of history that are kept, oldest first.
+    pub(crate) fn history(&self) -> impl Iterator<Item = &HistoryLine> {
+        self.history.iter().map(|(_, line)| line)
+    }
+
+    /// How many refusals are kept.
+    pub(crate) fn refusal_count(&self) -> usize {
+        self.refusals.len()
+    }
+
+    fn row_of(&self, key: i64, owed: &Owed) -> Option<DeliveryRow> {
+        let event = &self.events.get(owed.event)?.row;
+        Some(DeliveryRow {
+            key: DeliveryKey(key),
+            seq: event.seq,
+            event_id: event.event_id.clone(),
+            order_id: event.order_id.clone(),
+            kind: event.kind,
+            hook: owed.hook.clone(),
+            state: owed.state,
+            attempts: owed.attempts,
+            next_ms: owed.next_ms,
+            held_why: owed.held_why.map(str::to_owned),
+        })
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = i64> {
+        self.deliveries
+            .iter()
+            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
+            .filter_map(|(_, owed)| owed.next_ms)
+    }
+
+    /// Due times of invoices that have an id, in their order.
+    pub(crate) fn places(&self) -> Vec<(i64, InvoiceKey)> {
+        let has_id = |key: i64| {
+            self.invoices
+                .get(key)
+                .is_some_and(|stored| stored.invoice.id.is_some())
+        };
+        let mut places: Vec<(i64, InvoiceKey)> = self
+            .polls
+            .iter()
+            .filter(|(key, _)| has_id(*key))
+            .filter_map(|(key, poll)| Some((poll.due_ms?, InvoiceKey(key))))
+            .collect();
+        places.sort_unstable();
+        places
+    }
+
+    fn rows(&self, places: &[(i64, InvoiceKey)]) -> Vec<DueRow> {
+        let row = |(due_ms, key): &(i64, InvoiceKey)| {
+            let stored = self.invoices.get(key.0)?;
+            Some(DueRow {
+                key: *key,
+                order_id: stored.row.order_id.clone(),
+                invoice_id: stored.invoice.id.clone()?,
+                revision: stored.row.revision,
+                heard: heard(stored, self.polls.get(key.0)?),
+                due_ms: *due_ms,
+            })
+        };
+        places.iter().filter_map(row).collect()
+    }
+}
