@@ -341,7 +341,7 @@ impl<B: Book> Inner<B> {
         {
             tracing::warn!(
                 invoice.key = invoice.0, refusal.reason = reason, http.peer = %peer,
-                "a notification for a known invoice was refused: {reason}"
+                "a notification for a known invoice was refused: {reason}; `tilld refusal list` says of which order"
             );
         } else {
             tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");

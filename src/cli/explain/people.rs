@@ -6,6 +6,7 @@ use super::super::invoice::sentences;
 use super::super::output::{Output, escape};
 use super::fact::{Fact, Line};
 use crate::invoice::observation::Source;
+use crate::invoice::opening::Opening;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceRow, Story, StoryOutput};
 
@@ -77,6 +78,11 @@ fn told(fact: &Fact<'_>) -> (String, String) {
             opening,
             opening_note,
         } => {
+            if *opening == Opening::Tracked.as_str() {
+                // Nothing was sent from here, and how it is paid is told by the service's first answer.
+                let told = format!("{amount} {currency}; opened by the shop's own code");
+                return ("track".to_owned(), told);
+            }
             let note = opening_note.map_or_else(String::new, |note| format!(": {note}"));
             let told = format!("{amount} {currency} by {method}, {mode}; {opening}{note}");
             ("create".to_owned(), told)
@@ -88,7 +94,11 @@ fn told(fact: &Fact<'_>) -> (String, String) {
             headers,
             headers_left_out,
         } => {
-            let bytes = body_bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+            let bytes = match body_bytes {
+                None => String::new(),
+                Some(1) => ", 1 byte".to_owned(),
+                Some(bytes) => format!(", {bytes} bytes"),
+            };
             let headers = if headers.is_empty() {
                 String::new()
             } else {
@@ -101,9 +111,14 @@ fn told(fact: &Fact<'_>) -> (String, String) {
             let told = format!("{reason}, from {client}{bytes}{headers}");
             ("refused".to_owned(), told)
         }
-        Fact::Observation { source, .. } => {
-            // The row's own line is called `create` already.
-            let who = if *source == Source::Create.as_str() {
+        Fact::Observation {
+            source, decision, ..
+        } => {
+            let who = if *decision == Decision::Reassessed.as_str() {
+                // Nothing arrived then: it is an old claim, whoever made it.
+                "lists"
+            } else if *source == Source::Create.as_str() {
+                // The row's own line is called `create` already.
                 "answer"
             } else {
                 source
@@ -335,6 +350,35 @@ mod tests {
             (*differs, *sentence, *decision) = (None, None, "newer_word");
         }
         assert_eq!(told(&fact).1, "paid, without a readable time: newer_word");
+    }
+
+    #[test]
+    fn what_nobody_sent_is_not_told_as_sent() {
+        let judged = Fact::Observation {
+            source: "notification",
+            status: Some("paid"),
+            amount_reported: None,
+            currency_reported: None,
+            updated_at: Some("2026-11-28T10:02:00.004Z".to_owned()),
+            differs: None,
+            decision: "reassessed",
+            why: Some("lists_changed"),
+            sentence: Some("the lists under `[statuses]` changed"),
+        };
+        let (what, details) = told(&judged);
+        assert_eq!(what, "lists");
+        assert!(details.ends_with("judged again; the lists under `[statuses]` changed"));
+        let tracked = Fact::Create {
+            amount: "5",
+            currency: "RUB",
+            method: "",
+            mode: "unknown",
+            opening: "tracked",
+            opening_note: None,
+        };
+        let expected = ("track", "5 RUB; opened by the shop's own code");
+        let (what, details) = told(&tracked);
+        assert_eq!((what.as_str(), details.as_str()), expected);
     }
 
     #[test]

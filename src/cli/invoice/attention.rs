@@ -79,7 +79,7 @@ fn unsorted(status: &str) -> String {
     let quoted = serde_json::Value::from(status).to_string();
     format!(
         "the status {quoted} is on no list, so it changes no outcome; add it to the one of `open`, `paid`, `failed`, \
-         `reversed` that it means, under `[statuses]` in the config: `paid = [{quoted}]`, for example"
+         `reversed` that it means, under `[statuses]` in the config, beside the names that stand there: `paid = [{quoted}]`, for example"
     )
 }
 

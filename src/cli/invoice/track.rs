@@ -160,7 +160,11 @@ fn read_token(path: &Path) -> Result<NotifyToken, Failure> {
     } else {
         File::open(path).and_then(read_some)
     };
-    let text = read.map_err(|error| Failure::new(Exit::Error, error).context(doing()))?;
+    let text = read.map_err(|error| {
+        Failure::new(Exit::Error, error)
+            .context(doing())
+            .hint("name a file that this user can read, or `-` for standard input")
+    })?;
     token_of(text).map_err(|why| {
         Failure::new(Exit::Usage, why)
             .context(doing())

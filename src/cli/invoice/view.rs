@@ -111,7 +111,11 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
                 or_dash(row.status.as_deref()),
                 row.outcome.to_string(),
                 sum(&row.amount_agreed, &row.currency_agreed),
-                row.method.clone(),
+                or_dash(
+                    Some(&row.method)
+                        .filter(|method| !method.is_empty())
+                        .map(String::as_str),
+                ),
                 time(row.created_ms),
                 row.attention.join(" "),
             ]

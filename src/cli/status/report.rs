@@ -73,7 +73,8 @@ pub(super) struct LastNotification {
 /// Where notifications carry their notify token.
 #[derive(Debug, Serialize)]
 pub(super) struct Presentation {
-    /// Where the last one did, in the config's words, while that is remembered.
+    /// Where the last one did, in the config's words, while that is remembered. A pinned list remembers nothing, and what
+    /// was remembered before it says nothing of the notifications since.
     pub(super) last: Option<String>,
     /// The config says where, instead of `auto`.
     pub(super) pinned: bool,
@@ -155,6 +156,7 @@ impl Report {
         let waits_for_person = overview.held.count > 0 || overview.abandoned.count > 0;
         let oldest_ms = overview.oldest_due_ms;
         let commonest = overview.commonest_refusal.as_ref();
+        let pinned = settings.listener.presentations != Presentations::Auto;
         Self {
             daemon_running: around.daemon_running,
             ledger: around.ledger,
@@ -166,8 +168,8 @@ impl Report {
                 }
             }),
             presentation: Presentation {
-                last: overview.presentation.clone(),
-                pinned: settings.listener.presentations != Presentations::Auto,
+                last: overview.presentation.clone().filter(|_| !pinned),
+                pinned,
             },
             refusals_24h: Refusals {
                 all: overview.refusals.into(),
@@ -280,6 +282,20 @@ pub(super) mod tests {
         assert!(told.needs_person);
         settings.statuses.open.push("HELD \"x\"".to_owned());
         assert!(!report(&overview, &settings).needs_person);
+    }
+
+    #[test]
+    fn a_place_remembered_before_another_was_pinned_is_not_told() {
+        let overview = Overview {
+            presentation: Some("bearer".to_owned()),
+            ..Overview::default()
+        };
+        let mut settings = Settings::default();
+        let told = report(&overview, &settings).presentation;
+        assert_eq!((told.last.as_deref(), told.pinned), (Some("bearer"), false));
+        settings.listener.presentations = Presentations::Only(vec!["query:token".to_owned()]);
+        let told = report(&overview, &settings).presentation;
+        assert_eq!((told.last, told.pinned), (None, true));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, Params};
 use super::failure::from_sqlite;
 use super::read::meta;
 use super::read_store::ReadStore;
+use crate::invoice::transition::Decision;
 use crate::ledger::apply::UNSORTED;
 use crate::ledger::overview::{Attention, Overview, Tally};
 use crate::ledger::store::StoreError;
@@ -70,11 +71,13 @@ fn tally(connection: &Connection, rows: &str, values: impl Params) -> rusqlite::
     Ok(Tally::up_to_most(u64::try_from(found).unwrap_or_default()))
 }
 
+/// A line of changed lists carries the source of the claim that was judged again, at the time of the judging: nothing arrived.
 fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
     let sql = format!(
-        "SELECT h.at_ms, i.order_id FROM (SELECT id, at_ms, invoice, source FROM history ORDER BY id DESC LIMIT {}) h \
-         JOIN invoice i ON i.id = h.invoice WHERE h.source = 'notification' ORDER BY h.id DESC LIMIT 1",
-        Tally::MOST
+        "SELECT h.at_ms, i.order_id FROM (SELECT id, at_ms, invoice, source, decision FROM history ORDER BY id DESC LIMIT {}) h \
+         JOIN invoice i ON i.id = h.invoice WHERE h.source = 'notification' AND h.decision <> '{}' ORDER BY h.id DESC LIMIT 1",
+        Tally::MOST,
+        Decision::Reassessed.as_str()
     );
     connection
         .prepare_cached(&sql)?
@@ -214,6 +217,17 @@ mod tests {
         assert_eq!((mismatch.word.as_str(), mismatch.count), ("mismatch", 12));
         assert_eq!(mismatch.orders, ["o6", "o5", "o4", "o3", "o2"]);
         assert_eq!(rewound.count, 12);
+    }
+
+    #[test]
+    fn claims_judged_again_are_not_taken_for_notifications() {
+        let connection = ledger();
+        fill(&connection, 3);
+        let judged = "INSERT INTO history (invoice, at_ms, source, status, decision, why) \
+                      VALUES (3, 9, 'notification', 'new', 'reassessed', 'lists_changed')";
+        connection.execute_batch(judged).expect("written");
+        let found = overview(&connection, 0, 0).expect("read");
+        assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
     }
 
     #[test]
