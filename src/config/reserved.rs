@@ -7,7 +7,13 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite.
-const SWITCHES: [&str; 4] = ["TILLD_NO_SKIP", "TILLD_SEED", "TILLD_SEEDS", "TILLD_UPDATE"];
+const SWITCHES: [&str; 5] = [
+    "TILLD_NO_SKIP",
+    "TILLD_ORDERS",
+    "TILLD_SEED",
+    "TILLD_SEEDS",
+    "TILLD_UPDATE",
+];
 
 /// Every variable that has the prefix and is no setting: those a hook is started with, and the test suite's switches.
 pub fn reserved() -> impl Iterator<Item = &'static str> {
