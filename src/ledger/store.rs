@@ -126,6 +126,10 @@ pub(super) struct HeardClaim {
     pub source: Source,
     /// What was decided.
     pub decision: Decision,
+    /// It was decided because it is an event already: it counted before.
+    pub known: bool,
+    /// When it was heard, milliseconds since 1970.
+    pub at_ms: i64,
     /// The reported amount and currency; both `None` when nothing was reported, or by a tilld that did not keep it.
     pub reported: (Option<String>, Option<String>),
 }

@@ -10,6 +10,8 @@ mod invoice;
 mod read;
 mod table;
 
+use heard::HistoryLine;
+
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
 use super::command::{
@@ -20,8 +22,7 @@ use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, Invo
 use super::sqlite::Bounds;
 use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::observation::Source;
-use crate::invoice::transition::{Claim, Decision};
+use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
 use table::Table;
@@ -72,19 +73,6 @@ struct Attempt {
     delivery: i64,
     number: u32,
     record: AttemptRecord,
-}
-
-/// One line of history.
-#[derive(Clone, Debug)]
-pub(crate) struct HistoryLine {
-    /// Its invoice.
-    pub invoice: InvoiceKey,
-    at_ms: i64,
-    source: Source,
-    /// What was claimed; `None` for what a person did.
-    pub claim: Option<Claim>,
-    decision: Decision,
-    reported: (Option<String>, Option<String>),
 }
 
 /// The store.
@@ -387,6 +375,7 @@ impl Store for MemoryStore {
             source: line.source,
             claim: line.claim.cloned(),
             decision: line.decision,
+            why: line.why,
             reported: line.reported.clone(),
         });
         let mut old: Vec<i64> = self
