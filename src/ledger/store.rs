@@ -3,6 +3,8 @@
 //! All methods between `begin` and `commit` belong to one transaction. A method that fails leaves the transaction to be
 //! rolled back by the caller.
 
+use std::ops::RangeInclusive;
+
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
@@ -186,11 +188,12 @@ pub(super) trait Store {
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError>;
 
     /// Claims up to `want` deliveries of the named hooks: none whose invoice has a run under way, none before an earlier
-    /// one of the same invoice and hook is done or abandoned.
+    /// one of the same invoice and hook is done or abandoned. Due is what is planned for the start of `ahead`, which is
+    /// now, or before it, and what is planned for later than its end: a clock was ahead when that was written.
     fn claim(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Result<Vec<Claimed>, StoreError>;

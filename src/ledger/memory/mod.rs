@@ -12,6 +12,8 @@ mod table;
 
 use heard::HistoryLine;
 
+use std::ops::RangeInclusive;
+
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
 use super::command::{
@@ -414,11 +416,11 @@ impl Store for MemoryStore {
     fn claim(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Result<Vec<Claimed>, StoreError> {
-        Ok(self.claim_runnable(claimant, now_ms, want, hooks))
+        Ok(self.claim_runnable(claimant, &ahead, want, hooks))
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
