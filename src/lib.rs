@@ -104,6 +104,10 @@
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
 //! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`. A test that lacks a
 //! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
+//!
+//! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
+//! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
+//! break must be noticed by a test.
 
 mod cli;
 mod client;

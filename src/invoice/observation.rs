@@ -176,6 +176,12 @@ impl Report {
         self
     }
 
+    /// The reported amount and currency as they are shown: the texts the service wrote.
+    pub fn reported(&self) -> (Option<String>, Option<String>) {
+        let amount = self.amount.as_str().map(str::to_owned);
+        (amount, self.currency.clone())
+    }
+
     /// True when the report names another order than `order_id`. A missing one does not differ.
     pub fn names_other_order(&self, order_id: &OrderId) -> bool {
         self.order_id

@@ -57,15 +57,17 @@ pub(in crate::cli) fn advice(word: &str) -> &'static str {
         "unsorted_status" => {
             "add the status to the list under `[statuses]` that it means, then restart `serve`"
         }
-        "mismatch" => "settle it with the customer; no `paid` hook runs for it",
+        "mismatch" => {
+            "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the sum"
+        }
         "amount_differs" => {
-            "the service opened it with other figures than were asked for; a payment will show as `mismatch`"
+            "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER` takes the service's figures"
         }
         "other_id" => "look both ids up in the cabinet; the first one stands",
         "rewound" => "look it up in the cabinet: the service went back to an older status",
         "unresolved" => "look it up in the cabinet: it may still be paid",
         "outcome_unknown" => {
-            "look for the order in the cabinet: the answer to its create was lost; it is not asked for again"
+            "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`"
         }
         _ => "",
     }

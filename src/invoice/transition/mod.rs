@@ -16,7 +16,7 @@ mod tests;
 mod why;
 
 use crate::invoice::event::Change;
-use crate::invoice::observation::{Observation, Report, Reported, Source};
+use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::{Sum, Verdict};
 
@@ -418,14 +418,4 @@ impl Step<'_> {
             ask,
         }
     }
-}
-
-/// The reported sum as it is shown: the texts the service wrote.
-pub fn reported_texts(report: &Report) -> (Option<String>, Option<String>) {
-    let amount = match &report.amount {
-        Reported::Missing => None,
-        Reported::Amount(amount) => Some(amount.as_str().to_owned()),
-        Reported::Unreadable(text) => Some(text.clone()),
-    };
-    (amount, report.currency.clone())
 }

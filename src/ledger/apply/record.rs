@@ -9,9 +9,7 @@ use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
-use crate::invoice::transition::{
-    Ask, Claim, Decision, Transition, Why, claim_of, decide, reported_texts,
-};
+use crate::invoice::transition::{Ask, Claim, Decision, Transition, Why, claim_of, decide};
 use crate::ledger::command::Recorded;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, Store, StoreError, Stored};
@@ -78,7 +76,7 @@ pub(super) fn record_on<S: Store>(
         let told = Told {
             source: Some(observation.source),
             at_ms: observation.received_ms,
-            reported: reported_texts(&observation.report),
+            reported: observation.report.reported(),
             raw: Some(observation.report.raw.as_str()),
             held,
         };
@@ -146,7 +144,7 @@ fn remember<S: Store>(
         claim: Some(claim),
         decision,
         why,
-        reported: reported_texts(&observation.report),
+        reported: observation.report.reported(),
         updated_at_text: observation.report.updated_at_text.as_deref(),
     })
 }
@@ -240,7 +238,7 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
             *slot = value;
         }
     }
-    let (amount, currency) = reported_texts(report);
+    let (amount, currency) = report.reported();
     put(&mut row.amount_reported, amount, stands);
     put(&mut row.currency_reported, currency, stands);
     put(&mut row.requisites, report.requisites.clone(), stands);

@@ -10,7 +10,7 @@ use crate::invoice::amount::Amount;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::Asked;
+use crate::invoice::observation::{Asked, Reported};
 use crate::invoice::status::Status;
 
 const PAID: &str = "paid";
@@ -188,6 +188,8 @@ fn an_older_claim_is_stale_and_does_not_undo_a_payment() {
         Decision::Stale,
         Some(EventKind::Failed),
     );
+    let stale = decide(&after(&[(NEW, 1), (ODD, 9)]), &told(FAILED, 5), &policy());
+    assert!(stale.change.is_some_and(|change| !change.rewound));
 }
 
 #[test]
