@@ -15,6 +15,7 @@ use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
 use crate::ledger::{Bounds, Lists, Options, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
+use crate::outbox::retry::longest_wait;
 use crate::{listener, opening, outbox, poller};
 
 /// How long a one-shot command waits for another process's lock (design, section 5).
@@ -47,6 +48,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .first()
             .copied()
             .unwrap_or_default()),
+        longest_delay_ms: longest_delay_ms(&settings.outbox.schedule_s),
         // Known once the ledger is open.
         sorted_by: None,
     })
@@ -214,6 +216,15 @@ fn size(count: u64) -> usize {
 
 fn at_least_one(count: u64) -> NonZeroU32 {
     NonZeroU32::new(small(count)).unwrap_or(NonZeroU32::MIN)
+}
+
+fn longest_delay_ms(schedule_s: &[u64]) -> i64 {
+    let schedule: Vec<Duration> = schedule_s
+        .iter()
+        .copied()
+        .map(Duration::from_secs)
+        .collect();
+    i64::try_from(longest_wait(&schedule).as_millis()).unwrap_or(i64::MAX)
 }
 
 fn ms(seconds: u64) -> i64 {

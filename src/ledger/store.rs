@@ -3,6 +3,8 @@
 //! All methods between `begin` and `commit` belong to one transaction. A method that fails leaves the transaction to be
 //! rolled back by the caller.
 
+use std::ops::RangeInclusive;
+
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
@@ -126,6 +128,10 @@ pub(super) struct HeardClaim {
     pub source: Source,
     /// What was decided.
     pub decision: Decision,
+    /// It was decided because it is an event already: it counted before.
+    pub known: bool,
+    /// When it was heard, milliseconds since 1970.
+    pub at_ms: i64,
     /// The reported amount and currency; both `None` when nothing was reported, or by a tilld that did not keep it.
     pub reported: (Option<String>, Option<String>),
 }
@@ -182,11 +188,12 @@ pub(super) trait Store {
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError>;
 
     /// Claims up to `want` deliveries of the named hooks: none whose invoice has a run under way, none before an earlier
-    /// one of the same invoice and hook is done or abandoned.
+    /// one of the same invoice and hook is done or abandoned. Due is what is planned for the start of `ahead`, which is
+    /// now, or before it, and what is planned for later than its end: a clock was ahead when that was written.
     fn claim(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Result<Vec<Claimed>, StoreError>;

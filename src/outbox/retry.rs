@@ -77,6 +77,15 @@ pub(crate) fn plan(
     }
 }
 
+/// The longest time between the end of an attempt and the next one, with a minute for what a clock is corrected by.
+pub(crate) fn longest_wait(schedule: &[Duration]) -> Duration {
+    let longest = schedule.iter().copied().chain([ONLY_GAP]).max();
+    let gap = longest.unwrap_or(ONLY_GAP);
+    let stretched = u32::try_from(JITTER_PART).map_or(gap, |part| gap / part);
+    gap.saturating_add(stretched)
+        .saturating_add(Duration::from_mins(1))
+}
+
 fn time_after(gap: Duration, random: u64, now_ms: i64) -> i64 {
     let gap_ms = u64::try_from(gap.as_millis()).unwrap_or(u64::MAX);
     let jitter_ms = random % (gap_ms / JITTER_PART + 1);
@@ -89,6 +98,23 @@ mod tests {
     use super::*;
 
     const SCHEDULE: [Duration; 2] = [Duration::from_secs(10), Duration::from_mins(1)];
+
+    #[test]
+    fn no_next_attempt_is_later_than_the_longest_wait() {
+        for schedule in [SCHEDULE.as_slice(), &[], &[Duration::from_hours(24)]] {
+            let most = i64::try_from(longest_wait(schedule).as_millis()).expect("days");
+            for (random, failures) in [(0, 0), (5_999, 1), (8_639_999, 0), (u64::MAX, 0)] {
+                for ending in [Ending::Exited(1), Ending::Exited(TRY_AGAIN)] {
+                    match plan(&ending, failed(failures), schedule, random, 0) {
+                        Plan::Retry { at_ms } | Plan::Postpone { at_ms } => {
+                            assert!(at_ms < most, "{at_ms} of {most}");
+                        }
+                        Plan::Done | Plan::Abandon | Plan::Interrupted => {}
+                    }
+                }
+            }
+        }
+    }
 
     fn after(ending: &Ending, failures: u32) -> Plan {
         plan(ending, failed(failures), &SCHEDULE, 0, 1_000)

@@ -26,6 +26,7 @@ use crate::telemetry::chain;
 use crate::wake::Wake;
 
 use ask::{Asker, Ended, Outcome};
+use budget::Turn;
 use login::Login;
 use pass::{LOOKED_AT, Recheck};
 
@@ -79,6 +80,8 @@ struct Poller {
     asked: HashSet<InvoiceKey>,
     /// Due times that are counted again.
     recheck: Recheck,
+    /// Which class goes first.
+    turn: Turn,
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
@@ -116,6 +119,7 @@ pub(crate) async fn run(
         asking,
         asked,
         recheck,
+        turn: Turn::default(),
     };
     // Looked for here only to say at the start that there is none, and not when the first invoice falls due.
     drop(poller.login.token());
@@ -185,7 +189,7 @@ impl Poller {
 
     fn ask(&mut self, due: &[DueRow], now_ms: i64, token: &login::Token) {
         let room = self.settings.at_once.saturating_sub(self.asking.len());
-        for row in pass::choose(due, room, now_ms) {
+        for row in pass::choose(due, room, now_ms, &mut self.turn) {
             self.asked.insert(row.key);
             let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
             self.asking

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::budget;
+use super::budget::{self, Turn};
 use crate::invoice::silence::{self, Due, Schedule};
 use crate::ledger::{DueRow, InvoiceKey};
 
@@ -42,12 +42,17 @@ pub(crate) fn sort(
 }
 
 /// Chooses up to `room` of the rows that are to be asked about, fair between their classes.
-pub(crate) fn choose(due: &[DueRow], room: usize, now_ms: i64) -> Vec<&DueRow> {
+pub(crate) fn choose<'a>(
+    due: &'a [DueRow],
+    room: usize,
+    now_ms: i64,
+    turn: &mut Turn,
+) -> Vec<&'a DueRow> {
     let classes: Vec<budget::Class> = due
         .iter()
         .map(|row| budget::class(&row.heard, now_ms))
         .collect();
-    budget::choose(&classes, room)
+    budget::choose(&classes, room, turn)
         .into_iter()
         .filter_map(|at| due.get(at))
         .collect()
@@ -179,7 +184,10 @@ mod tests {
             row(2, 50 * MINUTE, 20 * MINUTE, NOW - 2),
             row(3, 5 * MINUTE, 2 * MINUTE, NOW - 1),
         ];
-        let chosen: Vec<i64> = choose(&due, 2, NOW).iter().map(|row| row.key.0).collect();
+        let chosen: Vec<i64> = choose(&due, 2, NOW, &mut Turn::default())
+            .iter()
+            .map(|row| row.key.0)
+            .collect();
         assert_eq!(chosen, [3, 1]);
     }
 

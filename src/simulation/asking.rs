@@ -61,7 +61,8 @@ impl World {
             self.write_now(&LedgerCommand::Unresolve(key, now_ms))?;
         }
         self.redate(&sorted.redate, now_ms)?;
-        for row in pass::choose(&sorted.ask, room, now_ms) {
+        let daemon = self.daemon.as_mut().ok_or(Cut)?;
+        for row in pass::choose(&sorted.ask, room, now_ms, &mut daemon.turn) {
             let question = Question {
                 key: row.key,
                 id: row.invoice_id.clone(),

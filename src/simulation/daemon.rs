@@ -12,6 +12,7 @@ use crate::daemon::plain;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, Recorded, Refusal};
+use crate::poller::budget::Turn;
 use crate::poller::pass::Recheck;
 use crate::process_mark::ProcessMark;
 
@@ -47,6 +48,8 @@ pub(super) struct Daemon {
     /// Invoices that are being asked about.
     pub(super) asked: HashSet<InvoiceKey>,
     pub(super) recheck: Recheck,
+    /// Which class the poller asks about first.
+    pub(super) turn: Turn,
     pub(super) pace: Pace,
     /// The next look at what is due.
     pub(super) pass_at: Option<i64>,
@@ -79,6 +82,7 @@ impl World {
             },
             asked: HashSet::new(),
             recheck: Recheck::at_start(self.wall_ms()),
+            turn: Turn::default(),
             pace: Pace::new(limits.per_second),
             pass_at: None,
             scan_at: None,

@@ -6,6 +6,7 @@
 //! *doubt*: the current claim stands and a poll, which nobody can forge or reorder, decides. So the end is a function
 //! of the set of claims and not of their order.
 
+mod doubt;
 mod operator;
 mod reassess;
 mod registers;
@@ -19,6 +20,7 @@ use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::{Sum, Verdict};
 
+pub use doubt::{Doubted, is_second, judged_by, same_word};
 pub use operator::{accept, adopt};
 pub use reassess::{Counted, reassess};
 pub use state::{Claim, Invoice, Pending, Sorted};
@@ -293,21 +295,17 @@ impl Step<'_> {
     /// instant, the answer may come from a place that lags behind: the doubt stays until a second answer says the same.
     fn end_doubt(&mut self, received_ms: i64) -> Ask {
         let waited = self.waited_ms(received_ms);
-        let second = waited.is_some_and(|waited| !(0..SECOND_POLL_AFTER_MS).contains(&waited));
+        let second = is_second(waited);
         self.after.pending = None;
         self.after.doubt = false;
         for doubted in std::mem::take(&mut self.after.doubted) {
-            let older = doubted.at.is_some() && doubted.at < self.claim.at;
-            let counts =
-                doubted.at.is_some() && (self.claim.at.is_none() || doubted.at <= self.claim.at);
-            // The same word with another instant is no contradiction.
-            if older || second || self.same_as(&doubted) {
-                if counts {
-                    self.count(doubted);
+            match judged_by(&doubted, &self.claim, second) {
+                Doubted::Counts => self.count(doubted),
+                Doubted::Dropped => {}
+                Doubted::Stays => {
+                    self.after.doubt = true;
+                    self.after.doubted.push(doubted);
                 }
-            } else {
-                self.after.doubt = true;
-                self.after.doubted.push(doubted);
             }
         }
         if !self.after.doubt {
@@ -367,7 +365,7 @@ impl Step<'_> {
     }
 
     fn same_as(&self, current: &Claim) -> bool {
-        current.status == self.claim.status && current.verdict == self.claim.verdict
+        same_word(current, &self.claim)
     }
 
     fn order(&self, current: &Claim) -> Order {

@@ -2,6 +2,7 @@
 //! were heard. Status and agreed figures stay; only the outcome may change, or a doubt arise about a payment nobody confirmed.
 
 use super::Policy;
+use super::doubt::same_word;
 use super::registers::{Cause, feed, settle};
 use super::state::{Claim, Invoice, Sorted};
 use crate::invoice::event::Change;
@@ -14,6 +15,8 @@ pub struct Counted {
     pub claim: Claim,
     /// A poll stood behind it.
     pub answered: bool,
+    /// It was doubted until a poll said nothing against it.
+    pub cleared: bool,
 }
 
 /// Sorts the counted claims, oldest heard first, by the policy's lists. The claim that is shown counts as well, whether
@@ -29,15 +32,26 @@ pub fn reassess(
     let shown = invoice.claim.clone().map(|claim| Counted {
         claim,
         answered: false,
+        cleared: false,
     });
-    for Counted { claim, answered } in counted.iter().chain(&shown) {
+    for Counted {
+        claim,
+        answered,
+        cleared,
+    } in counted.iter().chain(&shown)
+    {
         let Some(meaning) = policy.lists.sort(&claim.status) else {
             continue;
         };
         // Without a poll behind it a push makes no payment for a shop that trusts none.
-        let unconfirmed = policy.confirm_paid && meaning == Meaning::Paid && !answered;
-        let standing = invoice.sorted.as_ref().map(|sorted| &sorted.claim) == Some(claim);
-        if unconfirmed && !standing {
+        let unconfirmed =
+            policy.confirm_paid && meaning == Meaning::Paid && !(*answered || *cleared);
+        let standing = invoice.sorted.as_ref().map(|sorted| &sorted.claim);
+        if unconfirmed && standing != Some(claim) {
+            // The payment that stands, told again with a newer instant, is no other one.
+            if standing.is_some_and(|standing| same_word(standing, claim)) {
+                continue;
+            }
             after.doubt = true;
             if !after.doubted.contains(claim) {
                 after.doubted.push(claim.clone());

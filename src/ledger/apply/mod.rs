@@ -41,6 +41,9 @@ pub(crate) struct Rules {
     pub subscriptions: Vec<Subscription>,
     /// How long after its event a delivery is first run, milliseconds.
     pub first_delay_ms: i64,
+    /// The longest time between two runs of a delivery, milliseconds: one that waits for longer was planned by a clock
+    /// that was ahead, and is due.
+    pub longest_delay_ms: i64,
     /// The number of these lists in the ledger, set when it is opened; `None` while other lists are stored there.
     pub sorted_by: Option<i64>,
 }
@@ -89,9 +92,12 @@ pub(super) fn apply<S: Store>(
             want,
         } => {
             let hooks: Vec<String> = rules.subscriptions.iter().map(|s| s.hook.clone()).collect();
-            Ok(Reply::Claimed(
-                store.claim(claimant, *now_ms, *want, &hooks)?,
-            ))
+            Ok(Reply::Claimed(store.claim(
+                claimant,
+                *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
+                *want,
+                &hooks,
+            )?))
         }
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {

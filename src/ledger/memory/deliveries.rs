@@ -1,5 +1,7 @@
 //! Deliveries: which may run, claiming them, and how a run ends; the rules are those of `ledger/sqlite/deliveries.rs`.
 
+use std::ops::RangeInclusive;
+
 use super::{Attempt, MemoryStore, Owed};
 use crate::ledger::command::{After, AttemptRecord, RetryWish};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState};
@@ -9,15 +11,17 @@ impl MemoryStore {
     pub(super) fn claim_runnable(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: &RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Vec<Claimed> {
+        let now_ms = *ahead.start();
+        let is_due = |next: &i64| *next <= now_ms || *next > *ahead.end();
         let mut runnable: Vec<(i64, i64)> = self
             .deliveries
             .iter()
             .filter(|(_, owed)| owed.state == DeliveryState::Waiting && hooks.contains(&owed.hook))
-            .filter_map(|(key, owed)| Some((owed.next_ms.filter(|next| *next <= now_ms)?, key)))
+            .filter_map(|(key, owed)| Some((owed.next_ms.filter(is_due)?, key)))
             .collect();
         runnable.sort_unstable();
         let chosen: Vec<(i64, Owed)> = runnable

@@ -2,10 +2,25 @@
 //! `held.rs`.
 
 use super::MemoryStore;
-use crate::invoice::transition::Decision;
+use crate::invoice::observation::Source;
+use crate::invoice::transition::{Claim, Decision, Why};
 use crate::ledger::command::{Held, ReleaseWish};
 use crate::ledger::row::{DeliveryState, InvoiceKey};
 use crate::ledger::store::HeardClaim;
+
+/// One line of history.
+#[derive(Clone, Debug)]
+pub(crate) struct HistoryLine {
+    /// Its invoice.
+    pub invoice: InvoiceKey,
+    pub(super) at_ms: i64,
+    pub(super) source: Source,
+    /// What was claimed; `None` for what a person did.
+    pub claim: Option<Claim>,
+    pub(super) decision: Decision,
+    pub(super) why: Why,
+    pub(super) reported: (Option<String>, Option<String>),
+}
 
 /// Causes of events read for one invoice at most, the newest; as in SQLite's store.
 const EVENTS_MOST: usize = 256;
@@ -79,6 +94,8 @@ impl MemoryStore {
                 claim,
                 source,
                 decision: Decision::Advance,
+                known: false,
+                at_ms: row.at_ms,
                 reported: (row.amount_reported.clone(), row.currency_reported.clone()),
             })
             .collect();
@@ -88,6 +105,8 @@ impl MemoryStore {
                 claim: line.claim.clone()?,
                 source: line.source,
                 decision: line.decision,
+                known: line.why == Why::Known,
+                at_ms: line.at_ms,
                 reported: line.reported.clone(),
             })
         }));

@@ -10,6 +10,10 @@ mod invoice;
 mod read;
 mod table;
 
+use heard::HistoryLine;
+
+use std::ops::RangeInclusive;
+
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
 use super::command::{
@@ -20,8 +24,7 @@ use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, Invo
 use super::sqlite::Bounds;
 use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::observation::Source;
-use crate::invoice::transition::{Claim, Decision};
+use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
 use table::Table;
@@ -72,19 +75,6 @@ struct Attempt {
     delivery: i64,
     number: u32,
     record: AttemptRecord,
-}
-
-/// One line of history.
-#[derive(Clone, Debug)]
-pub(crate) struct HistoryLine {
-    /// Its invoice.
-    pub invoice: InvoiceKey,
-    at_ms: i64,
-    source: Source,
-    /// What was claimed; `None` for what a person did.
-    pub claim: Option<Claim>,
-    decision: Decision,
-    reported: (Option<String>, Option<String>),
 }
 
 /// The store.
@@ -387,6 +377,7 @@ impl Store for MemoryStore {
             source: line.source,
             claim: line.claim.cloned(),
             decision: line.decision,
+            why: line.why,
             reported: line.reported.clone(),
         });
         let mut old: Vec<i64> = self
@@ -425,11 +416,11 @@ impl Store for MemoryStore {
     fn claim(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Result<Vec<Claimed>, StoreError> {
-        Ok(self.claim_runnable(claimant, now_ms, want, hooks))
+        Ok(self.claim_runnable(claimant, &ahead, want, hooks))
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {

@@ -1,6 +1,7 @@
 //! The questions the loops ask beside the writer, with the answers SQLite's reading connection gives.
 
-use super::{HistoryLine, MemoryStore, Owed};
+use super::heard::HistoryLine;
+use super::{MemoryStore, Owed};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::{Claim, Invoice};

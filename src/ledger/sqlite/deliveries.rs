@@ -1,5 +1,7 @@
 //! The writer's statements on deliveries and their attempts.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::{Connection, params};
 
 use super::rows;
@@ -36,13 +38,20 @@ struct Chosen {
 pub(super) fn claim(
     connection: &Connection,
     claimant: &ProcessMark,
-    now_ms: i64,
+    ahead: &RangeInclusive<i64>,
     want: u32,
     hooks: &[String],
 ) -> rusqlite::Result<Vec<Claimed>> {
+    let now_ms = *ahead.start();
     let mut claimed = Vec::new();
     let mut taken: Vec<i64> = Vec::new();
-    for chosen in runnable(connection, now_ms, want, hooks)? {
+    let mut due = runnable(connection, "<=", now_ms, want, hooks)?;
+    let found = u32::try_from(due.len()).unwrap_or(u32::MAX);
+    if found < want {
+        let later = runnable(connection, ">", *ahead.end(), want - found, hooks)?;
+        due.extend(later);
+    }
+    for chosen in due {
         // Two deliveries of one invoice may both be runnable; they run one after the other.
         if taken.contains(&chosen.invoice) {
             continue;
@@ -66,23 +75,26 @@ pub(super) fn claim(
 }
 
 /// Deliveries whose time has come, none with a run of its invoice under way, none behind an earlier unfinished one of the
-/// same invoice and hook. Up to `want`, oldest due first.
+/// same invoice and hook. Up to `want`, oldest due first. `side` tells on which side of `than_ms` the time lies; each is
+/// a range of the index, which both in one statement would not be.
 fn runnable(
     connection: &Connection,
-    now_ms: i64,
+    side: &'static str,
+    than_ms: i64,
     want: u32,
     hooks: &[String],
 ) -> rusqlite::Result<Vec<Chosen>> {
     let hooks = serde_json::to_string(hooks).expect("names are JSON");
-    let mut statement = connection.prepare_cached(
-        "SELECT d.id, d.invoice FROM delivery d WHERE d.state = 'waiting' AND d.next_ms <= ?1 \
+    let sql = format!(
+        "SELECT d.id, d.invoice FROM delivery d WHERE d.state = 'waiting' AND d.next_ms {side} ?1 \
          AND d.hook IN (SELECT value FROM json_each(?3)) \
          AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.invoice = d.invoice AND r.state = 'running') \
          AND NOT EXISTS (SELECT 1 FROM delivery o WHERE o.invoice = d.invoice AND o.event < d.event \
            AND o.hook = d.hook AND o.state IN ('waiting', 'running', 'held')) \
-         ORDER BY d.next_ms, d.id LIMIT ?2",
-    )?;
-    let found = statement.query_map(params![now_ms, want, hooks], |row| {
+         ORDER BY d.next_ms, d.id LIMIT ?2"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_map(params![than_ms, want, hooks], |row| {
         Ok(Chosen {
             key: row.get(0)?,
             invoice: row.get(1)?,

@@ -4,7 +4,7 @@ use rusqlite::{Connection, params};
 
 use super::rows;
 use crate::invoice::observation::Source;
-use crate::invoice::transition::Decision;
+use crate::invoice::transition::{Decision, Why};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::HeardClaim;
 
@@ -55,7 +55,7 @@ pub(super) fn claims(
     // The oldest lines are dropped first: an event without its line is older than all lines that are left.
     let mut events = connection.prepare_cached(
         "SELECT e.source, e.cause_status, e.cause_differs, e.cause_ns, e.amount_reported, e.currency_reported, \
-         'advance' AS decision FROM event e WHERE e.invoice = ?1 AND e.cause_status IS NOT NULL \
+         'advance' AS decision, 0 AS known, e.at_ms FROM event e WHERE e.invoice = ?1 AND e.cause_status IS NOT NULL \
          AND e.raw IS NOT NULL AND NOT EXISTS (SELECT 1 FROM history h WHERE h.invoice = e.invoice \
            AND h.at_ms = e.at_ms AND h.source = e.source) ORDER BY e.seq DESC LIMIT ?2",
     )?;
@@ -66,10 +66,12 @@ pub(super) fn claims(
         .collect::<rusqlite::Result<_>>()?;
     claims.reverse();
     let mut history = connection.prepare_cached(
-        "SELECT source, status, differs, claim_ns, amount_reported, currency_reported, decision \
-         FROM history WHERE invoice = ?1 AND status <> '' ORDER BY id",
+        "SELECT source, status, differs, claim_ns, amount_reported, currency_reported, decision, \
+         why = ?2 AS known, at_ms FROM history WHERE invoice = ?1 AND status <> '' ORDER BY id",
     )?;
-    let found = history.query_map([key.0], |row| heard(row, ["status", "differs", "claim_ns"]))?;
+    let found = history.query_map(params![key.0, Why::Known.as_str()], |row| {
+        heard(row, ["status", "differs", "claim_ns"])
+    })?;
     for claim in found.filter_map(Result::transpose) {
         claims.push(claim?);
     }
@@ -82,11 +84,14 @@ fn heard(
 ) -> rusqlite::Result<Option<HeardClaim>> {
     let source = rows::word(row, "source", Source::parse)?;
     let decision = rows::word(row, "decision", Decision::parse)?;
+    let (known, at_ms) = (row.get("known")?, row.get("at_ms")?);
     let reported = (row.get("amount_reported")?, row.get("currency_reported")?);
     Ok(rows::claim(row, columns)?.map(|claim| HeardClaim {
         claim,
         source,
         decision,
+        known,
+        at_ms,
         reported,
     }))
 }

@@ -17,6 +17,7 @@ mod rows;
 mod schema;
 mod story;
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -272,11 +273,11 @@ impl Store for SqliteStore {
     fn claim(
         &mut self,
         claimant: &ProcessMark,
-        now_ms: i64,
+        ahead: RangeInclusive<i64>,
         want: u32,
         hooks: &[String],
     ) -> Result<Vec<Claimed>, StoreError> {
-        deliveries::claim(&self.connection, claimant, now_ms, want, hooks).map_err(from_sqlite)
+        deliveries::claim(&self.connection, claimant, &ahead, want, hooks).map_err(from_sqlite)
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {

@@ -2,6 +2,7 @@
 
 use super::*;
 mod asking;
+mod clock;
 mod conformance;
 mod foreign;
 mod lists;
@@ -52,6 +53,7 @@ fn rules() -> Rules {
             subscription("log", vec![Selector::All]),
         ],
         first_delay_ms: 0,
+        longest_delay_ms: 60_000,
         sorted_by: None,
     }
 }

@@ -36,6 +36,7 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
                 horizon_ms: 259_200_000,
             },
             first_delay_ms: 0,
+            longest_delay_ms: 60_000,
             sorted_by: None,
             subscriptions: Vec::new(),
         },

@@ -57,6 +57,7 @@ impl Owing {
                 schedule,
                 subscriptions,
                 first_delay_ms: 0,
+                longest_delay_ms: 60_000,
                 sorted_by: None,
             },
             lists: Lists::Adopt,

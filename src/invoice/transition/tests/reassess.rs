@@ -4,7 +4,11 @@ use super::*;
 
 fn counted(status: &str, at: i64, answered: bool) -> Counted {
     let claim = claim_of(&report(status, Some(at)), &unopened().agreed);
-    Counted { claim, answered }
+    Counted {
+        claim,
+        answered,
+        cleared: false,
+    }
 }
 
 fn learned() -> Policy {

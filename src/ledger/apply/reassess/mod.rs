@@ -2,21 +2,23 @@
 //! about it is decided, or when the pass comes to it, whichever is first; what would fire is held for a person, since it
 //! is old. Relies on `lists` for which names changed; promises one event per change, however often it is interrupted.
 
+mod replay;
+
 use super::dates::{self, heard};
 use super::event::{Told, note_unsorted, write_event};
 use super::lists::{self, Pass, pass, save_pass};
 use super::record::set_attention;
 use super::{ApplyError, Rules, load};
-use crate::invoice::amount::Amount;
 use crate::invoice::event::Change;
-use crate::invoice::observation::{Reported, Source};
+use crate::invoice::observation::Source;
 use crate::invoice::silence::{self, Due};
-use crate::invoice::status::{Meaning, Outcome};
-use crate::invoice::sum::Sum;
-use crate::invoice::transition::{Claim, Counted, Decision, Policy, Why, reassess};
+use crate::invoice::status::Outcome;
+use crate::invoice::transition::{Claim, Decision, Why, reassess};
 use crate::ledger::command::{Reassessed, Resorted};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{HeardClaim, NewHistory, Store, StoreError, Stored};
+
+use replay::{claim_now, counted};
 
 /// Why deliveries wait for a person: what they tell is old, and only the lists made it so.
 const NEWLY_SORTED: &str = "newly_sorted";
@@ -103,7 +105,7 @@ fn sort_anew<S: Store>(
 ) -> Result<Option<Resorted>, StoreError> {
     let lines = store.heard_claims(stored.row.key)?;
     let before = stored.invoice.clone();
-    let counted = counted(stored, &lines, &rules.policy);
+    let counted = counted(&before, &lines, &rules.policy);
     let (after, change) = reassess(&before, &counted, &rules.policy);
     let asks = after.doubt && !before.doubt;
     // A doubt is about a claim heard before the lists changed, whether it arose before or now.
@@ -265,142 +267,4 @@ fn date<S: Store>(
         dates::due_ms(&rules.schedule, &heard(stored, &state), now_ms)
     };
     store.save_poll(key, &state)
-}
-
-/// The claim as it is judged by what is agreed now; where nothing was reported, as it was judged then.
-fn claim_now(line: &HeardClaim, agreed: &Sum) -> Claim {
-    let (amount, currency) = &line.reported;
-    if amount.is_none() && currency.is_none() {
-        return line.claim.clone();
-    }
-    let amount = amount.as_ref().map_or(Reported::Missing, |text| {
-        Amount::parse(text).map_or_else(
-            |_not_plain| Reported::Unreadable(text.clone()),
-            Reported::Amount,
-        )
-    });
-    Claim {
-        verdict: agreed.verdict(&amount, currency.as_deref()),
-        ..line.claim.clone()
-    }
-}
-
-/// The claims that counted, oldest heard first. The one the outcome rests on leads: its line may be dropped by now.
-fn counted(stored: &Stored, lines: &[HeardClaim], policy: &Policy) -> Vec<Counted> {
-    let agreed = &stored.invoice.agreed;
-    let mut counted: Vec<Counted> = Vec::new();
-    counted.extend(stored.invoice.sorted.as_ref().map(|sorted| Counted {
-        claim: sorted.claim.clone(),
-        answered: sorted.settled,
-    }));
-    let mut doubted: Vec<(Claim, bool)> = Vec::new();
-    for line in lines {
-        let claim = claim_now(line, agreed);
-        let answered = matches!(line.source, Source::Poll | Source::Create);
-        match line.decision {
-            Decision::Doubt => {
-                // Under `confirm_paid` only the answer itself counts, and it has a line of its own.
-                let unconfirmed =
-                    policy.confirm_paid && policy.lists.sort(&claim.status) == Some(Meaning::Paid);
-                if !unconfirmed {
-                    doubted.push((claim, false));
-                }
-            }
-            Decision::Advance
-            | Decision::AdvanceAgreed
-            | Decision::Repeat
-            | Decision::Confirmed
-            | Decision::Stale => {
-                if answered {
-                    counted.extend(ended_by(&claim, &mut doubted));
-                }
-                counted.push(Counted { claim, answered });
-            }
-            Decision::Pending
-            | Decision::Overtaken
-            | Decision::NotThisInvoice
-            | Decision::OtherId
-            | Decision::Operator
-            | Decision::Reassessed => {}
-        }
-    }
-    counted
-}
-
-/// The doubted claims that count since a poll said `answer`: those that are not newer. One that is newer waits for a second
-/// answer, and is dropped when that denies it too; the flag says that one has.
-fn ended_by(answer: &Claim, doubted: &mut Vec<(Claim, bool)>) -> Vec<Counted> {
-    let mut counted = Vec::new();
-    for (claim, denied) in std::mem::take(doubted) {
-        let newer = answer.at.is_some() && claim.at > answer.at;
-        if newer && !denied {
-            doubted.push((claim, true));
-        } else if !newer && claim.at.is_some() {
-            counted.push(Counted {
-                claim,
-                answered: false,
-            });
-        }
-    }
-    counted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::invoice::status::Status;
-    use crate::invoice::sum::Verdict;
-
-    #[test]
-    fn a_claim_is_judged_by_what_is_agreed_now() {
-        let sum = |amount: &str| {
-            Sum::new(Amount::parse(amount).expect(amount), "RUB").expect("a currency")
-        };
-        let check = |reported: (Option<&str>, Option<&str>), wanted: Verdict| {
-            let line = HeardClaim {
-                claim: Claim {
-                    status: Status::new("paid").expect("a status"),
-                    verdict: Verdict::Differs("1400 RUB".to_owned()),
-                    at: None,
-                },
-                source: Source::Poll,
-                decision: Decision::Advance,
-                reported: (reported.0.map(str::to_owned), reported.1.map(str::to_owned)),
-            };
-            assert_eq!(claim_now(&line, &sum("1400.00")).verdict, wanted);
-        };
-        let differs = |text: &str| Verdict::Differs(text.to_owned());
-        check((Some("1400"), Some("RUB")), Verdict::Agrees);
-        check((Some("1400"), None), Verdict::Agrees);
-        check((Some("1300"), Some("RUB")), differs("1300 RUB"));
-        check((Some("much"), None), differs("much -"));
-        // Nothing kept of it: as it was judged.
-        check((None, None), differs("1400 RUB"));
-    }
-
-    #[test]
-    fn a_doubted_claim_counts_once_an_answer_is_not_older() {
-        let claim = |at: Option<i64>| Claim {
-            status: Status::new("paid").expect("a status"),
-            verdict: Verdict::Agrees,
-            at: at.map(crate::invoice::moment::Moment::from_ms),
-        };
-        let check = |doubted: Option<i64>, answers: &[Option<i64>], wanted: bool| {
-            let mut left = vec![(claim(doubted), false)];
-            let counted = answers
-                .iter()
-                .map(|at| ended_by(&claim(*at), &mut left).len());
-            assert_eq!(
-                counted.sum::<usize>() == 1,
-                wanted,
-                "{doubted:?} {answers:?}"
-            );
-        };
-        check(Some(5), &[Some(5)], true);
-        check(Some(5), &[Some(4)], false);
-        check(Some(5), &[Some(4), Some(6)], true);
-        check(Some(5), &[Some(4), Some(4), Some(6)], false);
-        check(Some(5), &[None], true);
-        check(None, &[Some(9)], false);
-    }
 }
