@@ -91,6 +91,8 @@ pub struct Resorted {
     pub outcome: Outcome,
     /// The event; its deliveries are held.
     pub event: RecordedEvent,
+    /// Deliveries of what the lists before made of it that were held and never ran; they are gone.
+    pub withdrawn: usize,
 }
 
 /// One step of the pass over the invoices that were stored before the lists changed.

@@ -227,12 +227,14 @@ fn tell_resorted(resorted: &Resorted) {
         order_id,
         outcome,
         event,
+        withdrawn,
     } = resorted;
     tracing::info!(
         order.id = %order_id,
         event.seq = event.seq,
         event.kind = %event.kind,
         outcome = %outcome,
+        withdrawn,
         "order {order_id}: {} by the changed lists; what hooks are owed for it is held",
         event.kind
     );

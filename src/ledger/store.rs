@@ -89,6 +89,15 @@ pub(super) struct NewEvent<'a> {
     pub raw: Option<&'a str>,
 }
 
+/// What became of the held deliveries of an invoice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Withdrawn {
+    /// How many there were.
+    pub count: usize,
+    /// A payment is still owed to some hook, or was told to one.
+    pub payment_left: bool,
+}
+
 /// When a new delivery is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -230,4 +239,6 @@ pub(super) trait Store {
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError>;
     /// Makes held deliveries due now. Returns how many.
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError>;
+    /// Takes back the held deliveries of an invoice that tell an outcome and never ran.
+    fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError>;
 }

@@ -218,7 +218,12 @@ impl Step<'_> {
         }
         let why = match order {
             _ if self.leaves_paid() => Why::LeavesPaid,
-            Order::Newer | Order::Same | Order::Unbound => {
+            Order::Same => {
+                // Two words of one instant: the answer is taken over, and asked for again, since either may lag behind.
+                self.remember_doubted(current.clone());
+                return self.advance_answered(Why::Answered, observation.received_ms);
+            }
+            Order::Newer | Order::Unbound => {
                 return self.advance_answered(Why::Answered, observation.received_ms);
             }
             Order::Older => Why::Older,
@@ -283,14 +288,20 @@ impl Step<'_> {
 
     fn doubt(&mut self, why: Why) -> Verdicted {
         self.after.doubt = true;
-        if !self.after.doubted.contains(&self.claim) {
-            if self.after.doubted.len() >= DOUBTED_KEPT {
-                self.after.doubted.remove(0);
-            }
-            self.after.doubted.push(self.claim.clone());
-        }
+        self.remember_doubted(self.claim.clone());
         (Decision::Doubt, why, Ask::Now)
     }
+
+    fn remember_doubted(&mut self, claim: Claim) {
+        if self.after.doubted.contains(&claim) {
+            return;
+        }
+        if self.after.doubted.len() >= DOUBTED_KEPT {
+            self.after.doubted.remove(0);
+        }
+        self.after.doubted.push(claim);
+    }
+
     /// A poll has spoken: doubted claims that are older than it count now. Against one that is not older, or has no
     /// instant, the answer may come from a place that lags behind: the doubt stays until a second answer says the same.
     fn end_doubt(&mut self, received_ms: i64) -> Ask {

@@ -3,8 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::{Attempt, MemoryStore, Owed};
+use crate::invoice::event::EventKind;
 use crate::ledger::command::{After, AttemptRecord, RetryWish};
-use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState};
+use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
+use crate::ledger::store::Withdrawn;
 use crate::process_mark::ProcessMark;
 
 impl MemoryStore {
@@ -113,6 +115,32 @@ impl MemoryStore {
         count
     }
 
+    pub(super) fn withdraw(&mut self, key: InvoiceKey) -> Withdrawn {
+        let of_invoice = |owed: &Owed| owed.invoice == key.0;
+        let unrun: Vec<i64> = self
+            .deliveries
+            .iter()
+            .filter(|(_, owed)| of_invoice(owed) && owed.state == DeliveryState::Held)
+            .filter(|(_, owed)| owed.attempts == 0)
+            .filter(|(_, owed)| self.kind_of(owed).is_some_and(tells_an_outcome))
+            .map(|(id, _)| id)
+            .collect();
+        for id in &unrun {
+            self.deliveries.remove(*id);
+        }
+        let mut left = self.deliveries.iter().filter(|(_, owed)| of_invoice(owed));
+        let payment_left = left
+            .any(|(_, owed)| matches!(self.kind_of(owed), Some(EventKind::Paid | EventKind::Late)));
+        Withdrawn {
+            count: unrun.len(),
+            payment_left,
+        }
+    }
+
+    fn kind_of(&self, owed: &Owed) -> Option<EventKind> {
+        self.events.get(owed.event).map(|event| event.row.kind)
+    }
+
     /// True when no run of the invoice is under way and no earlier event of it waits for the same hook.
     pub(super) fn may_run(&self, owed: &Owed) -> bool {
         self.deliveries
@@ -138,5 +166,20 @@ impl MemoryStore {
             event: self.events.get(owed.event)?.row.clone(),
             invoice: self.invoices.get(owed.invoice)?.row.clone(),
         })
+    }
+}
+
+/// True for what is untrue once the outcome is taken back.
+const fn tells_an_outcome(kind: EventKind) -> bool {
+    match kind {
+        EventKind::Paid
+        | EventKind::PaidAgain
+        | EventKind::Late
+        | EventKind::Failed
+        | EventKind::Reversed
+        | EventKind::Mismatch => true,
+        EventKind::Opened | EventKind::Status | EventKind::Unresolved | EventKind::Operator => {
+            false
+        }
     }
 }

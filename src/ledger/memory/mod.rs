@@ -22,7 +22,9 @@ use super::command::{
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
-use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
+use super::store::{
+    HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
+};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -487,5 +489,9 @@ impl Store for MemoryStore {
 
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
         Ok(self.release_wished(wish))
+    }
+
+    fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {
+        Ok(self.withdraw(key))
     }
 }

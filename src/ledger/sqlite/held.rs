@@ -4,7 +4,8 @@ use rusqlite::{Connection, params};
 
 use super::rows;
 use crate::ledger::command::{Held, ReleaseWish};
-use crate::ledger::row::DeliveryRow;
+use crate::ledger::row::{DeliveryRow, InvoiceKey};
+use crate::ledger::store::Withdrawn;
 
 /// Picks held deliveries: event id, order and hook, each `NULL` for any, and how many at most.
 const PICKED: &str = "SELECT d.id FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
@@ -32,6 +33,25 @@ pub(super) fn release(connection: &Connection, wish: &ReleaseWish) -> rusqlite::
         wish.most,
         wish.now_ms
     ])
+}
+
+pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Withdrawn> {
+    // The invoice and the states are those of the index `delivery_invoice`.
+    let mut withdraw = connection.prepare_cached(
+        "DELETE FROM delivery WHERE invoice = ?1 AND state IN ('waiting', 'running', 'held') AND state = 'held' \
+         AND attempts = 0 AND event IN (SELECT seq FROM event WHERE invoice = ?1 \
+           AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch'))",
+    )?;
+    let count = withdraw.execute([key.0])?;
+    let mut left = connection.prepare_cached(
+        "SELECT EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event = e.seq WHERE e.invoice = ?1 \
+         AND e.kind IN ('paid', 'late'))",
+    )?;
+    let payment_left = left.query_row([key.0], |row| row.get(0))?;
+    Ok(Withdrawn {
+        count,
+        payment_left,
+    })
 }
 
 /// The deliveries a release would run, in the order they were made.

@@ -30,7 +30,9 @@ use rusqlite::{Connection, FileControl};
 use super::command::{After, AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
-use super::store::{HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored};
+use super::store::{
+    HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
+};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -325,6 +327,10 @@ impl Store for SqliteStore {
 
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
         held::release(&self.connection, wish).map_err(from_sqlite)
+    }
+
+    fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {
+        held::withdraw(&self.connection, key).map_err(from_sqlite)
     }
 }
 

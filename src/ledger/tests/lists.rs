@@ -119,6 +119,53 @@ async fn a_name_put_on_a_list_pays_old_orders_and_runs_nothing() {
 }
 
 #[tokio::test]
+async fn a_name_put_on_a_wrong_list_and_taken_off_again_leaves_nothing_to_release() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (one, other) = (
+        told(&ledger, "a", "checking").await,
+        told(&ledger, "b", "checking").await,
+    );
+    let ledger = reopened(&directory, ledger, paid_are(&["paid", "checking"])).await;
+    assert_eq!(pass(&ledger).await, 2);
+    assert_eq!(held(&ledger).await.len(), 4);
+    // One of them was released before the mistake was seen, and its hook may have run.
+    let wish = ReleaseWish {
+        held: Held::Order("b".to_owned()),
+        hook: Some("fulfil".to_owned()),
+        most: 10,
+        now_ms: NOW,
+    };
+    assert_eq!(
+        ledger
+            .writer()
+            .release_deliveries(wish)
+            .await
+            .expect("stored"),
+        1
+    );
+
+    let ledger = reopened(&directory, ledger, paid_are(&["paid"])).await;
+    assert_eq!(pass(&ledger).await, 2);
+    for key in [one, other] {
+        assert_eq!(outcome(&ledger, key).await.0, Outcome::Open);
+    }
+    let left = held(&ledger).await;
+    assert!(
+        left.iter().all(|(_, kind, _)| *kind != EventKind::Paid),
+        "{left:?}"
+    );
+    // The money that comes now is the first that anybody hears of; or the second, where a hook was told.
+    for (key, id, kind) in [
+        (one, "id-a", EventKind::Paid),
+        (other, "id-b", EventKind::PaidAgain),
+    ] {
+        let recorded = tell(&ledger, key, said(Source::Notification, id, "paid", 12)).await;
+        assert_eq!(recorded.event.map(|event| event.kind), Some(kind));
+    }
+}
+
+#[tokio::test]
 async fn an_observation_that_comes_before_the_pass_finds_the_order_sorted() {
     let directory = tempfile::tempdir().expect("a directory");
     let ledger = open(&directory);
@@ -240,9 +287,15 @@ async fn a_pass_that_is_cut_short_goes_on_where_it_was() {
             rows.iter().all(|row| row.outcome == Outcome::Paid),
             "{order}"
         );
-        let kinds = kinds(&ledger, &order).await;
-        let paid = kinds.iter().filter(|kind| **kind == EventKind::Paid);
-        assert_eq!(paid.count(), 1, "{order}");
+        let held = ledger
+            .reader()
+            .held(Held::Order(order.clone()), Some("fulfil".to_owned()), 10)
+            .await;
+        assert_eq!(
+            held.expect("read").len(),
+            1,
+            "{order}: once, however often the lists changed"
+        );
     }
 }
 

@@ -161,3 +161,25 @@ fn what_has_no_instant_never_counts_as_heard_before_an_answer() {
     assert!(!twice.doubt && !twice.paid_counted);
     assert_eq!(twice.outcome, Outcome::Failed);
 }
+
+#[test]
+fn an_answer_that_replaces_another_word_of_its_instant_is_asked_for_again() {
+    let failed = after(&[(NEW, 1), (FAILED, 5)]);
+    let made = decide(&failed, &answered(&failed, PAID, 5, 0), &policy());
+    assert_eq!(
+        (made.decision, made.ask),
+        (Decision::Advance, Ask::After(SECOND_POLL_AFTER_MS))
+    );
+    assert_eq!(made.change.map(|change| change.kind), Some(EventKind::Late));
+    assert!(made.after.doubt);
+    let again = decide(
+        &made.after,
+        &answered(&made.after, PAID, 5, SECOND_POLL_AFTER_MS),
+        &policy(),
+    );
+    assert_eq!(
+        (again.decision, again.ask),
+        (Decision::Confirmed, Ask::AsPlanned)
+    );
+    assert!(!again.after.doubt && again.after.outcome == Outcome::Paid);
+}

@@ -16,7 +16,7 @@ use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Decision, Why, reassess};
 use crate::ledger::command::{Reassessed, Resorted};
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{HeardClaim, NewHistory, Store, StoreError, Stored};
+use crate::ledger::store::{HeardClaim, NewHistory, Store, StoreError, Stored, Withdrawn};
 
 use replay::{claim_now, counted};
 
@@ -121,6 +121,14 @@ fn sort_anew<S: Store>(
         .any(|word| word == "unsorted_status");
     // A name that is new here was on a list until now: the merchant took it off, and knows.
     let _new_name = note_unsorted(store, rules, stored, !known)?;
+    let mut withdrawn = Withdrawn::default();
+    if change.is_some() {
+        withdrawn = store.withdraw_held(stored.row.key)?;
+    }
+    // What the lists before made of it was told to nobody: a payment that nobody heard of is still to come.
+    if withdrawn.count > 0 && !withdrawn.payment_left && stored.invoice.outcome != Outcome::Paid {
+        stored.invoice.paid_fired = false;
+    }
     store.save(stored)?;
     if change.is_none() && !asks {
         return Ok(None);
@@ -151,6 +159,7 @@ fn sort_anew<S: Store>(
         order_id: stored.row.order_id.clone(),
         outcome: stored.invoice.outcome,
         event,
+        withdrawn: withdrawn.count,
     }))
 }
 

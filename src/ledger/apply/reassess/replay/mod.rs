@@ -64,12 +64,7 @@ impl Replay<'_> {
     fn hear(&mut self, line: &HeardClaim, mut claim: Claim) {
         let answered = matches!(line.source, Source::Poll | Source::Create);
         match line.decision {
-            Decision::Doubt => {
-                if !self.doubted.contains(&claim) {
-                    self.doubted.push(claim);
-                }
-                return;
-            }
+            Decision::Doubt => return self.doubt(Some(claim)),
             Decision::Pending => {
                 if self.waited_ms(&claim, line.at_ms).is_none() {
                     self.waits = Some((claim, line.at_ms));
@@ -90,6 +85,14 @@ impl Replay<'_> {
             | Decision::Reassessed => return,
         }
         if answered {
+            // An answer that took the place of another word of its instant is asked for again.
+            let replaced = self.shown.clone().filter(|shown| {
+                line.decision == Decision::Advance
+                    && shown.at.is_some()
+                    && shown.at == claim.at
+                    && !same_word(shown, &claim)
+            });
+            self.doubt(replaced);
             self.end_doubt(&claim, line.at_ms);
         }
         match line.decision {
@@ -114,6 +117,11 @@ impl Replay<'_> {
                 cleared: false,
             });
         }
+    }
+
+    fn doubt(&mut self, claim: Option<Claim>) {
+        let new = claim.filter(|claim| !self.doubted.contains(claim));
+        self.doubted.extend(new);
     }
 
     /// A poll said `answer`.
