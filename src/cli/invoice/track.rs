@@ -195,6 +195,10 @@ fn token_of(text: Vec<u8>) -> Result<NotifyToken, String> {
     if text.chars().any(char::is_control) {
         return Err("it is more than one line, or holds control characters".to_owned());
     }
+    // Blanks around a value are no part of it on the wire (RFC 9110 5.5), so no header could ever carry such a token.
+    if text.trim().len() != text.len() {
+        return Err("it begins or ends with a blank".to_owned());
+    }
     if text.len() > LONGEST_TOKEN {
         return Err(format!("it is longer than {LONGEST_TOKEN} bytes"));
     }
@@ -224,6 +228,8 @@ mod tests {
             format!("{token}\n\n"),
             format!("{token}\n{token}\n"),
             format!("{token}\0"),
+            format!(" {token}\n"),
+            format!("{token} \n"),
             "x".repeat(LONGEST_TOKEN + 1),
         ] {
             let why = token_of(text.clone().into_bytes()).expect_err("refused");
