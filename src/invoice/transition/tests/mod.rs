@@ -346,6 +346,23 @@ fn a_name_learned_later_counts_when_it_is_heard_again() {
 }
 
 #[test]
+fn under_confirm_paid_a_name_learned_later_counts_from_a_poll_alone() {
+    let odd = after(&[(NEW, 1), (ODD, 5)]);
+    let mut careful = policy();
+    careful.confirm_paid = true;
+    careful.lists.paid.push(ODD.into());
+    let pushed = decide(&odd, &told(ODD, 6), &careful);
+    assert_eq!((pushed.decision, pushed.change), (Decision::Repeat, None));
+    assert_eq!(pushed.after.outcome, Outcome::Open);
+    let polled = decide(&odd, &answered(&odd, ODD, 6, 0), &careful);
+    assert_eq!(polled.decision, Decision::Confirmed);
+    assert_eq!(
+        polled.change.map(|change| change.kind),
+        Some(EventKind::Paid)
+    );
+}
+
+#[test]
 fn another_invoice_or_order_is_not_this_one() {
     let open = after(&[(NEW, 1)]);
     let mut other = told(PAID, 5);
