@@ -110,3 +110,74 @@ fn claim_behind(before: &Invoice, after: &Invoice, paid_late: Option<Claim>) -> 
         rests_on(after)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::invoice::moment::Moment;
+
+    fn sorted(meaning: Meaning, at: Option<i64>, differs: bool, name: &str) -> Sorted {
+        let verdict = if differs {
+            Verdict::Differs("0.05 RUB".into())
+        } else {
+            Verdict::Agrees
+        };
+        let claim = Claim {
+            status: Status::new(name).expect("a status"),
+            verdict,
+            at: at.map(Moment::from_ms),
+        };
+        Sorted {
+            claim,
+            meaning,
+            settled: false,
+        }
+    }
+
+    #[test]
+    fn the_later_stays_then_the_higher_meaning_then_the_sum_that_differs() {
+        use Meaning::{Failed, Open, Paid, Reversed};
+        let at = |meaning, at| sorted(meaning, Some(at), false, "x");
+        let rising = [
+            sorted(Reversed, None, true, "x"),
+            at(Open, 1),
+            at(Failed, 1),
+            at(Paid, 1),
+            sorted(Paid, Some(1), true, "x"),
+            at(Reversed, 1),
+            at(Open, 2),
+        ];
+        for (place, higher) in rising.iter().enumerate().skip(1) {
+            for lower in rising.iter().take(place) {
+                for (first, second) in [(lower, higher), (higher, lower)] {
+                    let mut register = Some(first.clone());
+                    feed(&mut register, second.clone());
+                    assert_eq!(register.as_ref(), Some(higher), "{first:?}, {second:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_poll_settled_or_what_is_as_high_is_not_replaced_at_its_instant() {
+        let first = sorted(Meaning::Paid, Some(1), false, "paid");
+        let mut register = Some(first.clone());
+        feed(
+            &mut register,
+            sorted(Meaning::Paid, Some(1), false, "settled"),
+        );
+        assert_eq!(register, Some(first.clone()));
+        let settled = Sorted {
+            settled: true,
+            ..first
+        };
+        let mut register = Some(settled.clone());
+        feed(
+            &mut register,
+            sorted(Meaning::Reversed, Some(1), false, "refunded"),
+        );
+        assert_eq!(register, Some(settled));
+        feed(&mut register, sorted(Meaning::Open, Some(2), false, "new"));
+        assert_eq!(register.map(|sorted| sorted.meaning), Some(Meaning::Open));
+    }
+}

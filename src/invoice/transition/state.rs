@@ -72,3 +72,26 @@ pub struct Invoice {
     /// Claims that are events of this invoice already.
     pub recorded: Vec<Claim>,
 }
+
+#[cfg(test)]
+impl Invoice {
+    /// An invoice nobody has said anything about yet.
+    pub(crate) fn unheard(order_id: OrderId, agreed: Sum) -> Self {
+        Self {
+            order_id,
+            id: None,
+            agreed,
+            revision: 0,
+            claim: None,
+            sorted: None,
+            outcome: Outcome::Open,
+            doubt: false,
+            doubted: Vec::new(),
+            pending: None,
+            paid_counted: false,
+            paid_fired: false,
+            failed_fired: false,
+            recorded: Vec::new(),
+        }
+    }
+}

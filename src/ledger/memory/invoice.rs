@@ -44,22 +44,7 @@ pub(super) fn opened(intent: &Intent) -> Stored {
         updated_ms: intent.now_ms,
         revision: 0,
     };
-    let invoice = Invoice {
-        order_id: intent.order_id.clone(),
-        id: None,
-        agreed: wanted.sum.clone(),
-        revision: 0,
-        claim: None,
-        sorted: None,
-        outcome: Outcome::Open,
-        doubt: false,
-        doubted: Vec::new(),
-        pending: None,
-        paid_counted: false,
-        paid_fired: false,
-        failed_fired: false,
-        recorded: Vec::new(),
-    };
+    let invoice = Invoice::unheard(intent.order_id.clone(), wanted.sum.clone());
     Stored {
         invoice,
         row,

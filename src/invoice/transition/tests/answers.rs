@@ -183,3 +183,36 @@ fn an_answer_that_replaces_another_word_of_its_instant_is_asked_for_again() {
     );
     assert!(!again.after.doubt && again.after.outcome == Outcome::Paid);
 }
+
+#[test]
+fn another_status_with_the_same_outcome_is_told_as_a_status() {
+    let twice =
+        |invoice: &Invoice, status: &str, at: i64, amount: fn(Observation) -> Observation| {
+            let ask = |invoice: &Invoice, now_ms| {
+                decide(
+                    invoice,
+                    &amount(answered(invoice, status, at, now_ms)),
+                    &policy(),
+                )
+            };
+            let once = ask(invoice, 0);
+            let again = ask(&once.after, SECOND_POLL_AFTER_MS);
+            let change = once.change.or(again.change).expect("an event");
+            (again.after, change.kind, change.outcome)
+        };
+    let status = EventKind::Status;
+    let failed = after(&[(NEW, 1), (FAILED, 5)]);
+    let (_, kind, outcome) = twice(&failed, "refunded", 6, |o| o);
+    assert_eq!((kind, outcome), (status, Outcome::Failed));
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let (still, kind, outcome) = twice(&paid, ODD, 6, |o| o);
+    assert_eq!((kind, outcome), (status, Outcome::Paid));
+    let (back, kind, outcome) = twice(&still, FAILED, 7, |o| o);
+    assert_eq!((kind, outcome), (EventKind::Reversed, Outcome::Reversed));
+    let (_, kind, outcome) = twice(&back, "refunded", 8, |o| o);
+    assert_eq!((kind, outcome), (status, Outcome::Reversed));
+    let (short, kind, outcome) = twice(&after(&[(NEW, 1)]), PAID, 5, cheap);
+    assert_eq!((kind, outcome), (EventKind::Mismatch, Outcome::Mismatch));
+    let (_, kind, outcome) = twice(&short, ODD, 6, |o| o);
+    assert_eq!((kind, outcome), (status, Outcome::Mismatch));
+}

@@ -33,22 +33,8 @@ fn policy() -> Policy {
 }
 
 fn unopened() -> Invoice {
-    Invoice {
-        order_id: OrderId::new("order-1").expect("an order id"),
-        id: None,
-        agreed: Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum"),
-        revision: 0,
-        claim: None,
-        sorted: None,
-        outcome: Outcome::Open,
-        doubt: false,
-        doubted: Vec::new(),
-        pending: None,
-        paid_counted: false,
-        paid_fired: false,
-        failed_fired: false,
-        recorded: Vec::new(),
-    }
+    let agreed = Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum");
+    Invoice::unheard(OrderId::new("order-1").expect("an order id"), agreed)
 }
 
 fn report(status: &str, at: Option<i64>) -> Report {

@@ -26,22 +26,8 @@ fn policy(confirm_paid: bool) -> Policy {
 }
 
 fn unopened() -> Invoice {
-    Invoice {
-        order_id: OrderId::new("order-1").expect("an order id"),
-        id: None,
-        agreed: Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum"),
-        revision: 0,
-        claim: None,
-        sorted: None,
-        outcome: Outcome::Open,
-        doubt: false,
-        doubted: Vec::new(),
-        pending: None,
-        paid_counted: false,
-        paid_fired: false,
-        failed_fired: false,
-        recorded: Vec::new(),
-    }
+    let agreed = Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum");
+    Invoice::unheard(OrderId::new("order-1").expect("an order id"), agreed)
 }
 
 fn said(source: Source, status: &str, at: Option<i64>, amount: &str, now_ms: i64) -> Observation {
