@@ -198,6 +198,8 @@ impl Why {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -207,8 +209,9 @@ mod tests {
         }
         for why in Why::ALL {
             assert_eq!(Why::parse(why.as_str()), Some(why));
-            assert!(!why.sentence().is_empty());
         }
+        let sentences: BTreeSet<_> = Why::ALL.into_iter().map(Why::sentence).collect();
+        assert_eq!(sentences.len(), Why::ALL.len(), "each rule has its own");
         assert_eq!(Decision::parse("advanced"), None);
         assert_eq!(Why::parse(""), None);
     }

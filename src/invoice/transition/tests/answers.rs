@@ -216,3 +216,14 @@ fn another_status_with_the_same_outcome_is_told_as_a_status() {
     let (_, kind, outcome) = twice(&short, ODD, 6, |o| o);
     assert_eq!((kind, outcome), (status, Outcome::Mismatch));
 }
+
+#[test]
+fn of_two_payments_heard_of_late_the_later_one_is_the_cause() {
+    let odd = after(&[(NEW, 1), (ODD, 9), (PAID, 3), (PAID, 6)]);
+    assert!(odd.doubt && odd.doubted.len() == 2);
+    let change = decide(&odd, &answered(&odd, ODD, 9, 0), &policy()).change;
+    let change = change.expect("the money had come");
+    assert_eq!(change.kind, EventKind::Paid);
+    let at = change.cause.and_then(|cause| cause.at);
+    assert_eq!(at, Some(Moment::from_ms(6)));
+}
