@@ -222,6 +222,8 @@ pub struct PollFailed {
     pub asked_ms: i64,
     /// Now, milliseconds since 1970. Before `asked_ms` when the clock was set back meanwhile.
     pub now_ms: i64,
+    /// The service says that it has no such invoice, or keeps it from this login.
+    pub not_found: bool,
 }
 
 /// An invoice that the shop's own code opened, to be watched over from now on.

@@ -67,7 +67,8 @@ impl Asker {
         if let Some(wait) = error.retry_after() {
             self.gate.heed(wait);
         }
-        self.put_back(row.key, asked_ms).await;
+        let not_found = matches!(error, Error::NotFound { .. } | Error::Forbidden { .. });
+        self.put_back(row.key, asked_ms, not_found).await;
         if matches!(error, Error::LoginNeeded) {
             return Outcome::LoginRefused(token.number);
         }
@@ -95,7 +96,7 @@ impl Asker {
         };
         match self.writer.record(row.key, observation).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
-                self.put_back(row.key, asked_ms).await;
+                self.put_back(row.key, asked_ms, false).await;
                 let reason = "the answer names another order";
                 tracing::warn!(order.id = %row.order_id, "about order {}: {reason}", row.order_id);
                 Outcome::Trouble(reason.to_owned())
@@ -109,11 +110,12 @@ impl Asker {
     }
 
     /// Moves the invoice back. When that cannot be stored it stays due, which the gate's pace bounds.
-    async fn put_back(&self, key: InvoiceKey, asked_ms: i64) {
+    async fn put_back(&self, key: InvoiceKey, asked_ms: i64, not_found: bool) {
         let failed = PollFailed {
             key,
             asked_ms,
             now_ms: clock::wall_ms(),
+            not_found,
         };
         if let Err(error) = self.writer.poll_failed(failed).await {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");

@@ -205,6 +205,7 @@ impl World {
             key,
             asked_ms,
             now_ms: self.wall_ms(),
+            not_found: false,
         };
         self.hand_over(LedgerCommand::PollFailed(failed), Who::NoAnswer(key));
     }

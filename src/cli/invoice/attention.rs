@@ -41,6 +41,11 @@ fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
             "the service was asked until `poller.horizon_s` and gave no final answer; it may still be paid"
                 .to_owned()
         }
+        "not_found" => format!(
+            "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
+             (`tilld whoami` names the shop)",
+            row.invoice_id.as_deref().unwrap_or_default()
+        ),
         "outcome_unknown" => format!(
             "the answer to its create was lost and it is not asked for again; look for order {} in the cabinet, \
              and give its id to `tilld invoice adopt ORDER --id ID`",
@@ -66,6 +71,7 @@ pub(in crate::cli) fn advice(word: &str) -> &'static str {
         "other_id" => "look both ids up in the cabinet; the first one stands",
         "rewound" => "look it up in the cabinet: the service went back to an older status",
         "unresolved" => "look it up in the cabinet: it may still be paid",
+        "not_found" => "look whether its id and the shop are right: `tilld whoami` names the shop",
         "outcome_unknown" => {
             "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`"
         }
@@ -98,6 +104,7 @@ mod tests {
             "rewound",
             "unresolved",
             "outcome_unknown",
+            "not_found",
         ] {
             assert!(sentence(word, &row()).is_some(), "{word}");
             assert!(!advice(word).is_empty(), "{word}");

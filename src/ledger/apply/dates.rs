@@ -8,9 +8,14 @@ use crate::invoice::observation::{Observation, Source};
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Ask;
-use crate::ledger::command::Reply;
+use crate::ledger::command::{PollFailed, Reply};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{PollState, Store, StoreError, Stored};
+
+/// Attention: the service has no invoice with this id, or keeps it from this login.
+pub(super) const NOT_FOUND: &str = "not_found";
+/// Questions without an answer after which a person must look: the first may come before the service can find its own.
+const NOT_FOUND_AFTER: u32 = 2;
 
 /// Why a due time is touched.
 pub(super) struct Touch {
@@ -95,6 +100,25 @@ pub(super) fn due_ms(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Option<
         Due::Unresolved => Some(now_ms),
         Due::Never => None,
     }
+}
+
+pub(super) fn poll_failed<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    failed: &PollFailed,
+) -> Result<Reply, ApplyError> {
+    let mut state = store.poll_state(failed.key)?;
+    state.asked_ms = Some(failed.asked_ms);
+    state.failures = state.failures.saturating_add(1);
+    if failed.not_found && state.failures >= NOT_FOUND_AFTER {
+        let mut stored = load(store, failed.key)?;
+        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop.
+        if stored.invoice.claim.is_none() {
+            add_attention(&mut stored.row, NOT_FOUND);
+            store.save(&stored)?;
+        }
+    }
+    redate(store, rules, failed.key, state, failed.now_ms)
 }
 
 pub(super) fn redate<S: Store>(

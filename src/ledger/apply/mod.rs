@@ -25,7 +25,7 @@ pub(in crate::ledger) use dates::heard;
 pub(in crate::ledger) use event::UNSORTED;
 pub(in crate::ledger) use lists::{Compared, adopt, compare};
 
-use dates::{nudge, redate, unresolve};
+use dates::{nudge, poll_failed, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
 use reassess::reassess_some;
 use record::record;
@@ -72,12 +72,7 @@ pub(super) fn apply<S: Store>(
         Command::Begin(intent) => Ok(Reply::Begun(begin(store, intent)?)),
         Command::Settle(key, settled) => settle(store, rules, *key, settled),
         Command::GiveUpOpening(key) => give_up_opening(store, *key),
-        Command::PollFailed(failed) => {
-            let mut state = store.poll_state(failed.key)?;
-            state.asked_ms = Some(failed.asked_ms);
-            state.failures = state.failures.saturating_add(1);
-            redate(store, rules, failed.key, state, failed.now_ms)
-        }
+        Command::PollFailed(failed) => poll_failed(store, rules, failed),
         Command::Redate(keys, now_ms) => {
             for key in keys {
                 let state = store.poll_state(*key)?;

@@ -1,6 +1,6 @@
 //! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
-use super::dates::{Touch, date_after};
+use super::dates::{NOT_FOUND, Touch, date_after};
 use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, load};
@@ -195,6 +195,7 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
         row.found_by = Some(observation.source);
     }
     fill(row, report, stands);
+    set_attention(row, NOT_FOUND, false);
     set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
     if made.change.as_ref().is_some_and(|change| change.rewound) {
         add_attention(row, "rewound");

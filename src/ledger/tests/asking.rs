@@ -105,6 +105,7 @@ async fn a_question_that_failed_while_the_clock_was_set_back_is_asked_again_by_t
         key,
         asked_ms: NOW + day,
         now_ms: NOW + 90_000,
+        not_found: false,
     };
     ledger.writer().poll_failed(failed).await.expect("stored");
     assert_eq!(due_ms(&ledger).await, Some(NOW + 60_001));

@@ -118,6 +118,7 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             key,
             asked_ms: now_ms - dice.small(3_000),
             now_ms,
+            not_found: now_ms % 2 == 0,
         }),
         8 => Command::Redate(vec![key], now_ms),
         9 => Command::Unresolve(key, now_ms),

@@ -238,3 +238,30 @@ fn a_token_is_read_from_standard_input_and_no_login_is_needed() {
     let shown = world.tilld(&["invoice", "show", "R-1"]).ends_with(0).stdout;
     assert!(shown.starts_with("Pay 599.80 RUB:\n"), "{shown}");
 }
+
+#[test]
+fn an_id_the_service_does_not_have_wants_a_person() {
+    let world = Setup::new().start();
+    let file = token_file(&world, TOKEN);
+    let more = ["--token-file", file.as_str()];
+    let mistyped = "00000000-0000-4000-8000-000000000000";
+    world.tilld(&track(mistyped, "A-1", &more)).ends_with(0);
+    // Twice, since the service may need a moment to find its own.
+    wait_until(PATIENCE, "the second refusal", || {
+        world.invoice("A-1", "attention") == "not_found"
+    });
+    let told = world.tilld(&["invoice", "show", "A-1"]).ends_with(0);
+    assert!(
+        told.stdout
+            .contains(&format!("the service has no invoice {mistyped}")),
+        "{}",
+        told.stdout
+    );
+    assert!(
+        world
+            .tilld(&["status"])
+            .ends_with(16)
+            .stdout
+            .contains("not_found")
+    );
+}
