@@ -200,6 +200,8 @@ pub struct DeliveryRow {
     pub next_ms: Option<i64>,
     /// Why a person must release it, while it is held.
     pub held_why: Option<String>,
+    /// The event, by its number, whose delivery to the same hook it waits for, while it waits.
+    pub behind: Option<i64>,
 }
 
 /// One run of one delivery that has ended.

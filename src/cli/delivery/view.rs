@@ -24,6 +24,9 @@ struct Shown<'a> {
     /// Only while it is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_why: Option<&'a str>,
+    /// Only while it waits for an earlier one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind_seq: Option<i64>,
     /// Only where attempts are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_attempts: Option<Vec<ShownAttempt<'a>>>,
@@ -78,6 +81,7 @@ fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'
         attempts: row.attempts,
         next_at: next_ms(row).map(time),
         held_why: row.held_why.as_deref(),
+        behind_seq: row.behind,
         ended_attempts: attempts.map(|attempts| attempts.iter().map(shown).collect()),
     }
 }
@@ -97,7 +101,7 @@ pub(super) fn print_many(output: Output, rows: &[DeliveryRow]) -> Result<(), Fai
                 row.hook.clone(),
                 row.state.as_str().to_owned(),
                 row.attempts.to_string(),
-                next_ms(row).map_or_else(|| "-".to_owned(), time),
+                next(row).unwrap_or_else(|| "-".to_owned()),
             ]
         })
         .collect();
@@ -124,8 +128,8 @@ pub(super) fn print(
         ("state", row.state.as_str().to_owned()),
         ("attempts", row.attempts.to_string()),
     ];
-    if let Some(next_ms) = next_ms(row) {
-        pairs.push(("next at", time(next_ms)));
+    if let Some(next) = next(row) {
+        pairs.push(("next", next));
     }
     if let Some(why) = &row.held_why {
         pairs.push(("held for", why.clone()));
@@ -169,6 +173,14 @@ fn next_ms(row: &DeliveryRow) -> Option<i64> {
     }
 }
 
+/// When it runs next, for people: behind an earlier one, its own time says nothing.
+fn next(row: &DeliveryRow) -> Option<String> {
+    match row.behind {
+        Some(seq) => Some(format!("after event {seq}")),
+        None => next_ms(row).map(time),
+    }
+}
+
 fn time(ms: i64) -> String {
     Moment::from_ms(ms).to_string()
 }
@@ -192,6 +204,7 @@ mod tests {
             attempts: 1,
             next_ms: Some(1_795_860_720_000),
             held_why: None,
+            behind: None,
         };
         let attempt = AttemptRow {
             number: 1,
@@ -220,5 +233,11 @@ mod tests {
             ..row
         };
         assert_eq!(json(&done, None).next_at, None);
+        let behind = DeliveryRow {
+            behind: Some(4),
+            ..done
+        };
+        assert_eq!(next(&behind).as_deref(), Some("after event 4"));
+        assert_eq!(json(&behind, None).behind_seq, Some(4));
     }
 }

@@ -85,6 +85,7 @@ pub(super) enum Fact<'a> {
         attempts: u32,
         next_at: Option<String>,
         held_why: Option<&'a str>,
+        behind_seq: Option<i64>,
     },
     /// One run of a hook; `result` and what follows are `null` while it runs.
     Attempt {

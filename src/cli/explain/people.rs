@@ -249,6 +249,7 @@ fn owed(fact: &Fact<'_>) -> String {
         attempts,
         next_at,
         held_why,
+        behind_seq,
         ..
     } = fact
     else {
@@ -256,8 +257,10 @@ fn owed(fact: &Fact<'_>) -> String {
     };
     let plural = if *attempts == 1 { "" } else { "s" };
     let mut told = format!("event {seq} to `{hook}`: {state}, {attempts} attempt{plural}");
-    if let Some(at) = next_at {
-        told = format!("{told}, next at {at}");
+    match (behind_seq, next_at) {
+        (Some(seq), _) => told = format!("{told}, next after event {seq}"),
+        (None, Some(at)) => told = format!("{told}, next at {at}"),
+        (None, None) => {}
     }
     if let Some(why) = held_why {
         told = format!("{told}, held for {why}");

@@ -141,6 +141,7 @@ fn delivery(owed: &DeliveryStory) -> Fact<'_> {
         attempts: row.attempts,
         next_at: row.next_ms.filter(|_| waits).map(time),
         held_why: row.held_why.as_deref(),
+        behind_seq: row.behind,
     }
 }
 

@@ -177,7 +177,27 @@ impl MemoryStore {
             attempts: owed.attempts,
             next_ms: owed.next_ms,
             held_why: owed.held_why.map(str::to_owned),
+            behind: self.in_front_of(owed),
         })
+    }
+
+    /// The event whose delivery to the same hook this one waits for.
+    fn in_front_of(&self, owed: &Owed) -> Option<i64> {
+        if owed.state != DeliveryState::Waiting {
+            return None;
+        }
+        let unfinished = |state: DeliveryState| {
+            matches!(
+                state,
+                DeliveryState::Waiting | DeliveryState::Running | DeliveryState::Held
+            )
+        };
+        self.deliveries
+            .iter()
+            .filter(|(_, other)| other.invoice == owed.invoice && other.hook == owed.hook)
+            .filter(|(_, other)| other.event < owed.event && unfinished(other.state))
+            .map(|(_, other)| other.event)
+            .min()
     }
 
     fn waiting(&self) -> impl Iterator<Item = i64> {

@@ -32,7 +32,8 @@ pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind
 
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
 pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, i.order_id, e.kind, d.hook, d.state, d.attempts, d.next_ms, \
-  d.held_why";
+  d.held_why, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \
+  AND o.hook = d.hook AND o.event < d.event AND o.state IN ('waiting', 'running', 'held')) END AS behind";
 
 fn unreadable(column: &'static str, found: String) -> Error {
     Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))
@@ -298,5 +299,6 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         attempts: row.get("attempts")?,
         next_ms: row.get("next_ms")?,
         held_why: row.get("held_why")?,
+        behind: row.get("behind")?,
     })
 }

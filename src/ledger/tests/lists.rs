@@ -396,3 +396,88 @@ async fn what_is_released_runs_once_and_in_order() {
         .expect("read");
     assert!(rows.iter().all(|row| row.held_why.is_none()), "{rows:?}");
 }
+
+#[tokio::test]
+async fn what_waits_behind_a_held_delivery_says_so_until_it_is_released() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = told(&ledger, "a", "settled").await;
+    let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
+    assert_eq!(pass(&ledger).await, 1);
+    let paid = ledger.reader().events(Some("a"), 2, 1).await.expect("read");
+    let paid = paid.first().expect("the payment").clone();
+    tell(&ledger, key, said(Source::Poll, "id-a", "on its way", 12)).await;
+    // Twice, since it leaves a payment.
+    let mut again = said(Source::Poll, "id-a", "on its way", 12);
+    again.received_ms += 60_000;
+    tell(&ledger, key, again).await;
+    let behind = |rows: Vec<DeliveryRow>| -> Vec<Option<i64>> {
+        let waiting = rows
+            .iter()
+            .filter(|row| row.state == DeliveryState::Waiting);
+        waiting
+            .filter(|row| row.seq > paid.seq)
+            .map(|row| row.behind)
+            .collect()
+    };
+    let list = async || {
+        let rows = ledger.reader().list_deliveries(None, 100).await;
+        rows.expect("read")
+    };
+    // The events before it are still owed to the same hook, and come first.
+    let first = behind(list().await);
+    assert_eq!(first.len(), 1, "{first:?}");
+    assert!(
+        first
+            .iter()
+            .all(|seq| seq.is_some_and(|seq| seq <= paid.seq)),
+        "{first:?}"
+    );
+    run_all(&ledger).await;
+    assert_eq!(behind(list().await), [Some(paid.seq)]);
+    let wish = ReleaseWish {
+        held: Held::All,
+        hook: None,
+        most: 10,
+        now_ms: NOW,
+    };
+    ledger
+        .writer()
+        .release_deliveries(wish)
+        .await
+        .expect("stored");
+    run_all(&ledger).await;
+    assert!(
+        list()
+            .await
+            .iter()
+            .all(|row| row.state == DeliveryState::Done)
+    );
+}
+
+/// Claims and ends well whatever may run, again and again.
+async fn run_all(ledger: &Ledger) {
+    let writer = ledger.writer();
+    loop {
+        let claimed = writer
+            .claim_deliveries(ProcessMark::own(), NOW + 900_000, 8)
+            .await;
+        let claimed = claimed.expect("stored");
+        if claimed.is_empty() {
+            return;
+        }
+        for one in claimed {
+            let record = AttemptRecord {
+                started_ms: NOW,
+                ended_ms: NOW,
+                result: "exit 0".to_owned(),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            };
+            writer
+                .finish_attempt(one.key, record, After::Done)
+                .await
+                .expect("stored");
+        }
+    }
+}
