@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
@@ -111,6 +111,31 @@ impl Output {
     }
 }
 
+/// The last column is worth wrapping when it gets this many columns of the terminal at least.
+const WORTH_WRAPPING: usize = 10;
+
+/// True when only the last column needs to be wrapped to fit. Ids and times in the others are to be copied, so a table that
+/// does not fit even so is left to the terminal, which breaks its lines without cutting them up.
+fn has_room<const N: usize>(
+    width: u16,
+    headings: Option<&[&str; N]>,
+    rows: &[[String; N]],
+) -> bool {
+    let widest = |place: usize| {
+        let heading = headings.and_then(|headings| headings.get(place));
+        let cells = rows.iter().filter_map(|row| row.get(place));
+        let lengths = cells.map(|cell| escape(cell).chars().count());
+        lengths
+            .chain(heading.map(|heading| heading.chars().count()))
+            .max()
+            .unwrap_or_default()
+    };
+    let others: usize = (0..N.saturating_sub(1))
+        .map(|place| widest(place) + 2)
+        .sum();
+    others + WORTH_WRAPPING <= usize::from(width)
+}
+
 /// Lays a table out, for a terminal of `width` columns or without wrapping.
 fn table<const N: usize>(
     width: Option<u16>,
@@ -119,7 +144,8 @@ fn table<const N: usize>(
 ) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    if let Some(width) = width {
+    let wraps = width.filter(|width| has_room(*width, headings.as_ref(), rows));
+    if let Some(width) = wraps {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(width);
     }
@@ -130,8 +156,11 @@ fn table<const N: usize>(
         table.add_row(row.iter().map(|cell| escape(cell)));
     }
     // No border and two spaces between columns: easy to read, and easy for `awk` and `cut`.
-    for column in table.column_iter_mut() {
+    for (place, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
+        if wraps.is_some() && place + 1 < N {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
     }
     let mut text = String::new();
     for line in table.lines() {
@@ -166,6 +195,27 @@ mod tests {
             "  one\ttwo\n  \n  \\u001b[2J\u{fffd}\n"
         );
         assert_eq!(escape_lines(b"", "  "), "");
+    }
+
+    #[test]
+    fn only_the_last_column_is_wrapped_and_only_where_it_has_room() {
+        let rows = [[
+            "0199b9c2-6f5e-7cc1-8a3b-0123456789ab".to_owned(),
+            "2026-11-28T10:02:00.004Z".to_owned(),
+            "a long cell of several words".to_owned(),
+        ]];
+        let whole = |text: &str| {
+            let mut cells = rows.iter().flatten().take(2);
+            cells.all(|cell| text.contains(cell.as_str()))
+        };
+        let fits = table(Some(80), Some(["ID", "TIME", "DETAILS"]), &rows);
+        assert!(
+            whole(&fits) && fits.lines().all(|line| line.len() <= 80),
+            "{fits}"
+        );
+        assert!(fits.lines().count() > 2, "{fits}");
+        let narrow = table(Some(40), Some(["ID", "TIME", "DETAILS"]), &rows);
+        assert!(whole(&narrow) && narrow.lines().count() == 2, "{narrow}");
     }
 
     #[test]
