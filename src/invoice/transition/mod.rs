@@ -288,18 +288,23 @@ impl Step<'_> {
 
     fn doubt(&mut self, why: Why) -> Verdicted {
         self.after.doubt = true;
-        self.remember_doubted(self.claim.clone());
+        if self.remember_doubted(self.claim.clone()) {
+            // What an answer said before denies nothing that is heard now.
+            self.after.pending = None;
+        }
         (Decision::Doubt, why, Ask::Now)
     }
 
-    fn remember_doubted(&mut self, claim: Claim) {
+    /// False when it is known already.
+    fn remember_doubted(&mut self, claim: Claim) -> bool {
         if self.after.doubted.contains(&claim) {
-            return;
+            return false;
         }
         if self.after.doubted.len() >= DOUBTED_KEPT {
             self.after.doubted.remove(0);
         }
         self.after.doubted.push(claim);
+        true
     }
 
     /// A poll has spoken: doubted claims that are older than it count now. Against one that is not older, or has no

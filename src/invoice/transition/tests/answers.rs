@@ -227,3 +227,25 @@ fn of_two_payments_heard_of_late_the_later_one_is_the_cause() {
     let at = change.cause.and_then(|cause| cause.at);
     assert_eq!(at, Some(Moment::from_ms(6)));
 }
+
+#[test]
+fn an_answer_given_before_a_doubt_arose_does_not_deny_it() {
+    let paid = after(&[(NEW, 1), (PAID, 5)]);
+    let refund = |invoice: &Invoice, now_ms| {
+        decide(
+            invoice,
+            &answered(invoice, "refunded", 9, now_ms),
+            &policy(),
+        )
+        .after
+    };
+    let pending = refund(&paid, 0);
+    let told_again = check(&pending, &told(ODD, 9), Decision::Doubt, None);
+    // It may lag behind what was told meanwhile: the first answer of two.
+    let once = refund(&told_again, SECOND_POLL_AFTER_MS);
+    assert!(once.doubt && once.outcome == Outcome::Paid);
+    // The same doubt again takes nothing back.
+    let repeated = check(&once, &told(ODD, 9), Decision::Doubt, None);
+    let twice = refund(&repeated, 2 * SECOND_POLL_AFTER_MS);
+    assert!(!twice.doubt && twice.outcome == Outcome::Reversed);
+}

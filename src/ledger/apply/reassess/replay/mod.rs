@@ -64,7 +64,12 @@ impl Replay<'_> {
     fn hear(&mut self, line: &HeardClaim, mut claim: Claim) {
         let answered = matches!(line.source, Source::Poll | Source::Create);
         match line.decision {
-            Decision::Doubt => return self.doubt(Some(claim)),
+            Decision::Doubt => {
+                if self.doubt(Some(claim)) {
+                    self.waits = None;
+                }
+                return;
+            }
             Decision::Pending => {
                 if self.waited_ms(&claim, line.at_ms).is_none() {
                     self.waits = Some((claim, line.at_ms));
@@ -119,9 +124,12 @@ impl Replay<'_> {
         }
     }
 
-    fn doubt(&mut self, claim: Option<Claim>) {
+    /// True when there is one, and it was not doubted before.
+    fn doubt(&mut self, claim: Option<Claim>) -> bool {
         let new = claim.filter(|claim| !self.doubted.contains(claim));
+        let is_new = new.is_some();
         self.doubted.extend(new);
+        is_new
     }
 
     /// A poll said `answer`.
