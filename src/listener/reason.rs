@@ -218,17 +218,4 @@ mod tests {
         }
         assert_eq!(Reason::parse("token_right"), None);
     }
-
-    #[test]
-    fn a_verdict_has_one_word() {
-        for verdict in [
-            Verdict::Missing,
-            Verdict::Wrong,
-            Verdict::Doubled,
-            Verdict::Contradicting,
-        ] {
-            let reason = Reason::of_verdict(verdict).map(Reason::as_str);
-            assert_eq!(reason, Some(verdict.as_str()));
-        }
-    }
 }

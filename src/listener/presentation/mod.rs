@@ -217,19 +217,5 @@ impl Presentations {
     }
 }
 
-impl Verdict<'_> {
-    /// The word for logs and refusals.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missing => "token_missing",
-            Self::Wrong => "token_wrong",
-            Self::SignatureWrong => "signature_wrong",
-            Self::Doubled => "token_doubled",
-            Self::Contradicting => "token_contradicting",
-            Self::Right(_) => "token_right",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests;

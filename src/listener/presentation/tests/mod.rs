@@ -7,6 +7,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use hyper::header::{HeaderName, HeaderValue};
 
 use super::*;
+use crate::listener::Reason;
 use crate::wire::json::object;
 
 /// `T` in the tables below stands for this token, in every place.
@@ -39,7 +40,9 @@ fn check(places: &Presentations, headers: &str, query: &str, body: &str, wanted:
     let verdict = places.judge(&token(), carried);
     let told = match verdict {
         Verdict::Right(place) => place.to_string(),
-        other => other.as_str().to_owned(),
+        other => Reason::of_verdict(other)
+            .map_or("token_right", Reason::as_str)
+            .to_owned(),
     };
     assert_eq!(told, wanted, "{headers:?} {query:?} {body:?}");
 }
