@@ -1,35 +1,7 @@
 //! How many invoices are asked about now, and which. Pure. Fair between classes, so that many old and hopeless invoices
 //! never starve a young one, and the other way round.
 
-use crate::invoice::silence::Heard;
-
-/// Invoices younger than this are young, milliseconds: the customer is likely still at the till.
-const YOUNG_MS: i64 = 1_800_000;
-
-/// Who goes before whom within one round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
-    /// Doubt, a second poll, or a nudge: money may hang on it.
-    Urgent,
-    /// Opened within the last half hour.
-    Young,
-    /// All else.
-    Old,
-}
-
-/// The class of an invoice.
-pub(crate) fn class(heard: &Heard, now_ms: i64) -> Class {
-    let nudged = heard
-        .nudged_ms
-        .is_some_and(|nudged| heard.asked_ms.is_none_or(|asked| asked < nudged));
-    if heard.doubt || heard.pending_since_ms.is_some() || nudged {
-        Class::Urgent
-    } else if now_ms.saturating_sub(heard.created_ms) < YOUNG_MS {
-        Class::Young
-    } else {
-        Class::Old
-    }
-}
+use crate::invoice::silence::Class;
 
 /// Whose turn it is. Kept from one choice to the next: while more is due than may be asked, there is room for one at a time.
 #[derive(Clone, Copy, Debug, Default)]

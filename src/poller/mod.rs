@@ -8,6 +8,7 @@ pub(crate) mod budget;
 mod login;
 pub(crate) mod pass;
 pub(crate) mod single;
+pub(crate) mod standing;
 
 use std::collections::HashSet;
 use std::sync::Arc;

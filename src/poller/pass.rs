@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::budget::{self, Turn};
-use crate::invoice::silence::{self, Due, Schedule};
+use crate::invoice::silence::{self, Class, Due, Schedule};
 use crate::ledger::{DueRow, InvoiceKey};
 
 /// Due invoices looked at in one pass.
@@ -48,9 +48,9 @@ pub(crate) fn choose<'a>(
     now_ms: i64,
     turn: &mut Turn,
 ) -> Vec<&'a DueRow> {
-    let classes: Vec<budget::Class> = due
+    let classes: Vec<Class> = due
         .iter()
-        .map(|row| budget::class(&row.heard, now_ms))
+        .map(|row| silence::class(&row.heard, now_ms))
         .collect();
     budget::choose(&classes, room, turn)
         .into_iter()

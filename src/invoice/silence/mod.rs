@@ -5,7 +5,11 @@
 //! answer is asked again soon, and later each time, so that it never crowds out the others; when it has brought none
 //! often enough, the plan goes on without its answer. All times are milliseconds since 1970.
 
+mod class;
+
 use crate::invoice::status::Outcome;
+
+pub use class::{Class, YOUNG_MS, class};
 
 /// One step of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

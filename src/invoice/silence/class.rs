@@ -1,0 +1,37 @@
+//! Who goes before whom when more is due than may be asked. Pure. The ledger files due times by class, so that a million
+//! old invoices never stand between the poller and a young one.
+
+use super::Heard;
+
+/// Invoices younger than this are young, milliseconds: the customer is likely still at the till.
+pub const YOUNG_MS: i64 = 1_800_000;
+
+/// What a question is about, the most pressing first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Doubt, a second poll, or a nudge: money may hang on it.
+    Urgent,
+    /// Opened within the last half hour.
+    Young,
+    /// All else.
+    Old,
+}
+
+impl Class {
+    /// All of them, the most pressing first.
+    pub const ALL: [Self; 3] = [Self::Urgent, Self::Young, Self::Old];
+}
+
+/// The class of an invoice at a time, milliseconds since 1970.
+pub fn class(heard: &Heard, at_ms: i64) -> Class {
+    let nudged = heard
+        .nudged_ms
+        .is_some_and(|nudged| heard.asked_ms.is_none_or(|asked| asked < nudged));
+    if heard.doubt || heard.pending_since_ms.is_some() || nudged {
+        Class::Urgent
+    } else if at_ms.saturating_sub(heard.created_ms) < YOUNG_MS {
+        Class::Young
+    } else {
+        Class::Old
+    }
+}
