@@ -78,6 +78,7 @@ enum Command {
     #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
     Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    #[command(after_help = login::ENDS)]
     Login(login::Args),
     /// Remove the local access token
     Logout(logout::Args),
