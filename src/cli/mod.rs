@@ -83,6 +83,7 @@ enum Command {
     /// Remove the local access token
     Logout(logout::Args),
     /// Show the shop, the service and where the access token lies
+    #[command(after_help = whoami::ENDS)]
     Whoami(whoami::Args),
     /// Open invoices, show them, and settle what only a person can
     Invoice(invoice::Args),

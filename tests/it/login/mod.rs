@@ -1,6 +1,7 @@
 //! Logging in and out as the merchant meets it: the real binary against a service that says what a case wants (A22, A34,
 //! A35). What is at stake: the token lands in one private file, and nowhere else.
 
+mod check;
 mod ends;
 mod places;
 mod plain;

@@ -140,4 +140,6 @@ fn a_login_for_another_service_is_not_used_here() {
     scene.store_for("shop-1:of-another-nobody-sees", "https://pay.example");
     let (code, _, talk) = scene.run(&["whoami"]);
     assert!(code == 0 && talk.contains("cannot be used there"), "{talk}");
+    let (code, _, talk) = scene.run(&["whoami", "--check"]);
+    assert!(code == 4 && talk.contains("https://pay.example"), "{talk}");
 }
