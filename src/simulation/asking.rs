@@ -8,7 +8,7 @@ use super::scenario::SECOND;
 use super::world::{Answer, Happens, Question, Sabotage, World, Written, say};
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::ledger::{InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
-use crate::poller::pass::{self, LOOKED_AT, Recheck};
+use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
 
 /// How long the client waits for an answer.
 const PATIENCE: i64 = 30 * SECOND;
@@ -52,7 +52,7 @@ impl World {
             }
         }
         self.recheck(now_ms)?;
-        let rows = self.store.due(now_ms, LOOKED_AT);
+        let rows = self.store.due(now_ms, PER_CLASS);
         let daemon = self.daemon.as_ref().ok_or(Cut)?;
         let sorted = pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms);
         let room = self.polling.at_once.saturating_sub(daemon.asked.len());
