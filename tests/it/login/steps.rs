@@ -286,6 +286,7 @@ fn one_that_dies_while_asking_leaves_word_that_the_answer_is_not_known() {
     child.wait().expect("ends");
     // The next one keeps the interval, and says at the end what nobody knows.
     assert_eq!(scene.run(&["login", "--finish"]).0, 6);
+    assert_eq!(scene.service.polled().len(), 1);
     scene.service.say(&[says(400, "expired_token")]);
     scene.interval_passes();
     let (code, _, talk) = scene.run(&["login", "--finish"]);
