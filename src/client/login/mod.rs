@@ -1,7 +1,7 @@
 //! The waiting half of the device login (contract 4.2): polls until a token comes, the service ends the matter, or the
 //! code's life is over. Sources: the contract and RFC 8628, 3.4 and 3.5; A34.
 //!
-//! [`wait_for_token`] does it in one go. [`finish`] does it in as many goes as the caller likes, with a [`RequestStore`]
+//! [`wait_for_token`] does it in one go. [`finish()`] does it in as many goes as the caller likes, with a [`RequestStore`]
 //! that remembers the login request in between. Both follow the same pure plan.
 
 mod finish;
