@@ -108,6 +108,7 @@ impl From<SettingsError> for Failure {
             SettingsError::Tls(_) => Some(
                 "install the root certificates (the package `ca-certificates`), or name a file of them in `SSL_CERT_FILE`",
             ),
+            SettingsError::Proxy(_) => Some("set `service.proxy` to `http://HOST:PORT`"),
             SettingsError::Timeouts => None,
         };
         hinted(Self::new(Exit::Config, error), hint)
@@ -182,6 +183,7 @@ mod tests {
         assert_eq!(create_failure(lost, None).code(), 9);
         let full = CreateError::NoRequisites {
             text: String::new(),
+            retry_after: None,
         };
         assert_eq!(create_failure(full, None).code(), 7);
         let refused = CreateError::NotCreated {
