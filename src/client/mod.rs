@@ -143,6 +143,8 @@ impl Client {
                 .redirect(Policy::none())
                 .retry(reqwest::retry::never())
                 .referer(false)
+                // When a name has addresses of both kinds, the connector turns to the other kind after 300 ms (RFC 8305;
+                // its default, which no setting of reqwest reaches): `tests/network.rs` would see it go.
                 .connect_timeout(connect)
                 .timeout(settings.request_timeout)
                 .pool_max_idle_per_host(idle);

@@ -3,12 +3,13 @@
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::net::TcpSocket;
 
-use crate::harness::{Heard, PATIENCE, Service, Setup, World, skip};
+use crate::harness::{Heard, PATIENCE, Service, Setup, World, skip, wait_until};
 
 /// Connections opened to fill a queue of two before the port counts as one that cannot be filled.
 const MOST_TRIED: usize = 64;
@@ -46,6 +47,60 @@ impl BlackHole {
     }
 }
 
+/// Why there is no [`Hosts`].
+const NO_HOSTS: &str =
+    "no table of hosts of one's own: `unshare --mount` or `mount --bind` is refused";
+
+/// A table of hosts that only the programs under it see, and that may change while they run.
+struct Hosts {
+    dir: tempfile::TempDir,
+    mount: String,
+}
+
+impl Hosts {
+    fn new(text: &str) -> Option<Self> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("hosts");
+        let mount = format!(
+            "mount --bind '{}' /etc/hosts && exec \"$@\"",
+            file.display()
+        );
+        let hosts = Self { dir, mount };
+        hosts.say(text);
+        let under = hosts.under();
+        let mut words = under.iter().chain(&["true"]);
+        let mut tried = Command::new(words.next()?);
+        let tried = tried.args(words).stderr(Stdio::null()).status();
+        tried.is_ok_and(|status| status.success()).then_some(hosts)
+    }
+
+    /// Changes it in its place.
+    fn say(&self, text: &str) {
+        fs::write(self.dir.path().join("hosts"), text).expect("a table of hosts");
+    }
+
+    /// The program under which it is seen, and which becomes the one behind it.
+    fn under(&self) -> Vec<&str> {
+        let mut under = vec!["unshare", "--mount"];
+        if !rustix::process::geteuid().is_root() {
+            under.extend(["--map-current-user", "--keep-caps"]);
+        }
+        under.extend(["/bin/sh", "-c", &self.mount, "sh"]);
+        under
+    }
+}
+
+/// `invoice create` of order A-1.
+const CREATE: [&str; 7] = [
+    "invoice",
+    "create",
+    "--json",
+    "--order=A-1",
+    "--amount=599.80",
+    "--currency=RUB",
+    "--method=SBP",
+];
+
 /// The service's own answers: an invoice of the order that was asked for.
 fn serves(heard: &Heard) -> (u16, String) {
     let body: Value = serde_json::from_str(&heard.body).unwrap_or_default();
@@ -73,6 +128,11 @@ fn an_address_that_swallows_everything_costs_a_moment_and_no_time_out() {
     let Some(_hole) = BlackHole::at(SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], port))) else {
         skip!("no black hole at [::1]:{port}");
     };
+    // Not every machine's own table has both.
+    let Some(hosts) = Hosts::new("::1 localhost\n127.0.0.1 localhost\n") else {
+        skip!("{NO_HOSTS}");
+    };
+    let under = hosts.under();
     let world = Setup::new()
         .quiet()
         .service(&format!("http://localhost:{port}"))
@@ -80,33 +140,7 @@ fn an_address_that_swallows_everything_costs_a_moment_and_no_time_out() {
         .set("service.request_timeout_s", 28)
         .not_served()
         .start();
-    // Not every machine's own table has both.
-    let hosts = world.dir().join("hosts");
-    fs::write(&hosts, "::1 localhost\n127.0.0.1 localhost\n").expect("a table of hosts");
-    let mount = format!(
-        "mount --bind '{}' /etc/hosts && exec \"$@\"",
-        hosts.display()
-    );
-    let mut under = vec!["unshare", "--mount"];
-    if !rustix::process::geteuid().is_root() {
-        under.extend(["--map-current-user", "--keep-caps"]);
-    }
-    under.extend(["/bin/sh", "-c", &mount, "sh"]);
-    if world.tilld_under(&under, &["--version"]).code != 0 {
-        skip!("no table of hosts of one's own: `unshare --mount` or `mount --bind` is refused");
-    }
-    for args in [
-        ["login"].as_slice(),
-        &[
-            "invoice",
-            "create",
-            "--order=A-1",
-            "--amount=599.80",
-            "--currency=RUB",
-            "--method=SBP",
-        ],
-        &["invoice", "poll", "A-1"],
-    ] {
+    for args in [["login"].as_slice(), &CREATE, &["invoice", "poll", "A-1"]] {
         let start = Instant::now();
         world.tilld_under(&under, args).ends_with(0);
         // A login is two requests and a second's pause; the time-out would be 25 s for each request.
@@ -150,16 +184,7 @@ fn remote(proxy: Option<&str>) -> World {
 fn create(world: &World, variables: &[(&str, &str)]) -> crate::harness::Ran {
     let mut all = vec![("SERVICE_TOKEN", "shop:token")];
     all.extend(variables);
-    let args = [
-        "invoice",
-        "create",
-        "--json",
-        "--order=A-1",
-        "--amount=599.80",
-        "--currency=RUB",
-        "--method=SBP",
-    ];
-    world.tilld_with(&all, &args)
+    world.tilld_with(&all, &CREATE)
 }
 
 fn lines(service: &Service) -> Vec<String> {
@@ -275,7 +300,7 @@ fn a_proxy_that_would_put_a_secret_into_the_config_or_is_none_is_refused() {
     let file = dir.path().join("config.toml");
     let check = |proxy: &str| {
         fs::write(&file, format!("[service]\nproxy = {proxy:?}\n")).expect("written");
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tilld"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
         command.env_clear().env("HOME", dir.path());
         command.args(["hook", "list", "--config"]).arg(&file);
         let ended = command.output().expect("tilld runs");
@@ -308,4 +333,55 @@ fn a_proxy_that_would_put_a_secret_into_the_config_or_is_none_is_refused() {
         );
         assert!(!talk.contains("hunter2"), "{talk}");
     }
+}
+
+/// A daemon that starts before the network does takes notifications at once, and asks as soon as the name is known.
+#[test]
+fn a_daemon_that_starts_without_a_resolver_takes_notifications_and_catches_up() {
+    let name = "127.0.0.1 service.invalid\n";
+    let Some(hosts) = Hosts::new(name) else {
+        skip!("{NO_HOSTS}");
+    };
+    let under = hosts.under();
+    let service = Service::start(|heard| {
+        let (status, text) = serves(heard);
+        let paid = text
+            .replace("\"new\"", "\"paid\"")
+            .replace("T00:00:00.000Z", "T00:01:00.000Z");
+        let is_asked = heard.line.starts_with("GET ");
+        (status, if is_asked { paid } else { text })
+    });
+    let mut world = Setup::new()
+        .noting_hook("fulfil", &["paid"])
+        .service(&service.url().replace("127.0.0.1", "service.invalid"))
+        .set("service.allow_plain_http", true)
+        .under(&under)
+        .not_served()
+        .start();
+    world.tilld_under(&under, &["login"]).ends_with(0);
+    world.tilld_under(&under, &CREATE).ends_with(0);
+    let heard = service.heard();
+    let create = &heard.last().expect("a create").body;
+    let create: Value = serde_json::from_str(create).expect("JSON");
+    let token = create.get("notificationToken").and_then(Value::as_str);
+    let token = [("X-Notification-Token", token.expect("a token"))];
+
+    hosts.say("");
+    world.start_serve();
+    wait_until(PATIENCE, "a question that fails", || {
+        world.serve_log().contains("could not connect")
+    });
+    let waiting =
+        json!({ "id": "inv-1", "status": "waiting", "updatedAt": "2026-01-01T00:00:01.000Z" });
+    let told = world.notify(&world.invoice("A-1", "ref"), &token, &waiting.to_string());
+    assert_eq!(told.status, 200);
+    assert_eq!(world.invoice("A-1", "status"), "waiting");
+
+    hosts.say(name);
+    // What the failed questions put off comes first.
+    wait_until(PATIENCE * 2, "the question", || {
+        world.invoice("A-1", "outcome") == "paid"
+    });
+    world.settle();
+    assert_eq!(world.hook_log("fulfil").len(), 1);
 }
