@@ -11,7 +11,8 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::client::error::CreateError;
-use crate::client::gate::{Closed, Gate};
+use crate::client::gate::outage::Verdict;
+use crate::client::gate::{Closed, Gate, Permit};
 use crate::clock;
 use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
@@ -201,8 +202,7 @@ impl Opener<'_> {
                 }
                 Begun::Fresh(key) => {
                     ticket.tries += 1;
-                    let row = self.request(order, key, ticket).await?;
-                    drop(permit);
+                    let row = self.request(order, key, ticket, permit).await?;
                     return Ok(Opened::Fresh(Box::new(row)));
                 }
                 Begun::Standing(row) => return Ok(Opened::Standing(row)),
@@ -236,6 +236,7 @@ impl Opener<'_> {
         order: &Order,
         key: InvoiceKey,
         ticket: &Ticket,
+        permit: Permit,
     ) -> Result<InvoiceRow, Error> {
         let Ticket {
             reference, token, ..
@@ -261,8 +262,10 @@ impl Opener<'_> {
         };
         let order_id = || order.order_id.to_string();
         let asked_ms = clock::wall_ms();
+        permit.leaves();
         match self.client.create_invoice(self.token, &request).await {
             Ok(report) => {
+                permit.ended(Verdict::Alive);
                 let report = report.without(token.secret()).without(self.token);
                 let invoice_id = report.id.to_string();
                 let (source, received_ms) = (Source::Create, clock::wall_ms());
@@ -290,6 +293,7 @@ impl Opener<'_> {
                 ) {
                     self.gate.heed(wait);
                 }
+                permit.ended(source.verdict());
                 let settled = match &source {
                     CreateError::NoRequisites { .. } | CreateError::NotCreated { .. } => {
                         Settled::Refused(ticket.note(&chain(&source)))

@@ -30,7 +30,7 @@ use crate::wake::Wake;
 use ask::{Asker, Ended, Outcome};
 use budget::Turn;
 use login::Login;
-use pass::{LOOKED_AT, Recheck};
+use pass::{LOOKED_AT, PER_CLASS, Recheck};
 
 /// Rings that may fail to come before a pass is made all the same and the bell is built anew.
 const MISSED_RINGS: u32 = 3;
@@ -160,7 +160,7 @@ impl Poller {
             }
         }
         self.recheck(now_ms).await?;
-        let rows = self.reader.due(now_ms, LOOKED_AT).await?;
+        let rows = self.reader.due(now_ms, PER_CLASS).await?;
         let sorted = pass::sort(&self.settings.schedule, rows, &self.asked, now_ms);
         for key in sorted.unresolved {
             self.writer.unresolve(key, now_ms).await?;
@@ -194,8 +194,10 @@ impl Poller {
         for row in pass::choose(due, room, now_ms, &mut self.turn) {
             self.asked.insert(row.key);
             let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
-            self.asking
-                .spawn(async move { asker.ask(row, token).await });
+            self.asking.spawn(async move {
+                let permit = asker.gate.admit().await;
+                asker.ask(row, token, permit).await
+            });
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::client::error::Error as FetchError;
+use crate::client::gate::outage::Verdict;
 use crate::client::gate::{Closed, Gate};
 use crate::clock;
 use crate::invoice::observation::{Asked, Observation, Report, Source};
@@ -78,11 +79,18 @@ impl Inquirer<'_> {
         let turn = self.gate.admit_within(TURN_WITHIN).await;
         let permit = turn.map_err(Error::Gate)?;
         let asked_ms = clock::wall_ms();
+        permit.leaves();
         let answer = self.client.fetch_invoice(self.token, &row.invoice_id).await;
-        drop(permit);
+        permit.ended(match &answer {
+            Ok(_report) => Verdict::Alive,
+            Err(error) => error.verdict(),
+        });
         match answer {
             Ok(report) => self.record(&row, report, asked_ms).await,
             Err(source) => {
+                if let Some(wait) = source.retry_after() {
+                    self.gate.heed(wait);
+                }
                 let not_found = matches!(
                     source,
                     FetchError::NotFound { .. } | FetchError::Forbidden { .. }

@@ -8,7 +8,7 @@ use super::scenario::SECOND;
 use super::world::{Answer, Happens, Question, Sabotage, World, Written, say};
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::ledger::{InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
-use crate::poller::pass::{self, LOOKED_AT, Recheck};
+use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
 
 /// How long the client waits for an answer.
 const PATIENCE: i64 = 30 * SECOND;
@@ -52,7 +52,7 @@ impl World {
             }
         }
         self.recheck(now_ms)?;
-        let rows = self.store.due(now_ms, LOOKED_AT);
+        let rows = self.store.due(now_ms, PER_CLASS);
         let daemon = self.daemon.as_ref().ok_or(Cut)?;
         let sorted = pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms);
         let room = self.polling.at_once.saturating_sub(daemon.asked.len());
@@ -116,9 +116,9 @@ impl World {
             return;
         };
         if self.sabotage != Sabotage::NoPace
-            && let Err(next) = daemon.pace.take(moment)
+            && let Err(next) = daemon.pace.take(moment.into_std())
         {
-            let at = self.virtual_of(next);
+            let at = self.virtual_of(tokio::time::Instant::from_std(next));
             return self.at(at, Happens::Turn(self.life, question));
         }
         question.asked_ms = self.wall_ms();
@@ -140,7 +140,7 @@ impl World {
             let wish = u64::try_from(self.dice.between(1, 120)).expect("positive");
             let until = self.instant() + Duration::from_secs(wish);
             if let Some(daemon) = &mut self.daemon {
-                daemon.pace.shut_until(until);
+                daemon.pace.shut_until(until.into_std());
             }
             say!(self, "service", "wants to be left alone for {wish} s");
             return (200, Answer::None);
