@@ -6,6 +6,7 @@
 mod ask;
 pub(crate) mod budget;
 mod login;
+pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod single;
 pub(crate) mod standing;
