@@ -44,7 +44,7 @@ pub(crate) use overview::{Overview, Tally};
 pub(crate) use reader::Reader;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
-    InvoiceRow, RefusalFilter, RefusalRow, Running, Watched,
+    InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
 pub(crate) use seal::Sealed;
 pub(crate) use sqlite::{Bounds, Filter, sqlite_version};

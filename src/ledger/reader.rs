@@ -10,8 +10,8 @@ use super::apply::UNSORTED;
 use super::command::Held;
 use super::error::{OpenError, ReadError};
 use super::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
-    RefusalRow, Running, Watched,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Place,
+    RefusalFilter, RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
 use super::sqlite::{Filter, ReadStore};
@@ -152,17 +152,14 @@ impl Reader {
             .await
     }
 
-    /// Invoices whose time to be asked about has come.
-    pub async fn due(&self, now_ms: i64, limit: u32) -> Result<Vec<DueRow>, ReadError> {
-        self.ask(move |store| store.due(now_ms, limit)).await
+    /// Invoices whose time to be asked about has come: up to `per_class` of each class, the most pressing class first and
+    /// in it those that are due for the longest.
+    pub async fn due(&self, now_ms: i64, per_class: u32) -> Result<Vec<DueRow>, ReadError> {
+        self.ask(move |store| store.due(now_ms, per_class)).await
     }
 
-    /// Invoices whose due time lies after a place in the order of due times, nearest first.
-    pub async fn due_after(
-        &self,
-        place: (i64, InvoiceKey),
-        limit: u32,
-    ) -> Result<Vec<DueRow>, ReadError> {
+    /// Invoices of one class whose due time lies after a place in the order of due times, nearest first.
+    pub async fn due_after(&self, place: Place, limit: u32) -> Result<Vec<DueRow>, ReadError> {
         self.ask(move |store| store.due_after(place, limit)).await
     }
 

@@ -5,7 +5,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::{Mode, Opening};
-use crate::invoice::silence::Heard;
+use crate::invoice::silence::{Class, Heard};
 use crate::invoice::status::Outcome;
 use crate::process_mark::ProcessMark;
 
@@ -282,6 +282,19 @@ pub struct DueRow {
     pub heard: Heard,
     /// When it was due.
     pub due_ms: i64,
+    /// What this due time is filed under.
+    pub class: Class,
+}
+
+/// A place in the order in which due times are filed: by class, and within it by time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The class.
+    pub class: Class,
+    /// The due time, milliseconds since 1970.
+    pub due_ms: i64,
+    /// The invoice.
+    pub key: InvoiceKey,
 }
 
 /// One refused request.

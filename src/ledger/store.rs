@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
+use crate::invoice::silence::Class;
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
@@ -62,6 +63,8 @@ pub(super) struct Stored {
 pub(super) struct PollState {
     /// When it is due; `None`: not at all.
     pub due_ms: Option<i64>,
+    /// What it is filed under: its class when it will be due.
+    pub class: Class,
     /// When it was asked last.
     pub asked_ms: Option<i64>,
     /// When a refused notification wants it asked, or wanted.

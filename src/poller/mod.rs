@@ -24,7 +24,7 @@ use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::silence::Schedule;
+use crate::invoice::silence::{Class, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
@@ -33,11 +33,11 @@ use crate::wake::Wake;
 use ask::{Asker, Ended};
 use budget::Turn;
 use login::{Login, Token};
-use pass::{LOOKED_AT, Recheck};
+use pass::{LOOKED_AT, PER_CLASS, Recheck, Sorted};
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, Standing};
 
-/// Due invoices read to choose one, beside those that are being asked about.
+/// Due invoices of each class read to choose one, beside those that are being asked about.
 const CHOSEN_FROM: usize = 16;
 /// Between two looks while due times are counted again: a million of them in some minutes, and none of it in a hurry.
 const RECHECK_EVERY: Duration = Duration::from_millis(100);
@@ -165,16 +165,9 @@ impl Work for Poller {
     async fn choose(&mut self) -> Option<Chosen<(DueRow, Token)>> {
         let token = self.login.token()?;
         let now_ms = clock::wall_ms();
-        let mut rows = self.due(now_ms).await;
-        if matches!(&rows, Ok(rows) if rows.is_empty()) {
-            // Those that stand first may all have to be dated anew, which a look does.
-            rows = match self.tidy(now_ms).await {
-                Ok(true) => self.due(now_ms).await,
-                Ok(false) => return None,
-                Err(trouble) => Err(trouble),
-            };
-        }
-        let due = rows
+        let due = self
+            .due(now_ms)
+            .await
             .inspect_err(|error| tracing::warn!(reason = %chain(error), "could not look at what is due: {}", chain(error)))
             .ok()?;
         let row = pass::choose(&due, 1, now_ms, &mut self.turn)
@@ -223,7 +216,7 @@ impl Poller {
             }
         }
         self.recheck(now_ms).await?;
-        let rows = self.reader.due(now_ms, LOOKED_AT).await?;
+        let rows = self.reader.due(now_ms, PER_CLASS).await?;
         let sorted = pass::sort(&self.schedule, rows, &self.asked, now_ms);
         for key in sorted.unresolved {
             self.writer.unresolve(key, now_ms).await?;
@@ -232,18 +225,32 @@ impl Poller {
         Ok(!sorted.ask.is_empty())
     }
 
-    /// The first of those that may be asked about now.
-    async fn due(&self, now_ms: i64) -> Result<Vec<DueRow>, Trouble> {
+    /// The first of each class that may be asked about now.
+    async fn due(&mut self, now_ms: i64) -> Result<Vec<DueRow>, Trouble> {
+        let sorted = self.first(now_ms).await?;
+        if sorted.redate.is_empty() && sorted.unresolved.is_empty() {
+            return Ok(sorted.ask);
+        }
+        // They stand before others that are to be asked about.
+        self.tidy(now_ms).await?;
+        Ok(self.first(now_ms).await?.ask)
+    }
+
+    async fn first(&self, now_ms: i64) -> Result<Sorted, Trouble> {
         let limit = u32::try_from(self.asked.len() + CHOSEN_FROM).unwrap_or(u32::MAX);
         let rows = self.reader.due(now_ms, limit).await?;
-        Ok(pass::sort(&self.schedule, rows, &self.asked, now_ms).ask)
+        Ok(pass::sort(&self.schedule, rows, &self.asked, now_ms))
     }
 
     /// The first due time that is still to come.
     async fn next_due_ms(&self, now_ms: i64) -> Result<Option<i64>, Trouble> {
-        let place = (now_ms, InvoiceKey(i64::MAX));
-        let rows = self.reader.due_after(place, 1).await?;
-        Ok(rows.first().map(|row| row.due_ms))
+        let mut next: Option<i64> = None;
+        for class in Class::ALL {
+            let rows = self.reader.due_after(pass::after(class, now_ms), 1).await?;
+            let due = rows.first().map(|row| row.due_ms);
+            next = [next, due].into_iter().flatten().min();
+        }
+        Ok(next)
     }
 
     /// Counts far due times again where [`Recheck`] wants it, some in each look.

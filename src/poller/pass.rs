@@ -5,9 +5,11 @@ use std::collections::HashSet;
 
 use super::budget::{self, Turn};
 use crate::invoice::silence::{self, Class, Due, Schedule};
-use crate::ledger::{DueRow, InvoiceKey};
+use crate::ledger::{DueRow, InvoiceKey, Place};
 
-/// Due invoices looked at in one pass.
+/// Due invoices of one class looked at in one pass.
+pub(crate) const PER_CLASS: u32 = 128;
+/// Due times counted again in one pass.
 pub(crate) const LOOKED_AT: u32 = 256;
 /// A step back of the clock smaller than this is its ordinary correction, milliseconds.
 const CLOCK_SLACK_MS: i64 = 1_000;
@@ -19,7 +21,8 @@ pub(crate) struct Sorted {
     pub ask: Vec<DueRow>,
     /// Past their horizon: event and attention.
     pub unresolved: Vec<InvoiceKey>,
-    /// Heard of since their due time was written, or expected no more: to be counted again, lazily.
+    /// Heard of since their due time was written, grown old since, or expected no more: to be counted again, lazily. One
+    /// that is still due then is asked about by the next look, in the class it has now.
     pub redate: Vec<InvoiceKey>,
 }
 
@@ -32,8 +35,9 @@ pub(crate) fn sort(
 ) -> Sorted {
     let mut sorted = Sorted::default();
     for row in rows.into_iter().filter(|row| !asked.contains(&row.key)) {
+        let is_misfiled = row.class != silence::class(&row.heard, now_ms);
         match silence::next(schedule, &row.heard, now_ms) {
-            Due::At(at) if at <= now_ms => sorted.ask.push(row),
+            Due::At(at) if at <= now_ms && !is_misfiled => sorted.ask.push(row),
             Due::Unresolved => sorted.unresolved.push(row.key),
             Due::At(_) | Due::Never => sorted.redate.push(row.key),
         }
@@ -65,7 +69,9 @@ pub(crate) struct Recheck {
     /// The time of the last look.
     looked_ms: i64,
     /// How far due times were counted again, while they are.
-    place: Option<(i64, InvoiceKey)>,
+    place: Option<Place>,
+    /// The time behind which they are.
+    from_ms: i64,
 }
 
 impl Recheck {
@@ -74,7 +80,8 @@ impl Recheck {
     pub(crate) fn at_start(now_ms: i64) -> Self {
         Self {
             looked_ms: now_ms,
-            place: Some(after(now_ms)),
+            place: Some(after(Class::Urgent, now_ms)),
+            from_ms: now_ms,
         }
     }
 
@@ -82,20 +89,32 @@ impl Recheck {
     pub(crate) fn look(&mut self, now_ms: i64) -> bool {
         let set_back = now_ms < self.looked_ms.saturating_sub(CLOCK_SLACK_MS);
         if set_back {
-            self.place = Some(after(now_ms));
+            self.place = Some(after(Class::Urgent, now_ms));
+            self.from_ms = now_ms;
         }
         self.looked_ms = now_ms;
         set_back
     }
 
     /// The place in the order of due times after which the next rows are to be read; `None` when all are counted.
-    pub(crate) fn place(&self) -> Option<(i64, InvoiceKey)> {
+    pub(crate) fn place(&self) -> Option<Place> {
         self.place
     }
 
-    /// Goes on behind the rows read after [`Recheck::place`], once those dated wrongly are stored anew.
+    /// Goes on behind the rows read after [`Recheck::place`], once those dated wrongly are stored anew; with the next class
+    /// when there were none.
     pub(crate) fn done(&mut self, rows: &[DueRow]) {
-        self.place = rows.last().map(|row| (row.due_ms, row.key));
+        self.place = match rows.last() {
+            Some(row) => Some(Place {
+                class: row.class,
+                due_ms: row.due_ms,
+                key: row.key,
+            }),
+            None => self.place.and_then(|place| {
+                let later = Class::ALL.into_iter().find(|class| *class > place.class);
+                later.map(|class| after(class, self.from_ms))
+            }),
+        };
     }
 
     /// Which of the rows read after [`Recheck::place`] are dated wrongly.
@@ -108,9 +127,13 @@ impl Recheck {
     }
 }
 
-/// The place behind everything that is due at this time.
-const fn after(now_ms: i64) -> (i64, InvoiceKey) {
-    (now_ms, InvoiceKey(i64::MAX))
+/// The place behind everything of a class that is due at this time.
+pub(super) const fn after(class: Class, now_ms: i64) -> Place {
+    Place {
+        class,
+        due_ms: now_ms,
+        key: InvoiceKey(i64::MAX),
+    }
 }
 
 #[cfg(test)]
@@ -155,6 +178,11 @@ mod tests {
                 unresolved: false,
             },
             due_ms,
+            class: if made_ago < silence::YOUNG_MS {
+                Class::Young
+            } else {
+                Class::Old
+            },
         }
     }
 
@@ -170,10 +198,13 @@ mod tests {
             row(3, 90 * MINUTE, MINUTE, NOW),
             row(4, 10 * MINUTE, 2 * MINUTE, NOW),
         ];
+        let mut grown_old = row(5, 40 * MINUTE, 2 * MINUTE, NOW);
+        grown_old.class = Class::Young;
+        let rows = rows.into_iter().chain([grown_old]).collect();
         let asked = HashSet::from([InvoiceKey(4)]);
         let sorted = sort(&schedule(), rows, &asked, NOW);
         assert_eq!(keys(&sorted.ask), [1]);
-        assert_eq!(sorted.redate, [InvoiceKey(2)]);
+        assert_eq!(sorted.redate, [InvoiceKey(2), InvoiceKey(5)]);
         assert_eq!(sorted.unresolved, [InvoiceKey(3)]);
     }
 
@@ -196,13 +227,17 @@ mod tests {
         let schedule = schedule();
         // Set back while the poller runs, or while none did.
         let mut running = Recheck::at_start(NOW + 9 * MINUTE);
-        running.done(&[]);
+        for _class in Class::ALL {
+            running.done(&[]);
+        }
         assert_eq!(running.place(), None);
         let ordinary = running.look(NOW + 9 * MINUTE - CLOCK_SLACK_MS);
         assert!(!ordinary && running.place().is_none());
         assert!(running.look(NOW));
         for mut recheck in [running, Recheck::at_start(NOW)] {
-            assert_eq!(recheck.place(), Some((NOW, InvoiceKey(i64::MAX))));
+            assert_eq!(recheck.place(), Some(after(Class::Urgent, NOW)));
+            recheck.done(&[]);
+            assert_eq!(recheck.place(), Some(after(Class::Young, NOW)));
             // The first is right where it is; the second was dated by the clock that was ahead.
             let rows = [
                 row(1, 10 * MINUTE, MINUTE / 2, NOW + MINUTE / 2),
@@ -210,7 +245,14 @@ mod tests {
             ];
             assert_eq!(Recheck::wrong(&schedule, &rows, NOW), [InvoiceKey(2)]);
             recheck.done(&rows);
-            assert_eq!(recheck.place(), Some((NOW + 9 * MINUTE, InvoiceKey(2))));
+            let last = Place {
+                class: Class::Young,
+                due_ms: NOW + 9 * MINUTE,
+                key: InvoiceKey(2),
+            };
+            assert_eq!(recheck.place(), Some(last));
+            recheck.done(&[]);
+            assert_eq!(recheck.place(), Some(after(Class::Old, NOW)));
             recheck.done(&[]);
             assert_eq!(recheck.place(), None);
         }

@@ -10,7 +10,7 @@ use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::ledger::{DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
-use crate::poller::pass::{self, LOOKED_AT, Recheck};
+use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
 
 /// How long the client waits for an answer.
 pub(super) const PATIENCE: i64 = 30 * SECOND;
@@ -54,7 +54,7 @@ impl World {
             }
         }
         self.recheck(now_ms)?;
-        let rows = self.store.due(now_ms, LOOKED_AT);
+        let rows = self.store.due(now_ms, PER_CLASS);
         let daemon = self.daemon.as_ref().ok_or(Cut)?;
         let sorted = pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms);
         for key in sorted.unresolved {
@@ -73,7 +73,7 @@ impl World {
         let Some(daemon) = &self.daemon else {
             return Vec::new();
         };
-        let rows = self.store.due(now_ms, LOOKED_AT);
+        let rows = self.store.due(now_ms, PER_CLASS);
         pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms).ask
     }
 

@@ -7,19 +7,34 @@ use super::Heard;
 pub const YOUNG_MS: i64 = 1_800_000;
 
 /// What a question is about, the most pressing first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// Doubt, a second poll, or a nudge: money may hang on it.
     Urgent,
     /// Opened within the last half hour.
     Young,
     /// All else.
+    #[default]
     Old,
 }
 
 impl Class {
     /// All of them, the most pressing first.
     pub const ALL: [Self; 3] = [Self::Urgent, Self::Young, Self::Old];
+
+    /// The number it is stored under: its place among all of them.
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Urgent => 0,
+            Self::Young => 1,
+            Self::Old => 2,
+        }
+    }
+
+    /// Reads the number back.
+    pub fn of_number(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.number() == number)
+    }
 }
 
 /// The class of an invoice at a time, milliseconds since 1970.

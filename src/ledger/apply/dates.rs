@@ -64,12 +64,21 @@ pub(super) fn date_after<S: Store>(
         Ask::After(wait_ms) => state.nudged_ms = Some(now_ms.saturating_add(wait_ms)),
         Ask::AsPlanned => {}
     }
-    state.due_ms = match ask {
+    let due_ms = match ask {
         Ask::Now => Some(now_ms),
         Ask::After(wait_ms) => Some(now_ms.saturating_add(wait_ms)),
         Ask::AsPlanned => due_ms(&rules.schedule, &heard(stored, &state), now_ms),
     };
+    file(&mut state, stored, due_ms, now_ms);
     store.save_poll(stored.row.key, &state)
+}
+
+/// Files a due time under the class the invoice will have then. Without an id there is nothing to ask for.
+pub(super) fn file(state: &mut PollState, stored: &Stored, due_ms: Option<i64>, now_ms: i64) {
+    state.due_ms = due_ms.filter(|_| stored.invoice.id.is_some());
+    // One that is overdue is of the class it has now: it may have grown old while it waited.
+    let at_ms = due_ms.unwrap_or(now_ms).max(now_ms);
+    state.class = silence::class(&heard(stored, state), at_ms);
 }
 
 /// What the silence of a stored invoice is counted from.
@@ -129,7 +138,8 @@ pub(super) fn redate<S: Store>(
     now_ms: i64,
 ) -> Result<Reply, ApplyError> {
     let stored = load(store, key)?;
-    state.due_ms = due_ms(&rules.schedule, &heard(&stored, &state), now_ms);
+    let due_ms = due_ms(&rules.schedule, &heard(&stored, &state), now_ms);
+    file(&mut state, &stored, due_ms, now_ms);
     store.save_poll(key, &state)?;
     Ok(Reply::Done)
 }
@@ -152,10 +162,9 @@ pub(super) fn nudge<S: Store>(
         Some(_) | None => now_ms,
     };
     state.nudged_ms = Some(at);
-    // Without an id there is nothing to ask for yet; the wish is remembered until there is.
-    if stored.invoice.id.is_some() {
-        state.due_ms = Some(state.due_ms.map_or(at, |due| due.min(at)));
-    }
+    // Without an id the wish is remembered until there is one.
+    let due_ms = state.due_ms.map_or(at, |due| due.min(at));
+    file(&mut state, &stored, Some(due_ms), now_ms);
     store.save_poll(key, &state)
 }
 

@@ -4,12 +4,14 @@ use super::heard::HistoryLine;
 use super::{MemoryStore, Owed};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::opening::Opening;
+use crate::invoice::silence::Class;
 use crate::invoice::transition::{Claim, Invoice};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
-    Running,
+    Place, Running,
 };
+use crate::ledger::store::PollState;
 
 impl MemoryStore {
     /// The invoice behind a ref.
@@ -29,30 +31,23 @@ impl MemoryStore {
         self.invoices.get(key.0).map(|stored| &stored.invoice)
     }
 
-    /// Invoices whose time to be asked about has come: due for the longest, and due last.
-    pub(crate) fn due(&self, now_ms: i64, limit: u32) -> Vec<DueRow> {
-        let places: Vec<(i64, InvoiceKey)> = self
-            .places()
-            .into_iter()
-            .filter(|(due_ms, _)| *due_ms <= now_ms)
-            .collect();
-        let half = usize::try_from(limit / 2).unwrap_or(usize::MAX);
-        let mut chosen: Vec<(i64, InvoiceKey)> = places.iter().take(half).copied().collect();
-        for place in places.into_iter().rev().take(half) {
-            if !chosen.contains(&place) {
-                chosen.push(place);
-            }
-        }
-        chosen.sort_by_key(|(due_ms, _)| *due_ms);
-        self.rows(&chosen)
+    /// Invoices whose time to be asked about has come: up to so many of each class, the longest due first.
+    pub(crate) fn due(&self, now_ms: i64, per_class: u32) -> Vec<DueRow> {
+        let most = usize::try_from(per_class).unwrap_or(usize::MAX);
+        let filed = self.filed();
+        let of = |class: Class| {
+            let due = filed.iter().filter(move |place| place.class == class);
+            due.filter(|place| place.due_ms <= now_ms).take(most)
+        };
+        self.rows(Class::ALL.into_iter().flat_map(of))
     }
 
-    /// Invoices whose due time lies after a place in the order of due times, nearest first.
-    pub(crate) fn due_after(&self, place: (i64, InvoiceKey), limit: u32) -> Vec<DueRow> {
-        let mut places = self.places();
-        places.retain(|other| *other > place);
-        places.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        self.rows(&places)
+    /// Invoices of one class whose due time lies after a place in the order of due times, nearest first.
+    pub(crate) fn due_after(&self, place: Place, limit: u32) -> Vec<DueRow> {
+        let filed = self.filed();
+        let after = filed.iter().filter(|other| other.class == place.class);
+        let after = after.filter(|other| **other > place);
+        self.rows(after.take(usize::try_from(limit).unwrap_or(usize::MAX)))
     }
 
     /// The earliest time an invoice is due.
@@ -209,33 +204,45 @@ impl MemoryStore {
 
     /// Due times of invoices that have an id, in their order.
     pub(crate) fn places(&self) -> Vec<(i64, InvoiceKey)> {
+        let filed = self.filed().into_iter();
+        let mut places: Vec<_> = filed.map(|place| (place.due_ms, place.key)).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Due times of invoices that have an id, as they are filed.
+    fn filed(&self) -> Vec<Place> {
         let has_id = |key: i64| {
             self.invoices
                 .get(key)
                 .is_some_and(|stored| stored.invoice.id.is_some())
         };
-        let mut places: Vec<(i64, InvoiceKey)> = self
-            .polls
-            .iter()
-            .filter(|(key, _)| has_id(*key))
-            .filter_map(|(key, poll)| Some((poll.due_ms?, InvoiceKey(key))))
-            .collect();
-        places.sort_unstable();
-        places
+        let place = |(key, poll): (i64, &PollState)| {
+            Some(Place {
+                class: poll.class,
+                due_ms: poll.due_ms?,
+                key: InvoiceKey(key),
+            })
+        };
+        let polls = self.polls.iter().filter(|(key, _)| has_id(*key));
+        let mut filed: Vec<Place> = polls.filter_map(place).collect();
+        filed.sort_unstable();
+        filed
     }
 
-    fn rows(&self, places: &[(i64, InvoiceKey)]) -> Vec<DueRow> {
-        let row = |(due_ms, key): &(i64, InvoiceKey)| {
-            let stored = self.invoices.get(key.0)?;
+    fn rows<'a>(&self, places: impl Iterator<Item = &'a Place>) -> Vec<DueRow> {
+        let row = |place: &Place| {
+            let stored = self.invoices.get(place.key.0)?;
             Some(DueRow {
-                key: *key,
+                key: place.key,
                 order_id: stored.row.order_id.clone(),
                 invoice_id: stored.invoice.id.clone()?,
                 revision: stored.row.revision,
-                heard: heard(stored, self.polls.get(key.0)?),
-                due_ms: *due_ms,
+                heard: heard(stored, self.polls.get(place.key.0)?),
+                due_ms: place.due_ms,
+                class: place.class,
             })
         };
-        places.iter().filter_map(row).collect()
+        places.filter_map(row).collect()
     }
 }

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Bounds;
+use super::due;
 use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
@@ -222,17 +223,9 @@ pub(super) fn add_history(
 
 pub(super) fn poll_state(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<PollState> {
     let mut statement = connection.prepare_cached(
-        "SELECT due_ms, asked_ms, nudged_ms, failures FROM poll WHERE invoice = ?1",
+        "SELECT due_ms, class, asked_ms, nudged_ms, failures FROM poll WHERE invoice = ?1",
     )?;
-    let found = statement.query_row([key.0], |row| {
-        let failures = row.get(3)?;
-        Ok(PollState {
-            due_ms: row.get(0)?,
-            asked_ms: row.get(1)?,
-            nudged_ms: row.get(2)?,
-            failures,
-        })
-    });
+    let found = statement.query_row([key.0], due::poll_state);
     Ok(found.optional()?.unwrap_or_default())
 }
 
@@ -242,13 +235,14 @@ pub(super) fn save_poll(
     state: &PollState,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
-        "INSERT INTO poll (invoice, due_ms, asked_ms, nudged_ms, failures) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (invoice) DO UPDATE SET due_ms = ?2, asked_ms = ?3, nudged_ms = ?4, failures = ?5",
+        "INSERT INTO poll (invoice, due_ms, class, asked_ms, nudged_ms, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (invoice) DO UPDATE SET due_ms = ?2, class = ?3, asked_ms = ?4, nudged_ms = ?5, failures = ?6",
     )?;
     statement
         .execute(params![
             key.0,
             state.due_ms,
+            state.class.number(),
             state.asked_ms,
             state.nudged_ms,
             state.failures

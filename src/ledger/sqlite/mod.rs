@@ -4,6 +4,7 @@
 //! so that no acknowledgement waits for it.
 
 mod deliveries;
+mod due;
 mod failure;
 mod heard;
 mod held;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
+use super::due;
 use super::failure::from_sqlite;
 use super::read::meta;
 use super::read_store::ReadStore;
@@ -45,12 +46,10 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         commonest_refusal,
         due: tally(
             connection,
-            "poll INDEXED BY poll_due WHERE due_ms <= ?1",
+            "poll INDEXED BY poll_due WHERE class IN (0, 1, 2) AND due_ms <= ?1",
             [now_ms],
         )?,
-        oldest_due_ms: connection
-            .prepare_cached("SELECT min(due_ms) FROM poll INDEXED BY poll_due WHERE due_ms <= ?1")?
-            .query_row([now_ms], |row| row.get(0))?,
+        oldest_due_ms: due::next_due_ms(connection)?.filter(|due_ms| *due_ms <= now_ms),
         waiting: deliveries("delivery_due", "waiting")?,
         running: deliveries("delivery_running", "running")?,
         held: deliveries("delivery_held", "held")?,

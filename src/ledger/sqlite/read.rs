@@ -4,13 +4,10 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::rows;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::invoice::silence::Heard;
-use crate::ledger::apply::heard;
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Running,
+    AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoiceRow, Running,
 };
 use crate::ledger::seal::Sealed;
-use crate::ledger::store::PollState;
 
 /// Which invoices are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,113 +146,6 @@ pub(super) fn sealed_by_key(
         ))
     });
     found.optional()
-}
-
-/// The columns of a due row; needs `poll p` and `invoice i` joined.
-const DUE: &str =
-    "p.due_ms, p.asked_ms, p.nudged_ms, p.failures FROM poll p JOIN invoice i ON i.id = p.invoice";
-
-/// Invoices that are due: those that are due for the longest, and those that became due last, which are the young ones
-/// and those in doubt. A long queue of old ones so never hides them.
-pub(super) fn due(
-    connection: &Connection,
-    now_ms: i64,
-    limit: u32,
-) -> rusqlite::Result<Vec<DueRow>> {
-    let mut found: Vec<DueRow> = Vec::new();
-    for order in ["", "DESC"] {
-        let sql = format!(
-            "SELECT {}, {DUE} WHERE p.due_ms <= ?1 AND i.invoice_id IS NOT NULL ORDER BY p.due_ms {order} LIMIT ?2",
-            rows::INVOICE
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        for row in statement.query_map(params![now_ms, limit / 2], due_row)? {
-            if let Some(row) = readable(row)?.flatten()
-                && found.iter().all(|known| known.key != row.key)
-            {
-                found.push(row);
-            }
-        }
-    }
-    found.sort_by_key(|row| row.due_ms);
-    Ok(found)
-}
-
-/// Invoices whose due time lies after a place in the order of due times.
-pub(super) fn due_after(
-    connection: &Connection,
-    (due_ms, key): (i64, InvoiceKey),
-    limit: u32,
-) -> rusqlite::Result<Vec<DueRow>> {
-    let sql = format!(
-        "SELECT {}, {DUE} WHERE (p.due_ms, p.invoice) > (?1, ?2) AND p.due_ms IS NOT NULL \
-         AND i.invoice_id IS NOT NULL ORDER BY p.due_ms, p.invoice LIMIT ?3",
-        rows::INVOICE
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut found = Vec::new();
-    for row in statement.query_map(params![due_ms, key.0, limit], due_row)? {
-        found.extend(readable(row)?.flatten());
-    }
-    Ok(found)
-}
-
-/// A row that a foreign hand made unreadable must not stop all others: it is told and left out.
-fn readable<T>(row: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
-    match row {
-        Ok(row) => Ok(Some(row)),
-        Err(rusqlite::Error::FromSqlConversionFailure(_, _, cause)) => {
-            tracing::error!(reason = %cause, "an invoice of the ledger cannot be read and is not asked about");
-            Ok(None)
-        }
-        Err(other) => Err(other),
-    }
-}
-
-/// One invoice as it is asked about, whether it is due or not.
-pub(super) fn pollable(
-    connection: &Connection,
-    key: InvoiceKey,
-) -> rusqlite::Result<Option<DueRow>> {
-    let sql = format!(
-        "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, p.asked_ms, p.nudged_ms, coalesce(p.failures, 0) AS failures \
-         FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
-        rows::INVOICE
-    );
-    Ok(connection
-        .prepare_cached(&sql)?
-        .query_row([key.0], due_row)
-        .optional()?
-        .flatten())
-}
-
-fn due_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<DueRow>> {
-    let stored = rows::stored(row)?;
-    let due_ms: Option<i64> = row.get("due_ms")?;
-    let failures = row.get("failures")?;
-    let state = PollState {
-        due_ms,
-        asked_ms: row.get("asked_ms")?,
-        nudged_ms: row.get("nudged_ms")?,
-        failures,
-    };
-    let heard: Heard = heard(&stored, &state);
-    let id: Option<InvoiceId> = stored.invoice.id;
-    Ok(id.zip(due_ms).map(|(invoice_id, due_ms)| DueRow {
-        key: stored.row.key,
-        order_id: stored.row.order_id,
-        invoice_id,
-        revision: stored.row.revision,
-        heard,
-        due_ms,
-    }))
-}
-
-/// The earliest due time that is stored.
-pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    connection
-        .prepare_cached("SELECT min(due_ms) FROM poll WHERE due_ms IS NOT NULL")?
-        .query_row([], |row| row.get(0))
 }
 
 /// Openings under way.

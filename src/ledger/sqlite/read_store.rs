@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::due;
 use super::failure::from_sqlite;
 use super::held;
 use super::open::open_reader;
 use super::read::{
-    Filter, Found, attempts, creating, deliveries_of, due, due_after, events, events_of_order,
-    find_event, invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices,
-    meta, metas, next_delivery_ms, next_due_ms, pollable, running, sealed_by_id, sealed_by_key,
-    sealed_by_order, sealed_by_ref,
+    Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
+    invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, metas,
+    next_delivery_ms, running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
 };
 use super::refusals;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::command::Held;
 use crate::ledger::error::OpenError;
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, RefusalFilter,
-    RefusalRow, Running,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Place,
+    RefusalFilter, RefusalRow, Running,
 };
 use crate::ledger::seal::Sealed;
 use crate::ledger::store::StoreError;
@@ -96,21 +96,21 @@ impl ReadStore {
     pub(in crate::ledger) fn due(
         &self,
         now_ms: i64,
-        limit: u32,
+        per_class: u32,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due(&self.0, now_ms, limit).map_err(from_sqlite)
+        due::due(&self.0, now_ms, per_class).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn due_after(
         &self,
-        place: (i64, InvoiceKey),
+        place: Place,
         limit: u32,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due_after(&self.0, place, limit).map_err(from_sqlite)
+        due::due_after(&self.0, place, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {
-        next_due_ms(&self.0).map_err(from_sqlite)
+        due::next_due_ms(&self.0).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn creating(&self) -> Result<Vec<InvoiceRow>, StoreError> {
@@ -212,6 +212,6 @@ impl ReadStore {
         &self,
         key: InvoiceKey,
     ) -> Result<Option<DueRow>, StoreError> {
-        pollable(&self.0, key).map_err(from_sqlite)
+        due::pollable(&self.0, key).map_err(from_sqlite)
     }
 }

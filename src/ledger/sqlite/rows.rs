@@ -10,6 +10,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::silence::Class;
 use crate::invoice::status::{Meaning, Outcome, Status};
 use crate::invoice::sum::{Sum, Verdict};
 use crate::invoice::transition::{Claim, Invoice, Pending, Sorted};
@@ -57,6 +58,12 @@ fn optional<T>(
     let text: Option<String> = row.get(column)?;
     text.map(|text| parse(&text).ok_or_else(|| unreadable(column, text)))
         .transpose()
+}
+
+/// Reads the class a due time is filed under.
+pub(super) fn class(row: &Row<'_>) -> rusqlite::Result<Class> {
+    let number: i64 = row.get("class")?;
+    Class::of_number(number).ok_or_else(|| unreadable("class", number.to_string()))
 }
 
 /// Reads an invoice as it is shown.

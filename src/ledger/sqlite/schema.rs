@@ -4,7 +4,7 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 2] = [TABLES_AND_VIEWS, WHY_AND_HELD];
+pub(super) const STEPS: [&str; 3] = [TABLES_AND_VIEWS, WHY_AND_HELD, DUE_BY_CLASS];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
@@ -207,6 +207,20 @@ CREATE VIEW deliveries AS SELECT
   strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
   d.next_ms, d.held_why
 FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
+";
+
+/// Due times filed by class (`silence::class`: 0 urgent, 1 young, 2 old), so that those of one class are found without
+/// reading past those of another.
+const DUE_BY_CLASS: &str = "
+ALTER TABLE poll ADD COLUMN class INTEGER NOT NULL DEFAULT 2;
+UPDATE poll SET class = (SELECT CASE
+    WHEN i.doubt <> 0 OR i.pending IS NOT NULL OR poll.nudged_ms > coalesce(poll.asked_ms, -1) THEN 0
+    WHEN poll.due_ms - i.created_ms < 1800000 THEN 1
+    ELSE 2 END
+  FROM invoice i WHERE i.id = poll.invoice)
+WHERE due_ms IS NOT NULL;
+DROP INDEX poll_due;
+CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
 ";
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::fmt::Debug;
 
 use super::*;
 use crate::invoice::observation::{How, Odd};
+use crate::invoice::silence::Class;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
 use crate::ledger::command::{Held, ReleaseWish};
 use crate::ledger::memory::{Fate, MemoryStore};
-use crate::ledger::row::Running;
+use crate::ledger::row::{Place, Running};
 use crate::ledger::sqlite::{ReadStore, SqliteStore};
 use crate::ledger::store::Store as _;
 use crate::ledger::{apply, batch};
@@ -264,9 +265,15 @@ impl Pair {
         for limit in [2, 4, ALL] {
             let due = self.beside.due(now_ms, limit).expect("read");
             self.same("due", &due, &self.memory.due(now_ms, limit));
-            let place = (now_ms - 1_000, InvoiceKey(3));
-            let after = self.beside.due_after(place, limit).expect("read");
-            self.same("due after", &after, &self.memory.due_after(place, limit));
+            for class in Class::ALL {
+                let place = Place {
+                    class,
+                    due_ms: now_ms - 1_000,
+                    key: InvoiceKey(3),
+                };
+                let after = self.beside.due_after(place, limit).expect("read");
+                self.same("due after", &after, &self.memory.due_after(place, limit));
+            }
         }
         let names = ["odd".to_owned(), "paid".to_owned()];
         for (from, among, most) in [(1, 3, 9), (2, 9, 1), (4, 9, 9)] {

@@ -267,13 +267,11 @@ fn date<S: Store>(
     if over && !asks {
         dates::give_up(store, rules, stored, now_ms, Some(NEWLY_SORTED))?;
     }
-    // Without an id there is nothing to ask for.
-    state.due_ms = if stored.invoice.id.is_none() {
-        None
-    } else if asks {
+    let due_ms = if asks {
         Some(now_ms)
     } else {
         dates::due_ms(&rules.schedule, &heard(stored, &state), now_ms)
     };
+    dates::file(&mut state, stored, due_ms, now_ms);
     store.save_poll(key, &state)
 }

@@ -1,0 +1,248 @@
+//! Who is to be asked about, by the index in which due times are filed by class. Each question reads one class from one
+//! place on: what is due is found as fast behind a million old invoices as behind none.
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::rows;
+use crate::invoice::ids::InvoiceId;
+use crate::invoice::silence::{Class, Heard};
+use crate::ledger::apply::heard;
+use crate::ledger::row::{DueRow, InvoiceKey, Place};
+use crate::ledger::store::PollState;
+
+/// The columns of the polling side, in the order [`poll_state`] reads them by name.
+pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures";
+
+/// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
+/// not fit is refused instead of slow.
+const FILED: &str = "FROM poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice \
+  WHERE p.class = ?1 AND i.invoice_id IS NOT NULL";
+
+/// Invoices that are due: up to so many of each class, the longest due first.
+pub(super) fn due(
+    connection: &Connection,
+    now_ms: i64,
+    per_class: u32,
+) -> rusqlite::Result<Vec<DueRow>> {
+    let mut statement = connection.prepare_cached(&due_sql())?;
+    let mut found = Vec::new();
+    for class in Class::ALL {
+        let values = params![class.number(), now_ms, per_class];
+        for row in statement.query_map(values, due_row)? {
+            found.extend(readable(row)?.flatten());
+        }
+    }
+    Ok(found)
+}
+
+fn due_sql() -> String {
+    format!(
+        "SELECT {}, {POLL} {FILED} AND p.due_ms <= ?2 ORDER BY p.due_ms, p.invoice LIMIT ?3",
+        rows::INVOICE
+    )
+}
+
+/// Invoices of one class whose due time lies after a place.
+pub(super) fn due_after(
+    connection: &Connection,
+    place: Place,
+    limit: u32,
+) -> rusqlite::Result<Vec<DueRow>> {
+    let mut statement = connection.prepare_cached(&due_after_sql())?;
+    let values = params![place.class.number(), place.due_ms, place.key.0, limit];
+    let mut found = Vec::new();
+    for row in statement.query_map(values, due_row)? {
+        found.extend(readable(row)?.flatten());
+    }
+    Ok(found)
+}
+
+fn due_after_sql() -> String {
+    format!(
+        "SELECT {}, {POLL} {FILED} AND p.due_ms IS NOT NULL AND (p.due_ms, p.invoice) > (?2, ?3) ORDER BY p.due_ms, p.invoice LIMIT ?4",
+        rows::INVOICE
+    )
+}
+
+/// A row that a foreign hand made unreadable must not stop all others: it is told and left out.
+fn readable<T>(row: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match row {
+        Ok(row) => Ok(Some(row)),
+        Err(rusqlite::Error::FromSqlConversionFailure(_, _, cause)) => {
+            tracing::error!(reason = %cause, "an invoice of the ledger cannot be read and is not asked about");
+            Ok(None)
+        }
+        Err(other) => Err(other),
+    }
+}
+
+/// One invoice as it is asked about, whether it is due or not.
+pub(super) fn pollable(
+    connection: &Connection,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<DueRow>> {
+    let sql = format!(
+        "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
+         coalesce(p.failures, 0) AS failures FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+        rows::INVOICE
+    );
+    Ok(connection
+        .prepare_cached(&sql)?
+        .query_row([key.0], due_row)
+        .optional()?
+        .flatten())
+}
+
+/// Reads the polling side of an invoice.
+pub(super) fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
+    let failures = row.get("failures")?;
+    Ok(PollState {
+        due_ms: row.get("due_ms")?,
+        class: rows::class(row)?,
+        asked_ms: row.get("asked_ms")?,
+        nudged_ms: row.get("nudged_ms")?,
+        failures,
+    })
+}
+
+fn due_row(row: &Row<'_>) -> rusqlite::Result<Option<DueRow>> {
+    let stored = rows::stored(row)?;
+    let state = poll_state(row)?;
+    let heard: Heard = heard(&stored, &state);
+    let id: Option<InvoiceId> = stored.invoice.id;
+    Ok(id.zip(state.due_ms).map(|(invoice_id, due_ms)| DueRow {
+        key: stored.row.key,
+        order_id: stored.row.order_id,
+        invoice_id,
+        revision: stored.row.revision,
+        heard,
+        due_ms,
+        class: state.class,
+    }))
+}
+
+/// The earliest due time that is stored.
+pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let mut statement = connection.prepare_cached(NEXT_DUE)?;
+    let mut earliest = None;
+    for class in Class::ALL {
+        let found: Option<i64> = statement.query_row([class.number()], |row| row.get(0))?;
+        earliest = earliest.into_iter().chain(found).min();
+    }
+    Ok(earliest)
+}
+
+const NEXT_DUE: &str =
+    "SELECT min(due_ms) FROM poll INDEXED BY poll_due WHERE class = ?1 AND due_ms IS NOT NULL";
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::STEPS;
+    use super::*;
+
+    const OLD: i64 = 20_000;
+
+    /// A ledger in which this many old invoices have been due for long.
+    fn ledger(old: i64) -> Connection {
+        let connection = Connection::open_in_memory().expect("in memory");
+        for step in STEPS {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+            .execute_batch(&format!(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {old}) \
+                 INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
+                   amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+                 SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
+                   '1', 'RUB', '1', 'RUB', 0, 0, 0 FROM n; \
+                 INSERT INTO poll (invoice, due_ms, class) SELECT id, id, 2 FROM invoice"
+            ))
+            .expect("filled");
+        connection
+    }
+
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection
+            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .expect("a plan");
+        let mut values = vec![rusqlite::types::Value::Null; statement.parameter_count()];
+        values.fill(rusqlite::types::Value::Integer(1));
+        let steps = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(3));
+        steps
+            .expect("read")
+            .collect::<Result<_, _>>()
+            .expect("read")
+    }
+
+    #[test]
+    fn every_question_about_due_times_searches_the_index_and_sorts_nothing() {
+        let connection = ledger(10);
+        for sql in [due_sql(), due_after_sql(), NEXT_DUE.to_owned()] {
+            let steps = plan(&connection, &sql);
+            let searches = |step: &String| step.starts_with("SEARCH ");
+            assert!(!steps.is_empty() && steps.iter().all(searches), "{steps:?}");
+            assert!(
+                steps.iter().any(|step| step.contains("poll_due (class=?")),
+                "{steps:?}"
+            );
+        }
+    }
+
+    /// The urgent one became due last of all, behind a queue that no pass would come through.
+    #[test]
+    fn no_queue_of_one_class_hides_another() {
+        let connection = ledger(OLD);
+        for (key, class) in [(5, 1), (6, 0), (7, 1)] {
+            let late = OLD + key;
+            let filed = "UPDATE poll SET class = ?2, due_ms = ?3 WHERE invoice = ?1";
+            connection
+                .execute(filed, [key, class, late])
+                .expect("filed");
+        }
+        let keys = |rows: Vec<DueRow>| rows.iter().map(|row| row.key.0).collect::<Vec<_>>();
+        let found = due(&connection, OLD + 100, 3).expect("read");
+        assert_eq!(keys(found), [6, 5, 7, 1, 2, 3]);
+        let found = due(&connection, OLD + 5, 2).expect("read");
+        assert_eq!(keys(found), [5, 1, 2]);
+        assert_eq!(next_due_ms(&connection).expect("read"), Some(1));
+        let place = Place {
+            class: Class::Young,
+            due_ms: OLD + 5,
+            key: InvoiceKey(5),
+        };
+        assert_eq!(keys(due_after(&connection, place, 9).expect("read")), [7]);
+    }
+
+    #[test]
+    fn what_was_filed_before_there_were_classes_is_filed_by_what_is_known_of_it() {
+        let connection = Connection::open_in_memory().expect("in memory");
+        for step in STEPS.iter().take(2) {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+            .execute_batch(
+                "WITH n(i, doubt, pending, created) AS (VALUES (1, 0, NULL, 0), (2, 0, NULL, 8000000), (3, 1, NULL, 0), \
+                   (4, 0, '{}', 0), (5, 0, NULL, 0), (6, 0, NULL, 0), (7, 0, NULL, 0)) \
+                 INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
+                   amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms, \
+                   doubt, pending) \
+                 SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
+                   '1', 'RUB', '1', 'RUB', 0, created, 0, doubt, pending FROM n; \
+                 INSERT INTO poll (invoice, due_ms) SELECT id, 9000000 FROM invoice; \
+                 UPDATE poll SET nudged_ms = 5 WHERE invoice IN (5, 6); \
+                 UPDATE poll SET asked_ms = 9 WHERE invoice = 6; \
+                 UPDATE poll SET due_ms = NULL WHERE invoice = 7",
+            )
+            .expect("filled");
+        let step = STEPS.get(2).expect("the third step");
+        connection.execute_batch(step).expect("the step runs");
+        let mut statement = connection
+            .prepare("SELECT class FROM poll ORDER BY invoice")
+            .expect("asked");
+        let classes: Vec<i64> = statement
+            .query_map([], |row| row.get(0))
+            .and_then(Iterator::collect)
+            .expect("read");
+        assert_eq!(classes, [2, 1, 0, 0, 0, 2, 2]);
+    }
+}
