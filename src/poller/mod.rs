@@ -7,6 +7,7 @@ mod ask;
 pub(crate) mod budget;
 mod login;
 pub(crate) mod pass;
+pub(crate) mod recheck;
 pub(crate) mod single;
 pub(crate) mod standing;
 
@@ -21,7 +22,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::clock;
 use crate::invoice::silence::Schedule;
-use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
@@ -29,7 +30,8 @@ use crate::wake::Wake;
 use ask::{Asker, Ended, Outcome};
 use budget::Turn;
 use login::Login;
-use pass::{LOOKED_AT, PER_CLASS, Recheck};
+use pass::{LOOKED_AT, PER_CLASS};
+use recheck::{Clock, Recheck, Stage};
 
 /// Rings that may fail to come before a pass is made all the same and the bell is built anew.
 const MISSED_RINGS: u32 = 3;
@@ -79,7 +81,7 @@ struct Poller {
     asking: JoinSet<Ended>,
     /// Their invoices.
     asked: HashSet<InvoiceKey>,
-    /// Due times that are counted again.
+    /// Times that are counted again after the clock was wrong.
     recheck: Recheck,
     /// Which class goes first.
     turn: Turn,
@@ -110,7 +112,7 @@ pub(crate) async fn run(
     });
     let (asking, asked) = (JoinSet::new(), HashSet::new());
     let patience = settings.cadence * MISSED_RINGS;
-    let recheck = Recheck::at_start(clock::wall_ms());
+    let recheck = Recheck::at_start(&settings.schedule);
     let mut poller = Poller {
         asker,
         reader,
@@ -173,18 +175,34 @@ impl Poller {
         Ok(())
     }
 
-    /// Counts far due times again where [`Recheck`] wants it, some in each pass.
+    /// Counts stored times again where [`Recheck`] wants it, some in each pass.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        if self.recheck.look(now_ms) {
-            tracing::warn!("the clock was set back: due times are counted again");
+        let mark_ms = self.reader.clock_mark_ms().await?;
+        match self.recheck.look(now_ms, mark_ms) {
+            Clock::NotSet => return Ok(()),
+            Clock::Steady => {}
+            Clock::SetBack => {
+                tracing::warn!("the clock was ahead and was set back: due times are counted again");
+            }
         }
-        let Some(place) = self.recheck.place() else {
-            return Ok(());
-        };
-        let rows = self.reader.due_after(place, LOOKED_AT).await?;
-        let wrong = Recheck::wrong(&self.settings.schedule, &rows, now_ms);
-        self.writer.redate(&wrong, now_ms).await?;
-        self.recheck.done(&rows);
+        match self.recheck.stage() {
+            None => {}
+            Some(Stage::Due(place)) => {
+                let rows = self.reader.due_after(place, LOOKED_AT).await?;
+                let wrong = Recheck::wrong(&self.settings.schedule, &rows, now_ms);
+                self.writer.redate(&wrong, now_ms).await?;
+                self.recheck.done(&rows);
+            }
+            Some(Stage::Retired(since_ms, key)) => {
+                let found = self.reader.retired_after((since_ms, key), LOOKED_AT);
+                let found = found.await?;
+                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
+                self.writer.redate(&keys, now_ms).await?;
+                if self.recheck.done_retired(&found, now_ms) {
+                    self.writer.note(CLOCK_MARK, now_ms.to_string()).await?;
+                }
+            }
+        }
         Ok(())
     }
 

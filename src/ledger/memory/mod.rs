@@ -25,6 +25,7 @@ use super::sqlite::Bounds;
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
 };
+use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -339,6 +340,11 @@ impl Store for MemoryStore {
         entry.row.seq = seq;
         self.events.put(seq, entry);
         Ok(seq)
+    }
+
+    fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
+        let mut events = self.events.iter();
+        Ok(events.any(|(_, event)| event.row.invoice == key && event.row.kind == kind))
     }
 
     fn insert_delivery(

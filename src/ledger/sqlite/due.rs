@@ -5,13 +5,14 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::silence::{Class, Heard};
+use crate::invoice::silence::{Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
 use crate::ledger::store::PollState;
 
 /// The columns of the polling side, in the order [`poll_state`] reads them by name.
-pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures";
+pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, \
+  p.first_service_ms, p.ended_answers, p.ended_since_ms, p.retired_ms";
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
@@ -83,7 +84,8 @@ pub(super) fn pollable(
 ) -> rusqlite::Result<Option<DueRow>> {
     let sql = format!(
         "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
-         coalesce(p.failures, 0) AS failures FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+         coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
+         coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
         rows::INVOICE
     );
     Ok(connection
@@ -102,6 +104,13 @@ pub(super) fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
         asked_ms: row.get("asked_ms")?,
         nudged_ms: row.get("nudged_ms")?,
         failures,
+        service_ms: row.get("service_ms")?,
+        first_service_ms: row.get("first_service_ms")?,
+        ended: Ended {
+            answers: row.get("ended_answers")?,
+            since_ms: row.get("ended_since_ms")?,
+        },
+        retired_ms: row.get("retired_ms")?,
     })
 }
 
@@ -120,6 +129,23 @@ fn due_row(row: &Row<'_>) -> rusqlite::Result<Option<DueRow>> {
         class: state.class,
     }))
 }
+
+/// Invoices that were retired later than at this time, by our clock as it was then, and beyond this place: the time and
+/// the invoice.
+pub(super) fn retired_after(
+    connection: &Connection,
+    (retired_ms, key): (i64, InvoiceKey),
+    limit: u32,
+) -> rusqlite::Result<Vec<(i64, InvoiceKey)>> {
+    let mut statement = connection.prepare_cached(RETIRED)?;
+    let found = statement.query_map(params![retired_ms, key.0, limit], |row| {
+        Ok((row.get(0)?, InvoiceKey(row.get(1)?)))
+    })?;
+    found.collect()
+}
+
+const RETIRED: &str = "SELECT retired_ms, invoice FROM poll INDEXED BY poll_retired WHERE retired_ms IS NOT NULL \
+  AND (retired_ms, invoice) > (?1, ?2) ORDER BY retired_ms, invoice LIMIT ?3";
 
 /// The earliest due time that is stored.
 pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
@@ -177,14 +203,15 @@ mod tests {
     #[test]
     fn every_question_about_due_times_searches_the_index_and_sorts_nothing() {
         let connection = ledger(10);
-        for sql in [due_sql(), due_after_sql(), NEXT_DUE.to_owned()] {
+        let asked = [due_sql(), due_after_sql(), NEXT_DUE.into(), RETIRED.into()];
+        for sql in asked {
             let steps = plan(&connection, &sql);
             let searches = |step: &String| step.starts_with("SEARCH ");
             assert!(!steps.is_empty() && steps.iter().all(searches), "{steps:?}");
-            assert!(
-                steps.iter().any(|step| step.contains("poll_due (class=?")),
-                "{steps:?}"
-            );
+            let by_index = |step: &String| {
+                step.contains("poll_due (class=?") || step.contains("poll_retired (retired_ms>")
+            };
+            assert!(steps.iter().any(by_index), "{steps:?}");
         }
     }
 

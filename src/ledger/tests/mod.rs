@@ -111,6 +111,7 @@ fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
             amount: Reported::Amount(Amount::parse("1500").expect("plain")),
             currency: Some("RUB".into()),
             updated_at: Some(Moment::from_ms(NOW + at)),
+            service_ms: None,
             expire_at: Some(Moment::from_ms(NOW + 1_800_000)),
             method: None,
             payment_url: None,
