@@ -4,7 +4,12 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 3] = [TABLES_AND_VIEWS, WHY_AND_HELD, DUE_AND_RETIRED];
+pub(super) const STEPS: [&str; 4] = [
+    TABLES_AND_VIEWS,
+    WHY_AND_HELD,
+    DUE_BY_CLASS,
+    CLOCK_AND_RETIRED,
+];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
@@ -210,9 +215,8 @@ FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoi
 ";
 
 /// Due times filed by class (`silence::class`: 0 urgent, 1 young, 2 old), so that those of one class are found without
-/// reading past those of another; what the service's clock said; and which invoices are not asked about any more because
-/// their time is over, so that those a wrong clock put among them are found.
-const DUE_AND_RETIRED: &str = "
+/// reading past those of another.
+const DUE_BY_CLASS: &str = "
 ALTER TABLE poll ADD COLUMN class INTEGER NOT NULL DEFAULT 2;
 UPDATE poll SET class = (SELECT CASE
     WHEN i.doubt <> 0 OR i.pending IS NOT NULL OR poll.nudged_ms > coalesce(poll.asked_ms, -1) THEN 0
@@ -222,7 +226,11 @@ UPDATE poll SET class = (SELECT CASE
 WHERE due_ms IS NOT NULL;
 DROP INDEX poll_due;
 CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
+";
 
+/// What the service's clock said, and which invoices are not asked about any more because their time is over, so that those
+/// a wrong clock put among them are found.
+const CLOCK_AND_RETIRED: &str = "
 ALTER TABLE poll ADD COLUMN service_ms INTEGER;
 ALTER TABLE poll ADD COLUMN first_service_ms INTEGER;
 ALTER TABLE poll ADD COLUMN ended_answers INTEGER NOT NULL DEFAULT 0;
