@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use crate::telemetry::escape;
+use super::gate::outage::Verdict;
+use crate::telemetry::{chain, escape};
 use crate::wire::invoice::NotAnInvoice;
 use crate::wire::json::ShapeError;
 
@@ -208,6 +209,55 @@ fn behind(text: Option<&str>) -> String {
         .unwrap_or_default()
 }
 
+/// What the end of a request says about the service being there, for the gate. An answer about this one request, refusal
+/// or not, is a sign of life; so is a wish to be left alone. A proxy's page, a cut answer or none at all is not (A29, A31).
+impl Error {
+    /// The verdict on the service.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let is_alive = match self {
+            Self::TokenUnusable => return Verdict::Nothing,
+            Self::LoginNeeded
+            | Self::Forbidden { .. }
+            | Self::NotFound { .. }
+            | Self::Refused { .. } => true,
+            Self::Busy {
+                status,
+                retry_after,
+                text,
+            } => match *status {
+                429 => retry_after.is_some(),
+                // 408: nobody read the request. 502 to 504: what stands before the service met nobody, whatever it says.
+                408 | 502..=504 => false,
+                _ => text.is_some(),
+            },
+            Self::NotTheService { why } => match why {
+                Foreign::OtherInvoice | Foreign::OtherOrder => true,
+                Foreign::Shape(_)
+                | Foreign::Invoice(_)
+                | Foreign::Missing(_)
+                | Foreign::TooLarge
+                | Foreign::Status(_) => false,
+            },
+            Self::NotSent { .. } | Self::Unanswered { .. } | Self::Redirected { .. } => false,
+        };
+        if is_alive {
+            Verdict::Alive
+        } else {
+            Verdict::Outage(chain(self))
+        }
+    }
+}
+
+impl CreateError {
+    /// The verdict on the service.
+    pub(crate) fn verdict(&self) -> Verdict {
+        match self {
+            Self::NoRequisites { .. } => Verdict::Alive,
+            Self::OutcomeUnknown { source } | Self::NotCreated { source } => source.verdict(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -273,5 +323,47 @@ mod tests {
                 "{shown}"
             );
         }
+    }
+
+    #[test]
+    fn only_what_met_no_service_is_evidence_of_an_outage() {
+        let busy = |status, retry_after: Option<u64>, text: Option<&str>| Error::Busy {
+            status,
+            retry_after: retry_after.map(Duration::from_secs),
+            text: text.map(str::to_owned),
+        };
+        let foreign = |why| Error::NotTheService { why };
+        let redirected = Error::Redirected {
+            status: 302,
+            host: None,
+        };
+        let refused = Error::Refused {
+            status: 422,
+            text: None,
+        };
+        for (error, alive) in [
+            (busy(408, None, None), false),
+            (busy(429, None, Some("slow down")), false),
+            (busy(429, Some(1), None), true),
+            (busy(500, None, None), false),
+            (busy(500, None, Some("oops")), true),
+            (busy(502, None, Some("oops")), false),
+            (busy(503, Some(1), Some("oops")), false),
+            (busy(504, None, None), false),
+            (busy(520, None, None), false),
+            (redirected, false),
+            (foreign(Foreign::TooLarge), false),
+            (foreign(Foreign::Missing("id")), false),
+            (foreign(Foreign::OtherInvoice), true),
+            (foreign(Foreign::OtherOrder), true),
+            (Error::LoginNeeded, true),
+            (Error::NotFound { text: None }, true),
+            (Error::Forbidden { text: None }, true),
+            (refused, true),
+        ] {
+            let verdict = error.verdict();
+            assert_eq!(verdict == Verdict::Alive, alive, "{error:?}: {verdict:?}");
+        }
+        assert_eq!(Error::TokenUnusable.verdict(), Verdict::Nothing);
     }
 }

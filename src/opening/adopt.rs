@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::client::error::Error as FetchError;
+use crate::client::gate::outage::Verdict;
 use crate::client::gate::{Closed, Gate};
 use crate::clock;
 use crate::invoice::ids::{InvoiceId, OrderId};
@@ -77,8 +78,12 @@ impl Adopter<'_> {
             .await
             .map_err(Error::Gate)?;
         let asked_ms = clock::wall_ms();
+        permit.leaves();
         let answer = self.client.fetch_invoice(self.token, id).await;
-        drop(permit);
+        permit.ended(match &answer {
+            Ok(_report) => Verdict::Alive,
+            Err(error) => error.verdict(),
+        });
         let named = || id.to_string();
         let report = answer.map_err(|source| Error::Fetch {
             id: named(),

@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::client::error::CreateError;
-use crate::client::gate::{Closed, Gate};
+use crate::client::gate::outage::Verdict;
+use crate::client::gate::{Closed, Gate, Permit};
 use crate::clock;
 use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
@@ -163,8 +164,7 @@ impl Opener<'_> {
                     return Err(Error::Late);
                 }
                 Begun::Fresh(key) => {
-                    let row = self.request(order, key, &reference, &token).await?;
-                    drop(permit);
+                    let row = self.request(order, key, &reference, &token, permit).await?;
                     return Ok(Opened::Fresh(Box::new(row)));
                 }
                 Begun::Standing(row) => return Ok(Opened::Standing(row)),
@@ -202,6 +202,7 @@ impl Opener<'_> {
         key: InvoiceKey,
         reference: &InvoiceRef,
         token: &NotifyToken,
+        permit: Permit,
     ) -> Result<InvoiceRow, Error> {
         let Wanted {
             sum,
@@ -224,8 +225,10 @@ impl Opener<'_> {
         };
         let order_id = || order.order_id.to_string();
         let asked_ms = clock::wall_ms();
+        permit.leaves();
         match self.client.create_invoice(self.token, &request).await {
             Ok(report) => {
+                permit.ended(Verdict::Alive);
                 let report = report.without(token.secret()).without(self.token);
                 let invoice_id = report.id.to_string();
                 let (source, received_ms) = (Source::Create, clock::wall_ms());
@@ -249,6 +252,7 @@ impl Opener<'_> {
                 if let Some(wait) = source.retry_after() {
                     self.gate.heed(wait);
                 }
+                permit.ended(source.verdict());
                 let settled = match &source {
                     CreateError::NoRequisites { .. } | CreateError::NotCreated { .. } => {
                         Settled::Refused(chain(&source))

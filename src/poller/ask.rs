@@ -2,7 +2,8 @@
 
 use crate::client::Client;
 use crate::client::error::Error;
-use crate::client::gate::Gate;
+use crate::client::gate::outage::Verdict;
+use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::observation::{Asked, Observation, Report, Source};
 use crate::invoice::transition::Decision;
@@ -39,17 +40,25 @@ pub(super) enum Outcome {
 
 impl Asker {
     /// Asks, and records the answer. Whatever is no proper answer changes nothing but the time of the next question.
-    pub(super) async fn ask(&self, row: DueRow, token: Token) -> Ended {
-        let permit = self.gate.admit().await;
+    pub(super) async fn ask(&self, row: DueRow, token: Token, permit: Permit) -> Ended {
         let asked_ms = clock::wall_ms();
+        permit.leaves();
         let answer = self
             .client
             .fetch_invoice(&token.secret, &row.invoice_id)
             .await;
-        drop(permit);
         let outcome = match answer {
-            Ok(report) => self.record(&row, &token, report, asked_ms).await,
-            Err(error) => self.no_answer(&row, &token, &error, asked_ms).await,
+            Ok(report) => {
+                permit.ended(Verdict::Alive);
+                self.record(&row, &token, report, asked_ms).await
+            }
+            Err(error) => {
+                if let Some(wait) = error.retry_after() {
+                    self.gate.heed(wait);
+                }
+                permit.ended(error.verdict());
+                self.no_answer(&row, &token, &error, asked_ms).await
+            }
         };
         Ended {
             key: row.key,
@@ -64,9 +73,6 @@ impl Asker {
         error: &Error,
         asked_ms: i64,
     ) -> Outcome {
-        if let Some(wait) = error.retry_after() {
-            self.gate.heed(wait);
-        }
         let not_found = matches!(error, Error::NotFound { .. } | Error::Forbidden { .. });
         self.put_back(row.key, asked_ms, not_found).await;
         if matches!(error, Error::LoginNeeded) {

@@ -211,8 +211,10 @@ impl Poller {
         for row in pass::choose(due, room, now_ms, &mut self.turn) {
             self.asked.insert(row.key);
             let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
-            self.asking
-                .spawn(async move { asker.ask(row, token).await });
+            self.asking.spawn(async move {
+                let permit = asker.gate.admit().await;
+                asker.ask(row, token, permit).await
+            });
         }
     }
 

@@ -1,5 +1,7 @@
 //! One question about one invoice, out of turn: for a command that waits while no daemon serves.
 
+use std::time::Duration;
+
 use crate::client::Client;
 use crate::client::gate::Gate;
 use crate::ledger::{InvoiceKey, ReadError, Reader, Writer};
@@ -7,6 +9,9 @@ use crate::secret::Secret;
 
 use super::ask::{Asker, Outcome};
 use super::login::Token;
+
+/// How long a question may wait for its turn at the gate: a person waits for it.
+const TURN_WITHIN: Duration = Duration::from_secs(30);
 
 /// What it takes to ask.
 pub(crate) struct Question {
@@ -55,7 +60,11 @@ impl Question {
         let Some(row) = reader.pollable(key).await? else {
             return Ok(Asked::NothingToAsk);
         };
-        let ended = self.asker.ask(row, self.token.clone()).await;
+        let permit = match self.asker.gate.admit_within(TURN_WITHIN).await {
+            Ok(permit) => permit,
+            Err(closed) => return Ok(Asked::Trouble(closed.to_string())),
+        };
+        let ended = self.asker.ask(row, self.token.clone(), permit).await;
         Ok(match ended.outcome {
             Outcome::Recorded => Asked::Recorded,
             Outcome::LoginRefused(_) => Asked::LoginNeeded,

@@ -131,9 +131,9 @@ impl World {
             return;
         };
         if self.sabotage != Sabotage::NoPace
-            && let Err(next) = daemon.pace.take(moment)
+            && let Err(next) = daemon.pace.take(moment.into_std())
         {
-            let at = self.virtual_of(next);
+            let at = self.virtual_of(tokio::time::Instant::from_std(next));
             return self.at(at, Happens::Turn(self.life, question));
         }
         question.asked_ms = self.wall_ms();
@@ -155,7 +155,7 @@ impl World {
             let wish = u64::try_from(self.dice.between(1, 120)).expect("positive");
             let until = self.instant() + Duration::from_secs(wish);
             if let Some(daemon) = &mut self.daemon {
-                daemon.pace.shut_until(until);
+                daemon.pace.shut_until(until.into_std());
             }
             say!(self, "service", "wants to be left alone for {wish} s");
             return (200, Answer::None);

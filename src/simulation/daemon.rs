@@ -7,7 +7,7 @@ use super::book::Acknowledged;
 use super::running::Run;
 use super::scenario::{HOUR, MINUTE, SECOND};
 use super::world::{Happens, Question, Sabotage, World, Written, say};
-use crate::client::gate::Pace;
+use crate::client::gate::pace::Pace;
 use crate::daemon::plain;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;

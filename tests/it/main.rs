@@ -2,6 +2,7 @@
 
 mod answers;
 mod bare_path;
+mod clocks;
 mod config;
 mod conflicts;
 mod crash;

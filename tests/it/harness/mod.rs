@@ -5,6 +5,7 @@
 //! by side. Promises that nothing outlives a [`World`], and that each one ends with the invariants of the ledger looked
 //! at (`ledger.rs`) unless the scenario has already failed; then the logs are shown instead.
 
+mod clock;
 mod http;
 mod invoice;
 mod ledger;
@@ -17,6 +18,7 @@ mod world;
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub(crate) use self::clock::Clock;
 pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::sql;

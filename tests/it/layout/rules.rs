@@ -84,7 +84,10 @@ const HOMES: [(&str, &[&str]); 5] = [
 const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 9] = [
+const PURE: [&str; 12] = [
+    "src/client/gate/door",
+    "src/client/gate/outage",
+    "src/client/gate/pace",
     "src/invoice/",
     "src/wire/",
     "src/hook/mod.rs",

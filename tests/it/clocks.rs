@@ -1,0 +1,154 @@
+//! A wall clock that is wrong, jumps, or was right while nobody served: what is silent is asked for in time, nothing is
+//! given up by our clock alone, and nothing comes in a burst (A06, A29).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{Clock, Issued, PATIENCE, Setup, World, skip, wait_until};
+
+/// The schedule as it is by default.
+const BY_DEFAULT: &str = "[{ until_s = 1800, every_s = 50 }, { until_s = 7200, every_s = 300 }, \
+    { until_s = 86400, every_s = 1800 }, { until_s = 259200, every_s = 14400 }]";
+/// A lost notification of a young invoice is found within this time.
+const BOUND: Duration = Duration::from_secs(60);
+
+macro_rules! clock {
+    () => {
+        match Clock::find() {
+            Some(clock) => clock,
+            None => skip!("libfaketime is not there (Debian: `apt-get install faketime`)"),
+        }
+    };
+}
+
+fn under(setup: Setup, clock: &Clock) -> Setup {
+    let program = clock.program();
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    setup.under(&words)
+}
+
+/// Waits until the service was asked so many times more.
+#[track_caller]
+fn asked_again(world: &World, times: u64) {
+    let so_far = world.requests("fetch");
+    wait_until(PATIENCE, "questions", || {
+        world.requests("fetch") >= so_far + times
+    });
+}
+
+/// A06: nobody listened for three minutes, and the sender gave up.
+#[test]
+fn changes_while_nothing_served_are_found_after_the_start_with_one_run_each() {
+    let clock = clock!();
+    let setup = Setup::new()
+        .set("poller.schedule", BY_DEFAULT)
+        .set("poller.cadence_s", 5)
+        .set("poller.requests_per_second", 5)
+        .noting_hook("fulfil", &["paid"])
+        .noting_hook("cancel", &["failed"]);
+    let mut world = under(setup, &clock).start();
+    let issued = ["A-1", "A-2", "A-3"].map(|order| world.create(order));
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    for (issued, status) in issued.iter().zip(["paid", "expired", "canceled"]) {
+        world.dictate(issued, status);
+    }
+    clock.set("+180");
+    world.start_serve();
+    let started = Instant::now();
+    wait_until(BOUND, "all three to be found", || {
+        world.value("SELECT count(*) FROM invoices WHERE outcome <> 'open' AND found_by = 'poll'")
+            == "3"
+    });
+    assert!(started.elapsed() < BOUND);
+    world.settle();
+    let runs = |hook: &str| {
+        let log = world.hook_log(hook);
+        let mut orders: Vec<String> = log
+            .iter()
+            .filter_map(|line| line.split(' ').nth(2))
+            .map(str::to_owned)
+            .collect();
+        orders.sort();
+        orders
+    };
+    assert_eq!(runs("fulfil"), ["A-1"]);
+    assert_eq!(runs("cancel"), ["A-2", "A-3"]);
+}
+
+#[test]
+fn a_clock_that_was_days_ahead_retires_nobody() {
+    let clock = clock!();
+    let mut world = under(Setup::new().noting_hook("all", &["*"]), &clock).start();
+    world.faults(&json!({ "lose": true }));
+    let open = world.create("A-1");
+    let failed = world.create("A-2");
+    world.dictate(&failed, "canceled");
+    wait_until(PATIENCE, "the failure", || {
+        world.invoice("A-2", "outcome") == "failed"
+    });
+    clock.set("+30d");
+    asked_again(&world, 4);
+    // Also while nobody looks: a restart must not take the wrong dates for good.
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    clock.set("+0");
+    world.start_serve();
+    let unresolved = "SELECT count(*) FROM events WHERE kind = 'unresolved'";
+    assert_eq!(world.value(unresolved), "0");
+    paid_is_found(&world, &open);
+    // The failed one is due five minutes after it failed, and no sooner for the jump.
+    world.dictate(&failed, "paid");
+    clock.set("+360");
+    wait_until(PATIENCE, "the late payment", || {
+        world.invoice("A-2", "outcome") == "paid"
+    });
+    assert_eq!(world.value(unresolved), "0");
+}
+
+#[test]
+fn a_clock_set_back_while_it_runs_silences_nobody() {
+    let clock = clock!();
+    clock.set("+400d");
+    let world = under(Setup::new(), &clock).start();
+    world.faults(&json!({ "lose": true }));
+    let issued = world.create("A-1");
+    asked_again(&world, 2);
+    clock.set("+0");
+    paid_is_found(&world, &issued);
+}
+
+#[test]
+fn a_clock_of_1970_at_boot_serves_and_asks_and_is_set_right_without_a_burst() {
+    let clock = clock!();
+    clock.set("@1970-01-01 00:00:10");
+    let setup = Setup::new().set("poller.requests_per_second", 2);
+    let world = under(setup, &clock).start();
+    world.faults(&json!({ "lose": true }));
+    let orders: Vec<String> = (0..8).map(|number| format!("A-{number}")).collect();
+    let issued: Vec<Issued> = orders.iter().map(|order| world.create(order)).collect();
+    asked_again(&world, 2);
+    let before = (world.requests("fetch"), Instant::now());
+    clock.set("+0");
+    for issued in &issued {
+        world.dictate(issued, "paid");
+    }
+    wait_until(PATIENCE, "all payments", || {
+        world.value("SELECT count(*) FROM invoices WHERE outcome = 'paid'") == "8"
+    });
+    let asked = world.requests("fetch") - before.0;
+    // Two in a second, and the one that was under way.
+    let most = before.1.elapsed().as_secs() * 2 + 3;
+    assert!(
+        u64::try_from(asked).unwrap_or(u64::MAX) <= most,
+        "{asked} of {most}"
+    );
+}
+
+#[track_caller]
+fn paid_is_found(world: &World, issued: &Issued) {
+    world.dictate(issued, "paid");
+    wait_until(PATIENCE, "the payment", || {
+        world.invoice(&issued.order, "outcome") == "paid"
+    });
+    assert_eq!(world.invoice(&issued.order, "found_by"), "poll");
+}
