@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::budget::{self, Turn};
 use crate::invoice::silence::{self, Class, Due, Schedule};
-use crate::ledger::{DueRow, InvoiceKey};
+use crate::ledger::{DueRow, InvoiceKey, Place};
 
 /// Due invoices of one class looked at in one pass.
 pub(crate) const PER_CLASS: u32 = 128;
@@ -33,7 +33,8 @@ pub(crate) fn sort(
 ) -> Sorted {
     let mut sorted = Sorted::default();
     for row in rows.into_iter().filter(|row| !asked.contains(&row.key)) {
-        let is_misfiled = row.class != silence::class(&row.heard, now_ms);
+        let is_misfiled =
+            now_ms >= silence::CLOCK_IS_SET_MS && row.class != silence::class(&row.heard, now_ms);
         match silence::next(schedule, &row.heard, now_ms) {
             Due::At(at) if at <= now_ms && !is_misfiled => sorted.ask.push(row),
             Due::Unresolved => sorted.unresolved.push(row.key),
@@ -60,6 +61,15 @@ pub(crate) fn choose<'a>(
         .collect()
 }
 
+/// The place behind everything of a class that is due at this time.
+pub(crate) const fn after(class: Class, due_ms: i64) -> Place {
+    Place {
+        class,
+        due_ms,
+        key: InvoiceKey(i64::MAX),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,7 +77,7 @@ mod tests {
     use crate::invoice::silence::{Heard, Step};
     use crate::invoice::status::Outcome;
 
-    const NOW: i64 = 1_700_000_000_000;
+    const NOW: i64 = 1_800_000_000_000;
     const MINUTE: i64 = 60_000;
 
     fn schedule() -> Schedule {

@@ -6,15 +6,12 @@
 //! last look while it runs, and counted again in small commits. Where the clock was right, nothing is read but the places
 //! where due times never lie.
 
-use crate::invoice::silence::{self, Class, Due, Schedule};
+use super::pass::after;
+use crate::invoice::silence::{self, CLOCK_IS_SET_MS, Class, Due, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Place};
 
 /// A step back of the clock smaller than this is its ordinary correction, milliseconds.
 const CLOCK_SLACK_MS: i64 = 1_000;
-/// 2025-01-01, milliseconds since 1970: a clock that shows less was never set. A machine without a battery starts in 1970
-/// and is set some seconds later; nothing is concluded from the time until then.
-const CLOCK_IS_SET_MS: i64 = 1_735_689_600_000;
-
 /// What a look at the clock found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
@@ -130,15 +127,6 @@ impl Recheck {
 
 /// Behind every invoice of its time.
 const LAST: InvoiceKey = InvoiceKey(i64::MAX);
-
-/// The place behind everything of a class that is due at this time.
-const fn after(class: Class, due_ms: i64) -> Place {
-    Place {
-        class,
-        due_ms,
-        key: LAST,
-    }
-}
 
 #[cfg(test)]
 mod tests;

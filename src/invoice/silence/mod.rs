@@ -7,6 +7,7 @@
 //! (`end.rs`), never by ours alone. All times are milliseconds since 1970.
 
 mod class;
+pub mod delay;
 mod end;
 
 use crate::invoice::status::Outcome;
@@ -120,6 +121,11 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         (planned, _) => planned,
     }
 }
+
+/// 2025-01-01, milliseconds since 1970: a clock that shows less was never set. A machine without a battery starts in 1970
+/// and is set some seconds later; nothing is concluded from the time until then, and what was dated by a clock that was set
+/// counts as due.
+pub const CLOCK_IS_SET_MS: i64 = 1_735_689_600_000;
 
 /// A nudge is never planned further ahead than this, milliseconds.
 pub const NUDGE_EVERY_MS: i64 = 60_000;

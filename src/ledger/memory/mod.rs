@@ -144,17 +144,6 @@ impl MemoryStore {
         self.commit()
     }
 
-    /// Drops the doubt of an invoice as if nobody had to ask: what no code may do, for tests of the tests.
-    pub(crate) fn drop_doubt(&mut self, key: InvoiceKey) {
-        if let Some(mut stored) = self.invoices.get(key.0).cloned() {
-            stored.invoice.doubt = false;
-            stored.invoice.doubted.clear();
-            self.invoices.put(key.0, normal(stored));
-            self.polls.put(key.0, PollState::default());
-            self.forget();
-        }
-    }
-
     fn marks(&self) -> Marks {
         [
             self.invoices.mark(),

@@ -4,7 +4,7 @@ use super::heard::HistoryLine;
 use super::{MemoryStore, Owed};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::opening::Opening;
-use crate::invoice::silence::Class;
+use crate::invoice::silence::{CLOCK_IS_SET_MS, Class};
 use crate::invoice::transition::{Claim, Invoice};
 use crate::ledger::apply::{CLOCK_MARK, heard};
 use crate::ledger::row::{
@@ -35,9 +35,12 @@ impl MemoryStore {
     pub(crate) fn due(&self, now_ms: i64, per_class: u32) -> Vec<DueRow> {
         let most = usize::try_from(per_class).unwrap_or(usize::MAX);
         let filed = self.filed();
+        let is_unset = now_ms < CLOCK_IS_SET_MS;
         let of = |class: Class| {
-            let due = filed.iter().filter(move |place| place.class == class);
-            due.filter(|place| place.due_ms <= now_ms).take(most)
+            let of = || filed.iter().filter(move |place| place.class == class);
+            let due = of().filter(move |place| place.due_ms <= now_ms).take(most);
+            let dated = of().filter(move |place| is_unset && place.due_ms >= CLOCK_IS_SET_MS);
+            due.chain(dated.take(most))
         };
         self.rows(Class::ALL.into_iter().flat_map(of))
     }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::silence::{Class, Ended, Heard};
+use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
 use crate::ledger::store::PollState;
@@ -19,7 +19,8 @@ pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.fai
 const FILED: &str = "FROM poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice \
   WHERE p.class = ?1 AND i.invoice_id IS NOT NULL";
 
-/// Invoices that are due: up to so many of each class, the longest due first.
+/// Invoices that are due: up to so many of each class, the longest due first. By a clock that was never set, what was dated
+/// by one that was is due as well: nobody would ask until it is set.
 pub(super) fn due(
     connection: &Connection,
     now_ms: i64,
@@ -31,6 +32,14 @@ pub(super) fn due(
         let values = params![class.number(), now_ms, per_class];
         for row in statement.query_map(values, due_row)? {
             found.extend(readable(row)?.flatten());
+        }
+        if now_ms < CLOCK_IS_SET_MS {
+            let dated = Place {
+                class,
+                due_ms: CLOCK_IS_SET_MS,
+                key: InvoiceKey(0),
+            };
+            found.extend(due_after(connection, dated, per_class)?);
         }
     }
     Ok(found)
@@ -162,14 +171,14 @@ const NEXT_DUE: &str =
     "SELECT min(due_ms) FROM poll INDEXED BY poll_due WHERE class = ?1 AND due_ms IS NOT NULL";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::schema::STEPS;
     use super::*;
 
     const OLD: i64 = 20_000;
 
     /// A ledger in which this many old invoices have been due for long.
-    fn ledger(old: i64) -> Connection {
+    pub(in super::super) fn ledger(old: i64) -> Connection {
         let connection = Connection::open_in_memory().expect("in memory");
         for step in STEPS {
             connection.execute_batch(step).expect("the step runs");
@@ -187,7 +196,7 @@ mod tests {
         connection
     }
 
-    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    pub(in super::super) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection
             .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
             .expect("a plan");

@@ -16,6 +16,7 @@ mod read_store;
 mod refusals;
 mod rows;
 mod schema;
+mod silent;
 mod story;
 
 use std::ops::RangeInclusive;

@@ -264,8 +264,11 @@ impl Pair {
         let beside: Vec<_> = self.memory.events().map(|(event, _)| event).collect();
         self.same("events", &events, &beside);
         for limit in [2, 4, ALL] {
-            let due = self.beside.due(now_ms, limit).expect("read");
-            self.same("due", &due, &self.memory.due(now_ms, limit));
+            // By the clock as it is, and by one that was never set.
+            for now_ms in [now_ms, 9_000] {
+                let due = self.beside.due(now_ms, limit).expect("read");
+                self.same("due", &due, &self.memory.due(now_ms, limit));
+            }
             for class in Class::ALL {
                 let place = Place {
                     class,

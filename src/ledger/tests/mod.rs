@@ -23,7 +23,7 @@ use crate::invoice::transition::{Decision, Policy};
 /// For the writer's end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Any time; the ledger only compares.
-const NOW: i64 = 1_700_000_000_000;
+const NOW: i64 = 1_800_000_000_000;
 
 fn rules() -> Rules {
     let lists = StatusLists {
