@@ -12,6 +12,7 @@ mod table;
 
 use heard::HistoryLine;
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::apply::{Lists, Rules, adopt};
@@ -26,7 +27,7 @@ use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
 };
 use crate::invoice::event::EventKind;
-use crate::invoice::ids::InvoiceId;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
@@ -85,6 +86,9 @@ struct Attempt {
 pub(crate) struct MemoryStore {
     bounds: Bounds,
     invoices: Table<Stored>,
+    /// Where an id or a ref was stored last. What was taken back since is still here: the row has the last word.
+    ids: HashMap<InvoiceId, i64>,
+    refs: HashMap<InvoiceRef, i64>,
     /// Lines of history ever written, by invoice.
     lines: Table<i64>,
     polls: Table<PollState>,
@@ -108,6 +112,8 @@ impl MemoryStore {
         Self {
             bounds,
             invoices: Table::default(),
+            ids: HashMap::new(),
+            refs: HashMap::new(),
             lines: Table::default(),
             polls: Table::default(),
             events: Table::default(),
@@ -250,6 +256,7 @@ impl Store for MemoryStore {
         let mut stored = opened(intent);
         let key = self.invoices.add(stored.clone());
         stored.row.key = InvoiceKey(key);
+        self.refs.insert(intent.reference.clone(), key);
         self.invoices.put(key, stored);
         Ok(InvoiceKey(key))
     }
@@ -259,9 +266,7 @@ impl Store for MemoryStore {
     }
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
-        let mut rows = self.invoices.iter();
-        let owner = rows.find(|(_, stored)| stored.invoice.id.as_ref() == Some(id));
-        Ok(owner.map(|(key, _)| InvoiceKey(key)))
+        Ok(self.key_of_id(id))
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
@@ -272,6 +277,9 @@ impl Store for MemoryStore {
             return Err(refused("the id stands already"));
         }
         if self.invoices.get(key.0).is_some() {
+            if let Some(id) = &stored.invoice.id {
+                self.ids.insert(id.clone(), key.0);
+            }
             self.invoices.put(key.0, normal(stored.clone()));
         }
         Ok(())

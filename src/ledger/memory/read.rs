@@ -2,7 +2,7 @@
 
 use super::heard::HistoryLine;
 use super::{MemoryStore, Owed};
-use crate::invoice::ids::InvoiceRef;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::opening::Opening;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class};
 use crate::invoice::transition::{Claim, Invoice};
@@ -16,9 +16,22 @@ use crate::ledger::store::PollState;
 impl MemoryStore {
     /// The invoice behind a ref.
     pub(crate) fn key_of(&self, reference: &InvoiceRef) -> Option<InvoiceKey> {
-        let mut rows = self.invoices.iter();
-        let found = rows.find(|(_, stored)| stored.row.reference == *reference);
-        found.map(|(key, _)| InvoiceKey(key))
+        let found = self.refs.get(reference).copied();
+        let is_its = |key: &i64| {
+            let stored = self.invoices.get(*key);
+            stored.is_some_and(|stored| stored.row.reference == *reference)
+        };
+        found.filter(is_its).map(InvoiceKey)
+    }
+
+    /// The invoice with an id.
+    pub(super) fn key_of_id(&self, id: &InvoiceId) -> Option<InvoiceKey> {
+        let found = self.ids.get(id).copied();
+        let is_its = |key: &i64| {
+            let stored = self.invoices.get(*key);
+            stored.is_some_and(|stored| stored.invoice.id.as_ref() == Some(id))
+        };
+        found.filter(is_its).map(InvoiceKey)
     }
 
     /// All invoices, oldest first.
@@ -51,6 +64,20 @@ impl MemoryStore {
         let after = filed.iter().filter(|other| other.class == place.class);
         let after = after.filter(|other| **other > place);
         self.rows(after.take(usize::try_from(limit).unwrap_or(usize::MAX)))
+    }
+
+    /// Where an invoice is filed, if it is due at all.
+    pub(crate) fn place_of(&self, key: InvoiceKey) -> Option<Place> {
+        let poll = self.polls.get(key.0)?;
+        let has_id = self.invoices.get(key.0)?.invoice.id.is_some();
+        let due_ms = poll.due_ms.filter(|_| has_id)?;
+        let class = poll.class;
+        Some(Place { class, due_ms, key })
+    }
+
+    /// The row that is filed at a place.
+    pub(crate) fn due_row(&self, place: &Place) -> Option<DueRow> {
+        self.rows(std::iter::once(place)).pop()
     }
 
     /// Invoices that are asked about no more because their time is over, behind a place in the order of that time.
