@@ -223,8 +223,19 @@ pub struct PollFailed {
     pub asked_ms: i64,
     /// Now, milliseconds since 1970. Before `asked_ms` when the clock was set back meanwhile.
     pub now_ms: i64,
+    /// Why there was none.
+    pub why: NoAnswer,
+}
+
+/// Why a poll brought no answer about its invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAnswer {
+    /// The service gives nobody answers: it says nothing about this invoice.
+    Outage,
     /// The service says that it has no such invoice, or keeps it from this login.
-    pub not_found: bool,
+    NotFound,
+    /// All else.
+    Other,
 }
 
 /// An invoice that the shop's own code opened, to be watched over from now on.

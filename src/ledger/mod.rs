@@ -36,8 +36,8 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{CLOCK_MARK, Lists, Rules};
 pub(crate) use command::{
-    Acceptance, After, AttemptRecord, Begun, Held, Intent, Objection, Operated, PollFailed,
-    Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
+    Acceptance, After, AttemptRecord, Begun, Held, Intent, NoAnswer, Objection, Operated,
+    PollFailed, Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use overview::{Overview, Tally};

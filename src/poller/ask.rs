@@ -7,7 +7,7 @@ use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::observation::{Asked, Observation, Report, Source};
 use crate::invoice::transition::Decision;
-use crate::ledger::{DueRow, InvoiceKey, PollFailed, Reader, Writer};
+use crate::ledger::{DueRow, InvoiceKey, NoAnswer, PollFailed, Reader, Writer};
 use crate::telemetry::chain;
 
 use super::login::{Mark, Token, Word};
@@ -75,8 +75,8 @@ impl Asker {
     }
 
     async fn no_answer(&self, row: &DueRow, error: &Error, asked_ms: i64) -> Outcome {
-        let not_found = matches!(error, Error::NotFound { .. } | Error::Forbidden { .. });
-        self.put_back(row.key, asked_ms, not_found).await;
+        let why = why(error, &self.gate);
+        self.put_back(row.key, asked_ms, why).await;
         if matches!(error, Error::LoginNeeded) {
             return Outcome::LoginRefused;
         }
@@ -104,7 +104,7 @@ impl Asker {
         };
         match self.writer.record(row.key, observation).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
-                self.put_back(row.key, asked_ms, false).await;
+                self.put_back(row.key, asked_ms, NoAnswer::Other).await;
                 let reason = "the answer names another order";
                 tracing::warn!(order.id = %row.order_id, "about order {}: {reason}", row.order_id);
                 Outcome::Trouble(reason.to_owned())
@@ -118,16 +118,27 @@ impl Asker {
     }
 
     /// Moves the invoice back. When that cannot be stored it stays due, which the gate's pace bounds.
-    async fn put_back(&self, key: InvoiceKey, asked_ms: i64, not_found: bool) {
+    async fn put_back(&self, key: InvoiceKey, asked_ms: i64, why: NoAnswer) {
         let failed = PollFailed {
             key,
             asked_ms,
             now_ms: clock::wall_ms(),
-            not_found,
+            why,
         };
         if let Err(error) = self.writer.poll_failed(failed).await {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");
         }
+    }
+}
+
+/// Why a question brought no answer, once the gate knows how it ended. An outage is what others met as well; alone, it may
+/// be this invoice the service is silent about.
+pub(super) fn why(error: &Error, gate: &Gate) -> NoAnswer {
+    let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
+    match error {
+        Error::NotFound { .. } | Error::Forbidden { .. } => NoAnswer::NotFound,
+        _ if met_nobody && gate.view().outage.is_some() => NoAnswer::Outage,
+        _ => NoAnswer::Other,
     }
 }
 

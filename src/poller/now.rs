@@ -12,9 +12,13 @@ use crate::client::gate::{Closed, Gate};
 use crate::clock;
 use crate::invoice::observation::{Asked, Observation, Report, Source};
 use crate::invoice::transition::Decision;
-use crate::ledger::{DueRow, InvoiceKey, PollFailed, ReadError, Reader, WriteError, Writer};
+use crate::ledger::{
+    DueRow, InvoiceKey, NoAnswer, PollFailed, ReadError, Reader, WriteError, Writer,
+};
 use crate::secret::Secret;
 use crate::telemetry::chain;
+
+use super::ask;
 
 /// How long a request may wait for its turn at the gate: a person waits for it.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
@@ -91,11 +95,8 @@ impl Inquirer<'_> {
                 if let Some(wait) = source.retry_after() {
                     self.gate.heed(wait);
                 }
-                let not_found = matches!(
-                    source,
-                    FetchError::NotFound { .. } | FetchError::Forbidden { .. }
-                );
-                self.put_back(key, asked_ms, not_found).await;
+                let why = ask::why(&source, self.gate);
+                self.put_back(key, asked_ms, why).await;
                 Err(Error::Fetch {
                     id: row.invoice_id.to_string(),
                     source,
@@ -123,7 +124,7 @@ impl Inquirer<'_> {
         let id = || row.invoice_id.to_string();
         match self.writer.record(row.key, answer).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
-                self.put_back(row.key, asked_ms, false).await;
+                self.put_back(row.key, asked_ms, NoAnswer::Other).await;
                 Err(Error::OtherOrder { id: id() })
             }
             Ok(recorded) => Ok(recorded.decision),
@@ -132,12 +133,12 @@ impl Inquirer<'_> {
     }
 
     /// Counts the question, so that the daemon's next one keeps its distance. No answer is lost when it cannot be stored.
-    async fn put_back(&self, key: InvoiceKey, asked_ms: i64, not_found: bool) {
+    async fn put_back(&self, key: InvoiceKey, asked_ms: i64, why: NoAnswer) {
         let failed = PollFailed {
             key,
             asked_ms,
             now_ms: clock::wall_ms(),
-            not_found,
+            why,
         };
         if let Err(error) = self.writer.poll_failed(failed).await {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");

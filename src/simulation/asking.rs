@@ -9,7 +9,9 @@ use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written
 use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
+use crate::ledger::{
+    CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, NoAnswer, PollFailed, REDATE_AT_ONCE,
+};
 use crate::poller::pass::{self, LOOKED_AT, PER_CLASS};
 use crate::poller::recheck::{Clock, Recheck, Stage};
 
@@ -299,19 +301,29 @@ impl World {
                 self.hand_over(record, Who::Answer(question));
             }
             Answer::None(verdict) => {
+                let met_nobody = matches!(verdict, Verdict::Outage(_));
                 self.leave(key, verdict);
-                self.poll_failed(key, asked_ms);
+                let is_out = self
+                    .daemon
+                    .as_ref()
+                    .is_some_and(|daemon| met_nobody && daemon.door.outage().since().is_some());
+                let why = if is_out {
+                    NoAnswer::Outage
+                } else {
+                    NoAnswer::Other
+                };
+                self.poll_failed(key, asked_ms, why);
             }
         }
     }
 
     /// A question brought nothing: the invoice moves back.
-    pub(super) fn poll_failed(&mut self, key: InvoiceKey, asked_ms: i64) {
+    pub(super) fn poll_failed(&mut self, key: InvoiceKey, asked_ms: i64, why: NoAnswer) {
         let failed = PollFailed {
             key,
             asked_ms,
             now_ms: self.wall_ms(),
-            not_found: false,
+            why,
         };
         self.hand_over(LedgerCommand::PollFailed(failed), Who::NoAnswer(key));
     }

@@ -11,7 +11,9 @@ use crate::client::gate::door::{Door, Pass};
 use crate::daemon::plain;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
-use crate::ledger::{DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, Recorded, Refusal};
+use crate::ledger::{
+    DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, NoAnswer, Recorded, Refusal,
+};
 use crate::poller::budget::Turn;
 use crate::poller::recheck::Recheck;
 use crate::process_mark::ProcessMark;
@@ -243,7 +245,7 @@ impl World {
                     recorded.decision
                 );
                 if recorded.decision == Decision::NotThisInvoice {
-                    return self.poll_failed(key, question.asked_ms);
+                    return self.poll_failed(key, question.asked_ms, NoAnswer::Other);
                 }
                 self.question_ended(key);
                 self.recorded(key, &recorded);

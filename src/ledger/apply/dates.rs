@@ -8,7 +8,7 @@ use crate::invoice::observation::{Observation, Source};
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Ask, Decision, Why};
-use crate::ledger::command::{PollFailed, Reply};
+use crate::ledger::command::{NoAnswer, PollFailed, Reply};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
@@ -18,6 +18,9 @@ pub(super) const NOT_FOUND: &str = "not_found";
 const UNRESOLVED: &str = "unresolved";
 /// Questions without an answer after which a person must look: the first may come before the service can find its own.
 const NOT_FOUND_AFTER: u32 = 2;
+/// Questions that only met an outage count no further than this: 40 s of stepping back, less than it takes to notice the
+/// end. The most pressing invoice is what an outage is tried with, and would be put back by ten minutes for it.
+const OUTAGE_COUNTS: u32 = 4;
 
 /// Why a due time is touched.
 pub(super) struct Touch {
@@ -162,8 +165,12 @@ pub(super) fn poll_failed<S: Store>(
 ) -> Result<Reply, ApplyError> {
     let mut state = store.poll_state(failed.key)?;
     state.asked_ms = Some(failed.asked_ms);
-    state.failures = state.failures.saturating_add(1);
-    if failed.not_found && state.failures >= NOT_FOUND_AFTER {
+    let failures = state.failures.saturating_add(1);
+    state.failures = match failed.why {
+        NoAnswer::Outage => state.failures.max(failures.min(OUTAGE_COUNTS)),
+        NoAnswer::NotFound | NoAnswer::Other => failures,
+    };
+    if failed.why == NoAnswer::NotFound && state.failures >= NOT_FOUND_AFTER {
         let mut stored = load(store, failed.key)?;
         let end = silence::end_ms(&rules.schedule, &heard(&stored, &state));
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;

@@ -102,10 +102,35 @@ async fn a_question_that_failed_while_the_clock_was_set_back_is_asked_again_by_t
         key,
         asked_ms: NOW + day,
         now_ms: NOW + 90_000,
-        not_found: false,
+        why: NoAnswer::Other,
     };
     ledger.writer().poll_failed(failed).await.expect("stored");
     assert_eq!(due_ms(&ledger).await, Some(NOW + 60_001));
+}
+
+#[tokio::test]
+async fn an_outage_puts_an_invoice_back_by_no_more_than_it_takes_to_notice_its_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let key = opened(&ledger.writer(), "a").await;
+    ledger.writer().refuse(refused(key, NOW + 1_000));
+    let ledger = reopened(&directory, ledger).await;
+    let asked = async |times: i64, why: NoAnswer| {
+        for number in 1..=times {
+            let failed = PollFailed {
+                key,
+                asked_ms: NOW + number * 60_000,
+                now_ms: NOW + number * 60_000,
+                why,
+            };
+            ledger.writer().poll_failed(failed).await.expect("stored");
+        }
+        due_ms(&ledger).await.map(|due| due - times * 60_000 - NOW)
+    };
+    assert_eq!(asked(20, NoAnswer::Outage).await, Some(40_000));
+    // An invoice of which the service alone keeps silent is put back further each time, before and after an outage.
+    assert_eq!(asked(4, NoAnswer::Other).await, Some(600_000));
+    assert_eq!(asked(1, NoAnswer::Outage).await, Some(600_000));
 }
 
 #[tokio::test]

@@ -120,7 +120,11 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             key,
             asked_ms: now_ms - dice.small(3_000),
             now_ms,
-            not_found: now_ms % 2 == 0,
+            why: match now_ms % 3 {
+                0 => NoAnswer::NotFound,
+                1 => NoAnswer::Outage,
+                _ => NoAnswer::Other,
+            },
         }),
         8 => Command::Redate(vec![key], now_ms),
         9 => Command::Unresolve(key, now_ms),
