@@ -67,7 +67,9 @@
 //! the unit.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
-//! courses of events and looks over the promises after each. A seed that breaks one is named, and replays.
+//! courses of events and looks over the promises after each. A seed that breaks one is named, and replays. Beside them one
+//! long course is written out, `simulation/outage`: an hour without a service for thousands of invoices, with a bound for
+//! everything that follows. `cargo test --lib outage -- --nocapture` draws it.
 //!
 //! # Who may import whom
 //!

@@ -84,7 +84,7 @@ const HOMES: [(&str, &[&str]); 5] = [
 const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 13] = [
+const PURE: [&str; 15] = [
     "src/client/gate/door",
     "src/client/gate/outage",
     "src/client/gate/pace",
@@ -95,6 +95,8 @@ const PURE: [&str; 13] = [
     "src/client/login/plan",
     "src/poller/budget",
     "src/poller/pass",
+    "src/simulation/outage/course",
+    "src/simulation/outage/plot",
     "src/simulation/scenario",
     "src/outbox/retry",
     "src/sandbox/state",
