@@ -13,9 +13,13 @@ use crate::ledger::{DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONC
 use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
 
 /// How long the client waits for an answer.
-pub(super) const PATIENCE: i64 = 30 * SECOND;
+const PATIENCE: i64 = 30 * SECOND;
 /// A replica is behind by less than this: polls that disagree are 30 s apart for that reason.
 const REPLICA_BEHIND: i64 = 20 * SECOND;
+
+/// The longest wait of an outage, with its jitter, and of one that only begins with what is still under way.
+const OUTAGE_NOTICED_OVER: i64 = 75 * SECOND;
+const OUTAGE_FIRST: i64 = 7 * SECOND;
 
 /// A look was cut short.
 struct Cut;
@@ -195,6 +199,21 @@ impl World {
             Some(Change::None | Change::GoesOn(_)) | None => {}
         }
         self.want_turn(self.now);
+    }
+
+    /// How long the gate may still be held by what was before, at most.
+    pub(super) fn gate_held(&self) -> i64 {
+        let Some(daemon) = &self.daemon else {
+            return 0;
+        };
+        let wish = daemon.door.is_shut_until(self.instant());
+        let wish = wish.map_or(0, |until| self.virtual_of(until) - self.now);
+        let under_way = if daemon.asked.is_empty() { 0 } else { PATIENCE };
+        let outage = match daemon.door.outage().since() {
+            Some(_) => OUTAGE_NOTICED_OVER,
+            None => OUTAGE_FIRST,
+        };
+        wish + under_way + outage
     }
 
     /// What comes back, and after how long.
