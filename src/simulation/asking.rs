@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use super::daemon::Who;
 use super::scenario::SECOND;
-use super::world::{Answer, Happens, Question, Sabotage, World, Written, say};
+use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written, say};
 use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::ledger::{DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
-use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
+use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
+use crate::poller::pass::{self, LOOKED_AT, PER_CLASS};
+use crate::poller::recheck::{Clock, Recheck, Stage};
 
 /// How long the client waits for an answer.
 const PATIENCE: i64 = 30 * SECOND;
@@ -95,15 +96,29 @@ impl World {
     }
 
     fn recheck(&mut self, now_ms: i64) -> Result<(), Cut> {
-        let daemon = self.daemon.as_mut().ok_or(Cut)?;
-        daemon.recheck.look(now_ms);
-        let Some(place) = daemon.recheck.place() else {
+        let mark_ms = self.store.clock_mark_ms();
+        let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
+        if recheck.look(now_ms, mark_ms) == Clock::NotSet {
             return Ok(());
-        };
-        let rows = self.store.due_after(place, LOOKED_AT);
-        let wrong = Recheck::wrong(&self.polling.schedule, &rows, now_ms);
-        self.redate(&wrong, now_ms)?;
-        self.daemon.as_mut().ok_or(Cut)?.recheck.done(&rows);
+        }
+        match recheck.stage() {
+            None => {}
+            Some(Stage::Due(place)) => {
+                let rows = self.store.due_after(place, LOOKED_AT);
+                let wrong = Recheck::wrong(&self.polling.schedule, &rows, now_ms);
+                self.redate(&wrong, now_ms)?;
+                self.daemon.as_mut().ok_or(Cut)?.recheck.done(&rows);
+            }
+            Some(Stage::Retired(since_ms, key)) => {
+                let found = self.store.retired_after((since_ms, key), LOOKED_AT);
+                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
+                self.redate(&keys, now_ms)?;
+                let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
+                if recheck.done_retired(&found, now_ms) {
+                    self.write_now(&LedgerCommand::Note(CLOCK_MARK, now_ms.to_string()))?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -254,7 +269,8 @@ impl World {
             say!(self, "network", "an answer about {key} is torn");
             return (wait, nobody());
         }
-        let report = body.report.clone();
+        let mut report = body.report.clone();
+        report.service_ms = Some(EPOCH_MS + self.now + wait);
         say!(
             self,
             "service",
@@ -343,7 +359,7 @@ impl World {
 
     fn next_pass(&self) -> Option<i64> {
         let daemon = self.daemon.as_ref()?;
-        if daemon.recheck.place().is_some() {
+        if daemon.recheck.stage().is_some() {
             return Some(self.now);
         }
         let places = self.store.places();
