@@ -128,7 +128,7 @@ impl Recheck {
 }
 
 /// The place behind everything of a class that is due at this time.
-const fn after(class: Class, now_ms: i64) -> Place {
+pub(super) const fn after(class: Class, now_ms: i64) -> Place {
     Place {
         class,
         due_ms: now_ms,
