@@ -9,6 +9,7 @@
 mod ask;
 pub(crate) mod budget;
 mod login;
+pub(crate) mod now;
 pub(crate) mod pass;
 mod round;
 pub(crate) mod single;

@@ -11,7 +11,7 @@ use crate::harness::{Clock, Issued, PATIENCE, Setup, World, skip, wait_until};
 const BY_DEFAULT: &str = "[{ until_s = 1800, every_s = 50 }, { until_s = 7200, every_s = 300 }, \
     { until_s = 86400, every_s = 1800 }, { until_s = 259200, every_s = 14400 }]";
 /// A lost notification of a young invoice is found within this time.
-const BOUND: Duration = Duration::from_secs(60);
+const BOUND: Duration = Duration::from_mins(1);
 
 macro_rules! clock {
     () => {
@@ -138,10 +138,7 @@ fn a_clock_of_1970_at_boot_serves_and_asks_and_is_set_right_without_a_burst() {
     let asked = world.requests("fetch") - before.0;
     // Two in a second, and the one that was under way.
     let most = before.1.elapsed().as_secs() * 2 + 3;
-    assert!(
-        u64::try_from(asked).unwrap_or(u64::MAX) <= most,
-        "{asked} of {most}"
-    );
+    assert!(asked <= most, "{asked} of {most}");
 }
 
 #[track_caller]
