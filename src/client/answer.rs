@@ -19,6 +19,8 @@ use crate::wire::problem;
 pub(super) struct Answer {
     status: u16,
     retry_after: Option<Duration>,
+    /// The service's own clock: its `Date` (RFC 9110 6.6.1), milliseconds since 1970.
+    service_ms: Option<i64>,
     /// The host a 3xx points to.
     host: Option<String>,
     /// The body, or why it could not be read. A refusal is a refusal whatever became of its body.
@@ -56,6 +58,9 @@ impl Answer {
         let status = response.status().as_u16();
         tracing::debug!(http.status = status, "answer to a {what}");
         let retry_after = retry_after::from_headers(response.headers(), clock::wall_ms());
+        let date = response.headers().get(reqwest::header::DATE);
+        let date = date.and_then(|value| value.to_str().ok());
+        let service_ms = date.and_then(retry_after::http_date);
         let host = pointed_to(&response);
         let body = read(response).await;
         let text = body
@@ -66,6 +71,7 @@ impl Answer {
         Ok(Self {
             status,
             retry_after,
+            service_ms,
             host,
             body,
             text,
@@ -141,9 +147,14 @@ impl Answer {
 
     /// The body as an invoice.
     pub(super) fn invoice(self) -> Result<Report, Error> {
+        let service_ms = self.service_ms;
         let object = self.object()?;
-        invoice::decode(&object).map_err(|why| Error::NotTheService {
+        let decoded = invoice::decode(&object).map_err(|why| Error::NotTheService {
             why: Foreign::Invoice(why),
+        })?;
+        Ok(Report {
+            service_ms,
+            ..decoded
         })
     }
 }

@@ -30,7 +30,7 @@ fn parse(wish: &str, date: Option<&str>, now_ms: i64) -> Option<Duration> {
 }
 
 /// Milliseconds since 1970 of `Sun, 06 Nov 1994 08:49:37 GMT`, the one form senders may produce.
-fn http_date(text: &str) -> Option<i64> {
+pub(super) fn http_date(text: &str) -> Option<i64> {
     let stamp = DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
     Some(stamp.as_millisecond())
 }

@@ -135,6 +135,9 @@ pub struct Report {
     pub updated_at: Option<Moment>,
     /// `updatedAt` as it was written, when it is there and is not readable (A10).
     pub updated_at_text: Option<String>,
+    /// The service's own clock when it answered (`Date`, RFC 9110 6.6.1), milliseconds since 1970; `None` for what it
+    /// pushed and for an answer that bears none.
+    pub service_ms: Option<i64>,
     /// `expireAt` as an instant, when it is readable.
     pub expire_at: Option<Moment>,
     /// `paymentMethod`, to the letter.

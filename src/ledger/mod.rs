@@ -34,7 +34,7 @@ use crate::invoice::observation::Observation;
 use crate::process_mark::ProcessMark;
 use crate::wake::Wake;
 
-pub(crate) use apply::{Lists, Rules};
+pub(crate) use apply::{CLOCK_MARK, Lists, Rules};
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Held, Intent, Objection, Operated, PollFailed,
     Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,

@@ -5,6 +5,7 @@
 
 use super::error::ReadError;
 use super::reader::Reader;
+use crate::invoice::silence::Class;
 
 /// A count that stops at [`Tally::MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Overview {
     pub due: Tally,
     /// The earliest of these times, milliseconds since 1970.
     pub oldest_due_ms: Option<i64>,
+    /// Who is silent, by class.
+    pub silent: Silent,
     /// Deliveries to be run, now or later.
     pub waiting: Tally,
     /// Deliveries under way.
@@ -59,6 +62,41 @@ pub struct Overview {
     pub more_attention: bool,
     /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
     pub unsorted: Vec<(String, u64)>,
+}
+
+/// How many invoices are to be asked about, and for how long they have been.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Silent {
+    /// Those whose time has come, one entry for each class, the most pressing first.
+    pub due: Vec<DueOf>,
+    /// Young ones that have a due time, come or not.
+    pub young: Tally,
+    /// The earliest due time that has not come yet, milliseconds since 1970.
+    pub next_due_ms: Option<i64>,
+    /// The one that is due for the longest (A06).
+    pub longest: Option<Overdue>,
+}
+
+/// The invoices of one class whose time to be asked about has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DueOf {
+    /// The class.
+    pub class: Class,
+    /// How many.
+    pub count: Tally,
+    /// The earliest of their due times, milliseconds since 1970.
+    pub oldest_ms: Option<i64>,
+}
+
+/// An invoice that waits to be asked about. Times are milliseconds since 1970.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// The merchant's order.
+    pub order_id: String,
+    /// When it was due.
+    pub due_ms: i64,
+    /// When it was opened here.
+    pub created_ms: i64,
 }
 
 /// One reason for attention.

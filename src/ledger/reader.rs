@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use super::apply::UNSORTED;
+use super::apply::{CLOCK_MARK, UNSORTED};
 use super::command::Held;
 use super::error::{OpenError, ReadError};
 use super::row::{
@@ -161,6 +161,23 @@ impl Reader {
     /// Invoices of one class whose due time lies after a place in the order of due times, nearest first.
     pub async fn due_after(&self, place: Place, limit: u32) -> Result<Vec<DueRow>, ReadError> {
         self.ask(move |store| store.due_after(place, limit)).await
+    }
+
+    /// Invoices that are asked about no more because their time is over, since when, and which: those behind a place in the
+    /// order of that time, nearest first.
+    pub async fn retired_after(
+        &self,
+        place: (i64, InvoiceKey),
+        limit: u32,
+    ) -> Result<Vec<(i64, InvoiceKey)>, ReadError> {
+        self.ask(move |store| store.retired_after(place, limit))
+            .await
+    }
+
+    /// The latest time our clock has shown when a due time was stored, milliseconds since 1970.
+    pub async fn clock_mark_ms(&self) -> Result<Option<i64>, ReadError> {
+        let mark = self.meta(CLOCK_MARK).await?;
+        Ok(mark.and_then(|mark| mark.parse().ok()))
     }
 
     /// An invoice as it is asked about, whether it is due or not; `None` when it has no id yet.

@@ -5,10 +5,10 @@
 
 use std::ops::RangeInclusive;
 
-use crate::invoice::event::Change;
+use crate::invoice::event::{Change, EventKind};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
-use crate::invoice::silence::Class;
+use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
@@ -71,6 +71,15 @@ pub(super) struct PollState {
     pub nudged_ms: Option<i64>,
     /// Polls in a row that brought nothing.
     pub failures: u32,
+    /// The service's clock at its last answer, when that was dated.
+    pub service_ms: Option<i64>,
+    /// The service's clock at its first dated answer: it tells when the invoice was opened where our clock was wrong.
+    pub first_service_ms: Option<i64>,
+    /// Answers after the end, by our clock.
+    pub ended: Ended,
+    /// Since when it is not asked about any more because its time is over, by our clock; `None` while it is due, and when
+    /// it is final.
+    pub retired_ms: Option<i64>,
 }
 
 /// An event to be written.
@@ -183,6 +192,8 @@ pub(super) trait Store {
 
     /// Writes an event and returns its number.
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError>;
+    /// True when the invoice has an event of this kind.
+    fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError>;
     /// Writes a delivery.
     fn insert_delivery(
         &mut self,

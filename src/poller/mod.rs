@@ -11,6 +11,7 @@ pub(crate) mod budget;
 mod login;
 pub(crate) mod now;
 pub(crate) mod pass;
+pub(crate) mod recheck;
 mod round;
 pub(crate) mod single;
 pub(crate) mod standing;
@@ -26,7 +27,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{Class, Schedule};
-use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
@@ -34,7 +35,8 @@ use crate::wake::Wake;
 use ask::{Asker, Ended};
 use budget::Turn;
 use login::{Login, Token};
-use pass::{LOOKED_AT, PER_CLASS, Recheck, Sorted};
+use pass::{LOOKED_AT, PER_CLASS, Sorted};
+use recheck::{Clock, Recheck, Stage};
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, Standing};
 
@@ -86,7 +88,7 @@ struct Poller {
     login: Login,
     /// Invoices that are being asked about.
     asked: HashSet<InvoiceKey>,
-    /// Due times that are counted again.
+    /// Times that are counted again after the clock was wrong.
     recheck: Recheck,
     /// Which class goes first.
     turn: Turn,
@@ -123,10 +125,10 @@ pub(crate) async fn run(
         asker,
         reader,
         writer,
+        recheck: Recheck::at_start(&settings.schedule),
         schedule: settings.schedule,
         login,
         asked: HashSet::new(),
-        recheck: Recheck::at_start(clock::wall_ms()),
         turn: Turn::default(),
         book: Book::new(stored.as_deref().and_then(Standing::from_json)),
     };
@@ -179,7 +181,7 @@ impl Work for Poller {
     }
 
     async fn next_in(&mut self) -> Option<Duration> {
-        if self.recheck.place().is_some() {
+        if self.recheck.stage().is_some() {
             return Some(RECHECK_EVERY);
         }
         let now_ms = clock::wall_ms();
@@ -254,18 +256,34 @@ impl Poller {
         Ok(next)
     }
 
-    /// Counts far due times again where [`Recheck`] wants it, some in each look.
+    /// Counts stored times again where [`Recheck`] wants it, some in each look.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        if self.recheck.look(now_ms) {
-            tracing::warn!("the clock was set back: due times are counted again");
+        let mark_ms = self.reader.clock_mark_ms().await?;
+        match self.recheck.look(now_ms, mark_ms) {
+            Clock::NotSet => return Ok(()),
+            Clock::Steady => {}
+            Clock::SetBack => {
+                tracing::warn!("the clock was ahead and was set back: due times are counted again");
+            }
         }
-        let Some(place) = self.recheck.place() else {
-            return Ok(());
-        };
-        let rows = self.reader.due_after(place, LOOKED_AT).await?;
-        let wrong = Recheck::wrong(&self.schedule, &rows, now_ms);
-        self.writer.redate(&wrong, now_ms).await?;
-        self.recheck.done(&rows);
+        match self.recheck.stage() {
+            None => {}
+            Some(Stage::Due(place)) => {
+                let rows = self.reader.due_after(place, LOOKED_AT).await?;
+                let wrong = Recheck::wrong(&self.schedule, &rows, now_ms);
+                self.writer.redate(&wrong, now_ms).await?;
+                self.recheck.done(&rows);
+            }
+            Some(Stage::Retired(since_ms, key)) => {
+                let found = self.reader.retired_after((since_ms, key), LOOKED_AT);
+                let found = found.await?;
+                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
+                self.writer.redate(&keys, now_ms).await?;
+                if self.recheck.done_retired(&found, now_ms) {
+                    self.writer.note(CLOCK_MARK, now_ms.to_string()).await?;
+                }
+            }
+        }
         Ok(())
     }
 

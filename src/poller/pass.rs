@@ -11,8 +11,6 @@ use crate::ledger::{DueRow, InvoiceKey, Place};
 pub(crate) const PER_CLASS: u32 = 128;
 /// Due times counted again in one pass.
 pub(crate) const LOOKED_AT: u32 = 256;
-/// A step back of the clock smaller than this is its ordinary correction, milliseconds.
-const CLOCK_SLACK_MS: i64 = 1_000;
 
 /// Rows whose stored due time has come, sorted by what is to be done about them.
 #[derive(Debug, Default)]
@@ -35,7 +33,8 @@ pub(crate) fn sort(
 ) -> Sorted {
     let mut sorted = Sorted::default();
     for row in rows.into_iter().filter(|row| !asked.contains(&row.key)) {
-        let is_misfiled = row.class != silence::class(&row.heard, now_ms);
+        let is_misfiled =
+            now_ms >= silence::CLOCK_IS_SET_MS && row.class != silence::class(&row.heard, now_ms);
         match silence::next(schedule, &row.heard, now_ms) {
             Due::At(at) if at <= now_ms && !is_misfiled => sorted.ask.push(row),
             Due::Unresolved => sorted.unresolved.push(row.key),
@@ -62,76 +61,11 @@ pub(crate) fn choose<'a>(
         .collect()
 }
 
-/// Counts far due times again, some in each pass: at the start, and after the clock was set back. They were written by a
-/// clock that was ahead, and nobody would ask until it had caught up.
-#[derive(Debug)]
-pub(crate) struct Recheck {
-    /// The time of the last look.
-    looked_ms: i64,
-    /// How far due times were counted again, while they are.
-    place: Option<Place>,
-    /// The time behind which they are.
-    from_ms: i64,
-}
-
-impl Recheck {
-    /// The state of a poller that starts now. The clock may have been set back while none ran, and a due time written by
-    /// the clock before looks like any other: all are counted again.
-    pub(crate) fn at_start(now_ms: i64) -> Self {
-        Self {
-            looked_ms: now_ms,
-            place: Some(after(Class::Urgent, now_ms)),
-            from_ms: now_ms,
-        }
-    }
-
-    /// Takes note of a look at this time. True when the clock was set back since the last one.
-    pub(crate) fn look(&mut self, now_ms: i64) -> bool {
-        let set_back = now_ms < self.looked_ms.saturating_sub(CLOCK_SLACK_MS);
-        if set_back {
-            self.place = Some(after(Class::Urgent, now_ms));
-            self.from_ms = now_ms;
-        }
-        self.looked_ms = now_ms;
-        set_back
-    }
-
-    /// The place in the order of due times after which the next rows are to be read; `None` when all are counted.
-    pub(crate) fn place(&self) -> Option<Place> {
-        self.place
-    }
-
-    /// Goes on behind the rows read after [`Recheck::place`], once those dated wrongly are stored anew; with the next class
-    /// when there were none.
-    pub(crate) fn done(&mut self, rows: &[DueRow]) {
-        self.place = match rows.last() {
-            Some(row) => Some(Place {
-                class: row.class,
-                due_ms: row.due_ms,
-                key: row.key,
-            }),
-            None => self.place.and_then(|place| {
-                let later = Class::ALL.into_iter().find(|class| *class > place.class);
-                later.map(|class| after(class, self.from_ms))
-            }),
-        };
-    }
-
-    /// Which of the rows read after [`Recheck::place`] are dated wrongly.
-    pub(crate) fn wrong(schedule: &Schedule, rows: &[DueRow], now_ms: i64) -> Vec<InvoiceKey> {
-        let wrong = |row: &&DueRow| match silence::next(schedule, &row.heard, now_ms) {
-            Due::At(at) => at < row.due_ms,
-            Due::Unresolved | Due::Never => true,
-        };
-        rows.iter().filter(wrong).map(|row| row.key).collect()
-    }
-}
-
 /// The place behind everything of a class that is due at this time.
-pub(super) const fn after(class: Class, now_ms: i64) -> Place {
+pub(crate) const fn after(class: Class, due_ms: i64) -> Place {
     Place {
         class,
-        due_ms: now_ms,
+        due_ms,
         key: InvoiceKey(i64::MAX),
     }
 }
@@ -143,7 +77,7 @@ mod tests {
     use crate::invoice::silence::{Heard, Step};
     use crate::invoice::status::Outcome;
 
-    const NOW: i64 = 1_700_000_000_000;
+    const NOW: i64 = 1_800_000_000_000;
     const MINUTE: i64 = 60_000;
 
     fn schedule() -> Schedule {
@@ -169,6 +103,8 @@ mod tests {
                 expire_ms: None,
                 heard_ms: Some(NOW - heard_ago),
                 asked_ms: Some(NOW - heard_ago),
+                service_ms: None,
+                ended: silence::Ended::default(),
                 nudged_ms: None,
                 failures: 0,
                 doubt: false,
@@ -192,10 +128,12 @@ mod tests {
 
     #[test]
     fn due_rows_are_asked_dated_anew_or_given_up() {
+        let mut past_its_end = row(3, 90 * MINUTE, MINUTE, NOW);
+        past_its_end.heard.service_ms = Some(NOW - MINUTE);
         let rows = vec![
             row(1, 10 * MINUTE, 2 * MINUTE, NOW),
             row(2, 10 * MINUTE, MINUTE / 2, NOW),
-            row(3, 90 * MINUTE, MINUTE, NOW),
+            past_its_end,
             row(4, 10 * MINUTE, 2 * MINUTE, NOW),
         ];
         let mut grown_old = row(5, 40 * MINUTE, 2 * MINUTE, NOW);
@@ -220,41 +158,5 @@ mod tests {
             .map(|row| row.key.0)
             .collect();
         assert_eq!(chosen, [3, 1]);
-    }
-
-    #[test]
-    fn a_clock_set_back_counts_every_later_due_time_again() {
-        let schedule = schedule();
-        // Set back while the poller runs, or while none did.
-        let mut running = Recheck::at_start(NOW + 9 * MINUTE);
-        for _class in Class::ALL {
-            running.done(&[]);
-        }
-        assert_eq!(running.place(), None);
-        let ordinary = running.look(NOW + 9 * MINUTE - CLOCK_SLACK_MS);
-        assert!(!ordinary && running.place().is_none());
-        assert!(running.look(NOW));
-        for mut recheck in [running, Recheck::at_start(NOW)] {
-            assert_eq!(recheck.place(), Some(after(Class::Urgent, NOW)));
-            recheck.done(&[]);
-            assert_eq!(recheck.place(), Some(after(Class::Young, NOW)));
-            // The first is right where it is; the second was dated by the clock that was ahead.
-            let rows = [
-                row(1, 10 * MINUTE, MINUTE / 2, NOW + MINUTE / 2),
-                row(2, 10 * MINUTE, MINUTE / 2, NOW + 9 * MINUTE),
-            ];
-            assert_eq!(Recheck::wrong(&schedule, &rows, NOW), [InvoiceKey(2)]);
-            recheck.done(&rows);
-            let last = Place {
-                class: Class::Young,
-                due_ms: NOW + 9 * MINUTE,
-                key: InvoiceKey(2),
-            };
-            assert_eq!(recheck.place(), Some(last));
-            recheck.done(&[]);
-            assert_eq!(recheck.place(), Some(after(Class::Old, NOW)));
-            recheck.done(&[]);
-            assert_eq!(recheck.place(), None);
-        }
     }
 }

@@ -5,17 +5,22 @@ use std::time::Duration;
 
 use super::daemon::Who;
 use super::scenario::SECOND;
-use super::world::{Answer, Happens, Question, Sabotage, World, Written, say};
+use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written, say};
 use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::ledger::{DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
-use crate::poller::pass::{self, LOOKED_AT, PER_CLASS, Recheck};
+use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
+use crate::poller::pass::{self, LOOKED_AT, PER_CLASS};
+use crate::poller::recheck::{Clock, Recheck, Stage};
 
 /// How long the client waits for an answer.
-pub(super) const PATIENCE: i64 = 30 * SECOND;
+const PATIENCE: i64 = 30 * SECOND;
 /// A replica is behind by less than this: polls that disagree are 30 s apart for that reason.
 const REPLICA_BEHIND: i64 = 20 * SECOND;
+
+/// The longest wait of an outage, with its jitter, and of one that only begins with what is still under way.
+const OUTAGE_NOTICED_OVER: i64 = 75 * SECOND;
+const OUTAGE_FIRST: i64 = 7 * SECOND;
 
 /// A look was cut short.
 struct Cut;
@@ -91,15 +96,29 @@ impl World {
     }
 
     fn recheck(&mut self, now_ms: i64) -> Result<(), Cut> {
-        let daemon = self.daemon.as_mut().ok_or(Cut)?;
-        daemon.recheck.look(now_ms);
-        let Some(place) = daemon.recheck.place() else {
+        let mark_ms = self.store.clock_mark_ms();
+        let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
+        if recheck.look(now_ms, mark_ms) == Clock::NotSet {
             return Ok(());
-        };
-        let rows = self.store.due_after(place, LOOKED_AT);
-        let wrong = Recheck::wrong(&self.polling.schedule, &rows, now_ms);
-        self.redate(&wrong, now_ms)?;
-        self.daemon.as_mut().ok_or(Cut)?.recheck.done(&rows);
+        }
+        match recheck.stage() {
+            None => {}
+            Some(Stage::Due(place)) => {
+                let rows = self.store.due_after(place, LOOKED_AT);
+                let wrong = Recheck::wrong(&self.polling.schedule, &rows, now_ms);
+                self.redate(&wrong, now_ms)?;
+                self.daemon.as_mut().ok_or(Cut)?.recheck.done(&rows);
+            }
+            Some(Stage::Retired(since_ms, key)) => {
+                let found = self.store.retired_after((since_ms, key), LOOKED_AT);
+                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
+                self.redate(&keys, now_ms)?;
+                let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
+                if recheck.done_retired(&found, now_ms) {
+                    self.write_now(&LedgerCommand::Note(CLOCK_MARK, now_ms.to_string()))?;
+                }
+            }
+        }
         Ok(())
     }
 
@@ -197,6 +216,21 @@ impl World {
         self.want_turn(self.now);
     }
 
+    /// How long the gate may still be held by what was before, at most.
+    pub(super) fn gate_held(&self) -> i64 {
+        let Some(daemon) = &self.daemon else {
+            return 0;
+        };
+        let wish = daemon.door.is_shut_until(self.instant());
+        let wish = wish.map_or(0, |until| self.virtual_of(until) - self.now);
+        let under_way = if daemon.asked.is_empty() { 0 } else { PATIENCE };
+        let outage = match daemon.door.outage().since() {
+            Some(_) => OUTAGE_NOTICED_OVER,
+            None => OUTAGE_FIRST,
+        };
+        wish + under_way + outage
+    }
+
     /// What comes back, and after how long.
     fn ask(&mut self, question: &Question) -> (i64, Answer) {
         let key = question.key.0;
@@ -235,7 +269,8 @@ impl World {
             say!(self, "network", "an answer about {key} is torn");
             return (wait, nobody());
         }
-        let report = body.report.clone();
+        let mut report = body.report.clone();
+        report.service_ms = Some(EPOCH_MS + self.now + wait);
         say!(
             self,
             "service",
@@ -324,7 +359,7 @@ impl World {
 
     fn next_pass(&self) -> Option<i64> {
         let daemon = self.daemon.as_ref()?;
-        if daemon.recheck.place().is_some() {
+        if daemon.recheck.stage().is_some() {
             return Some(self.now);
         }
         let places = self.store.places();

@@ -106,8 +106,9 @@ fn ends_with_the_services_word(
 fn is_at_rest(world: &World, row: &InvoiceRow) -> bool {
     match row.outcome {
         Outcome::Paid | Outcome::Mismatch | Outcome::Reversed => true,
-        // A clock that was days ahead made the horizon pass, or the last question after a failure.
-        Outcome::Open => row.unresolved && world.scenario.jumps(),
+        // Whatever our clock showed, it is asked about until the service's clock has passed its end.
+        Outcome::Open => false,
+        // It failed while our clock was days behind, so that the last question after it came too early.
         Outcome::Failed => world.scenario.jumps(),
     }
 }
@@ -320,10 +321,8 @@ fn known_in_time(world: &World) -> Vec<String> {
         };
         let last = invoice.id.as_ref().and_then(|id| world.book.last(id));
         let changed_since = last.is_none_or(|last| last.at > healed);
-        // A clock that was days ahead made its horizon pass: it stands under attention as unresolved.
-        let given_up = world.scenario.jumps() && world.store.is_unresolved(*key);
         // What failed is asked about at six times within three days; what is paid, not at all.
-        if !unknown.is_open || changed_since || given_up {
+        if !unknown.is_open || changed_since {
             continue;
         }
         let steps = &world.polling.schedule.steps;

@@ -13,7 +13,7 @@ use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, Recorded, Refusal};
 use crate::poller::budget::Turn;
-use crate::poller::pass::Recheck;
+use crate::poller::recheck::Recheck;
 use crate::process_mark::ProcessMark;
 
 /// Refusals are gathered so long before they are written.
@@ -88,7 +88,7 @@ impl World {
                 start_ticks: self.now,
             },
             asked: HashSet::new(),
-            recheck: Recheck::at_start(self.wall_ms()),
+            recheck: Recheck::at_start(&self.polling.schedule),
             turn: Turn::default(),
             door: Door::new(limits),
             passes: HashMap::new(),

@@ -14,6 +14,7 @@ mod book;
 mod checks;
 mod daemon;
 mod dice;
+mod jumps;
 mod opening;
 mod running;
 mod scenario;

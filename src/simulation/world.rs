@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-use super::asking::PATIENCE;
 use super::book::{Book, Unknown};
 use super::daemon::Daemon;
 use super::dice::Dice;
@@ -31,10 +30,6 @@ pub(super) const EPOCH_MS: i64 = 1_795_860_000_000;
 const REST_WITHIN: i64 = 40 * DAY;
 /// Happenings in one scenario at most: beyond it something goes round in circles.
 const MOST_HAPPENINGS: u64 = 200_000;
-
-/// The longest wait of an outage, with its jitter, and of one that only begins with what is still under way.
-const OUTAGE_NOTICED_OVER: i64 = 75 * SECOND;
-const OUTAGE_FIRST: i64 = 7 * SECOND;
 
 /// A rule that is broken on purpose, to see that the checks notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -461,21 +456,6 @@ impl World {
             .collect();
         self.book.unknown.extend(unknown);
         self.plan_looks();
-    }
-
-    /// How long the gate may still be held by what was before, at most.
-    fn gate_held(&self) -> i64 {
-        let Some(daemon) = &self.daemon else {
-            return 0;
-        };
-        let wish = daemon.door.is_shut_until(self.instant());
-        let wish = wish.map_or(0, |until| self.virtual_of(until) - self.now);
-        let under_way = if daemon.asked.is_empty() { 0 } else { PATIENCE };
-        let outage = match daemon.door.outage().since() {
-            Some(_) => OUTAGE_NOTICED_OVER,
-            None => OUTAGE_FIRST,
-        };
-        wish + under_way + outage
     }
 
     /// True when somebody wants to read what happens.

@@ -81,6 +81,7 @@ pub fn decode(object: &Object) -> Result<Report, NotAnInvoice> {
         currency: field("currency").map(capped),
         updated_at,
         updated_at_text,
+        service_ms: None,
         expire_at,
         method: field("paymentMethod").map(capped),
         payment_url: field("paymentUrl"),

@@ -132,6 +132,24 @@ async fn the_status_class_decides() {
 }
 
 #[tokio::test]
+async fn an_answer_tells_the_services_clock_when_it_is_dated() {
+    for (date, wanted) in [
+        (
+            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            Some(784_111_777_000),
+        ),
+        ("Date: yesterday\r\n", None),
+        ("", None),
+    ] {
+        let stub = Stub::answering("200 OK", date, INVOICE).await;
+        let told = stub.fetch().await.expect("an invoice");
+        assert_eq!(told.service_ms, wanted, "{date}");
+        let told = stub.create().await.expect("an invoice");
+        assert_eq!(told.service_ms, wanted, "{date}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_reported_and_never_followed() {
     let target = Stub::answering("200 OK", "", INVOICE).await;
     let location = format!(

@@ -44,7 +44,8 @@ pub fn class(heard: &Heard, at_ms: i64) -> Class {
         .is_some_and(|nudged| heard.asked_ms.is_none_or(|asked| asked < nudged));
     if heard.doubt || heard.pending_since_ms.is_some() || nudged {
         Class::Urgent
-    } else if at_ms.saturating_sub(heard.created_ms) < YOUNG_MS {
+    } else if at_ms.saturating_sub(heard.created_ms).unsigned_abs() < YOUNG_MS.unsigned_abs() {
+        // Of one that was opened far in the future nobody knows its age: a clock was wrong, maybe for all of them.
         Class::Young
     } else {
         Class::Old

@@ -3,13 +3,17 @@
 //! Young invoices are asked about soon and often, old ones rarely, once shortly after their payment window closed, and
 //! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. A question that brought no
 //! answer is asked again soon, and later each time, so that it never crowds out the others; when it has brought none
-//! often enough, the plan goes on without its answer. All times are milliseconds since 1970.
+//! often enough, the plan goes on without its answer. An invoice is given up only on the word of the service's clock
+//! (`end.rs`), never by ours alone. All times are milliseconds since 1970.
 
 mod class;
+pub mod delay;
+mod end;
 
 use crate::invoice::status::Outcome;
 
 pub use class::{Class, YOUNG_MS, class};
+pub use end::{Ended, end_ms};
 
 /// One step of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub struct Schedule {
     pub steps: Vec<Step>,
     /// One poll this long after `expireAt`, milliseconds: long enough for the service to notice it itself.
     pub after_expiry_ms: i64,
-    /// Nobody is asked later than this after `expireAt`, or after creation without one, milliseconds.
+    /// An open invoice is given up this long after `expireAt`, or after creation without one, milliseconds.
     pub horizon_ms: i64,
 }
 
@@ -42,6 +46,10 @@ pub struct Heard {
     pub heard_ms: Option<i64>,
     /// The last time we asked, answered or not.
     pub asked_ms: Option<i64>,
+    /// The service's clock at its last answer, when that was dated.
+    pub service_ms: Option<i64>,
+    /// Answers after the end, by our clock.
+    pub ended: Ended,
     /// A refused notification asks for a poll at this time; done once an answer came since, or none however often.
     pub nudged_ms: Option<i64>,
     /// Polls in a row that brought no answer about it.
@@ -114,18 +122,25 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
     }
 }
 
+/// 2025-01-01, milliseconds since 1970: a clock that shows less was never set. A machine without a battery starts in 1970
+/// and is set some seconds later; nothing is concluded from the time until then, and what was dated by a clock that was set
+/// counts as due.
+pub const CLOCK_IS_SET_MS: i64 = 1_735_689_600_000;
+
 /// A nudge is never planned further ahead than this, milliseconds.
 pub const NUDGE_EVERY_MS: i64 = 60_000;
 
 fn believable(heard: &Heard, now_ms: i64) -> Heard {
     let past = |at: Option<i64>| at.filter(|at| *at <= now_ms);
     let (heard_ms, asked_ms) = (past(heard.heard_ms), past(heard.asked_ms));
+    let ended = past(heard.ended.since_ms).map_or(Ended::default(), |_| heard.ended);
     let last = [heard_ms, asked_ms].into_iter().flatten().max();
     // What remains known stands in; when nothing does, the invoice is due at once.
     let stand_in = last.unwrap_or(i64::MIN);
     Heard {
         heard_ms,
         asked_ms,
+        ended,
         created_ms: past(Some(heard.created_ms)).unwrap_or(stand_in),
         outcome_ms: past(Some(heard.outcome_ms)).unwrap_or(stand_in),
         pending_since_ms: heard
@@ -152,17 +167,14 @@ fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {
 }
 
 fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
-    let end = heard
-        .expire_ms
-        .unwrap_or(heard.created_ms)
-        .saturating_add(schedule.horizon_ms);
+    let end = end_ms(schedule, heard);
     if now_ms >= end {
-        // Asked once more at the horizon itself before it is given up.
-        let asked_at_end = counted_ms(heard).is_some_and(|asked| asked >= end);
-        return match (heard.unresolved, asked_at_end) {
-            (true, _) => Due::Never,
-            (false, true) => Due::Unresolved,
-            (false, false) => Due::At(end),
+        // Asked once more at the horizon itself, and by the last gap while the service's clock does not agree.
+        return match counted_ms(heard).filter(|asked| *asked >= end) {
+            _ if heard.unresolved => Due::Never,
+            None => Due::At(end),
+            Some(asked) if end::is_over(heard, end, asked) => Due::Unresolved,
+            Some(asked) => Due::At(asked.saturating_add(last_gap_ms(schedule))),
         };
     }
     let age = now_ms.saturating_sub(heard.created_ms);
@@ -185,6 +197,24 @@ fn open(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         Some(closed) if last < closed && closed < regular => Due::At(closed),
         _ => Due::At(regular),
     }
+}
+
+fn last_gap_ms(schedule: &Schedule) -> i64 {
+    let last = schedule.steps.last();
+    last.map_or(GAP_WITHOUT_STEPS_MS, |step| step.every_ms)
+}
+
+/// No due time is planned further ahead than this, milliseconds.
+pub fn longest_gap_ms(schedule: &Schedule) -> i64 {
+    let gaps = schedule.steps.iter().map(|step| step.every_ms);
+    let after_failure = AFTER_FAILURE_MS.windows(2).filter_map(|pair| match pair {
+        [earlier, later] => Some(later - earlier),
+        _ => None,
+    });
+    gaps.chain(after_failure)
+        .chain([GAP_WITHOUT_STEPS_MS, BACK_OFF_MOST_MS, NUDGE_EVERY_MS])
+        .max()
+        .unwrap_or(BACK_OFF_MOST_MS)
 }
 
 fn after_failure(heard: &Heard) -> Due {

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod over;
+
 const MINUTE: i64 = 60_000;
 
 fn schedule() -> Schedule {
@@ -28,6 +30,8 @@ fn silent() -> Heard {
         expire_ms: None,
         heard_ms: None,
         asked_ms: None,
+        service_ms: None,
+        ended: Ended::default(),
         nudged_ms: None,
         failures: 0,
         doubt: false,
@@ -205,43 +209,14 @@ fn a_question_without_an_answer_is_made_up_for_soon_and_not_for_ever() {
         5 * MINUTE,
         Due::At(30 * MINUTE),
     );
+    // Beyond the horizon it is not given up without an answer: it goes on by the last gap, stepped back.
     check(
         Heard {
             failures,
             ..at_the_end
         },
         end,
-        Due::Unresolved,
-    );
-}
-
-#[test]
-fn beyond_the_horizon_it_is_asked_once_more_and_then_unresolved() {
-    let end = 72 * 60 * MINUTE;
-    check(
-        Heard {
-            asked_ms: Some(end - 1),
-            ..silent()
-        },
-        end + 9,
-        Due::At(end),
-    );
-    check(
-        Heard {
-            asked_ms: Some(end + 20),
-            ..silent()
-        },
-        end + 30,
-        Due::Unresolved,
-    );
-    check(
-        Heard {
-            asked_ms: Some(end + 20),
-            unresolved: true,
-            ..silent()
-        },
-        end + 30,
-        Due::Never,
+        Due::At(end + 10 * MINUTE),
     );
 }
 

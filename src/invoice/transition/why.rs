@@ -108,6 +108,8 @@ pub enum Why {
     Adopted,
     /// A person accepted the figures the service reported.
     Accepted,
+    /// It had been given up by a clock of ours that was ahead.
+    ClockWasAhead,
     /// The lists of status names changed.
     ListsChanged,
     /// A person named an invoice that the shop's own code opened.
@@ -136,6 +138,7 @@ impl Why {
             Self::OtherInvoice => "other_invoice",
             Self::Adopted => "adopted",
             Self::Accepted => "accepted",
+            Self::ClockWasAhead => "clock_was_ahead",
             Self::ListsChanged => "lists_changed",
             Self::Tracked => "tracked",
         }
@@ -162,6 +165,7 @@ impl Why {
             Self::OtherInvoice => "names another invoice",
             Self::Adopted => "a person named the invoice id",
             Self::Accepted => "a person accepted the reported figures",
+            Self::ClockWasAhead => "given up by a clock that was ahead, and taken back",
             Self::ListsChanged => "the lists under `[statuses]` changed",
             Self::Tracked => "a person named an invoice the shop's own code opened",
         }
@@ -172,7 +176,7 @@ impl Why {
         Self::ALL.into_iter().find(|why| why.as_str() == text)
     }
 
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 21] = [
         Self::First,
         Self::Newer,
         Self::Known,
@@ -191,6 +195,7 @@ impl Why {
         Self::OtherInvoice,
         Self::Adopted,
         Self::Accepted,
+        Self::ClockWasAhead,
         Self::ListsChanged,
         Self::Tracked,
     ];

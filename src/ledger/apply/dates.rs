@@ -1,19 +1,21 @@
 //! When invoices are due to be asked about, and the event for those past their horizon.
 
 use super::event::{Told, write_event};
-use super::record::add_attention;
+use super::record::{add_attention, set_attention};
 use super::{ApplyError, Rules, load};
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
-use crate::invoice::transition::Ask;
+use crate::invoice::transition::{Ask, Decision, Why};
 use crate::ledger::command::{PollFailed, Reply};
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{PollState, Store, StoreError, Stored};
+use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
 /// Attention: the service has no invoice with this id, or keeps it from this login.
 pub(super) const NOT_FOUND: &str = "not_found";
+/// Attention: its horizon has passed without a final answer.
+const UNRESOLVED: &str = "unresolved";
 /// Questions without an answer after which a person must look: the first may come before the service can find its own.
 const NOT_FOUND_AFTER: u32 = 2;
 
@@ -54,9 +56,15 @@ pub(super) fn date_after<S: Store>(
     let now_ms = observation.received_ms;
     if asked {
         // When it was sent, not when its answer came: a nudge in between is not answered by it.
-        let sent = observation.asked.map(|asked| asked.at_ms);
-        state.asked_ms = Some(sent.unwrap_or(now_ms));
+        let sent = observation.asked.map_or(now_ms, |asked| asked.at_ms);
+        state.asked_ms = Some(sent);
         state.failures = 0;
+        let before = state.ended;
+        state.ended = before.answered(&rules.schedule, &heard(stored, &state), sent);
+    }
+    if matches!(observation.source, Source::Poll | Source::Create) {
+        state.service_ms = observation.report.service_ms;
+        state.first_service_ms = state.first_service_ms.or(state.service_ms);
     }
     // Remembered as a wish, since the poller counts the silence again before it asks.
     match ask {
@@ -69,25 +77,61 @@ pub(super) fn date_after<S: Store>(
         Ask::After(wait_ms) => Some(now_ms.saturating_add(wait_ms)),
         Ask::AsPlanned => due_ms(&rules.schedule, &heard(stored, &state), now_ms),
     };
-    file(&mut state, stored, due_ms, now_ms);
+    put(store, stored, state, due_ms, now_ms)
+}
+
+/// Stores a due time, filed under the class the invoice will have then. Without an id there is nothing to ask for.
+pub(super) fn put<S: Store>(
+    store: &mut S,
+    stored: &Stored,
+    mut state: PollState,
+    due_ms: Option<i64>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let has_id = stored.invoice.id.is_some();
+    state.due_ms = due_ms.filter(|_| has_id);
+    // One that is overdue is of the class it has now: it may have grown old while it waited.
+    let at_ms = due_ms.unwrap_or(now_ms).max(now_ms);
+    state.class = silence::class(&heard(stored, &state), at_ms);
+    let is_over = has_id
+        && state.due_ms.is_none()
+        && matches!(stored.invoice.outcome, Outcome::Open | Outcome::Failed);
+    let since = state.retired_ms.filter(|since| *since <= now_ms);
+    state.retired_ms = is_over.then_some(since.unwrap_or(now_ms));
+    mark_clock(store, now_ms)?;
     store.save_poll(stored.row.key, &state)
 }
 
-/// Files a due time under the class the invoice will have then. Without an id there is nothing to ask for.
-pub(super) fn file(state: &mut PollState, stored: &Stored, due_ms: Option<i64>, now_ms: i64) {
-    state.due_ms = due_ms.filter(|_| stored.invoice.id.is_some());
-    // One that is overdue is of the class it has now: it may have grown old while it waited.
-    let at_ms = due_ms.unwrap_or(now_ms).max(now_ms);
-    state.class = silence::class(&heard(stored, state), at_ms);
+/// The small fact that holds the latest time our clock has shown when a due time was stored. A clock that shows less than
+/// this was wrong then or is wrong now, and due times stored before are not to be trusted. It may lag by
+/// [`MARK_EVERY_MS`]; only the poller takes it back, once it has counted the due times again.
+pub(crate) const CLOCK_MARK: &str = "clock_ms";
+/// The clock is marked at most this often, milliseconds: a due time may be off by as much without anybody minding.
+const MARK_EVERY_MS: i64 = 60_000;
+
+fn mark_clock<S: Store>(store: &mut S, now_ms: i64) -> Result<(), StoreError> {
+    let mark: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
+    if mark.is_none_or(|mark| now_ms > mark.saturating_add(MARK_EVERY_MS)) {
+        store.set_meta(CLOCK_MARK, &now_ms.to_string())?;
+    }
+    Ok(())
 }
+
+/// Beyond this the service's clock, not ours, tells when an invoice was opened, milliseconds: a machine without a battery
+/// starts in 1970.
+const CLOCKS_DIFFER_MS: i64 = 86_400_000;
 
 /// What the silence of a stored invoice is counted from.
 pub(in crate::ledger) fn heard(stored: &Stored, state: &PollState) -> Heard {
+    let opened = state.first_service_ms;
+    let opened = opened.filter(|opened| opened - CLOCKS_DIFFER_MS > stored.row.created_ms);
     Heard {
-        created_ms: stored.row.created_ms,
+        created_ms: opened.unwrap_or(stored.row.created_ms),
         expire_ms: stored.row.expire_ms,
         heard_ms: stored.heard_ms,
         asked_ms: state.asked_ms,
+        service_ms: state.service_ms,
+        ended: state.ended,
         nudged_ms: state.nudged_ms,
         failures: state.failures,
         doubt: stored.invoice.doubt,
@@ -121,8 +165,11 @@ pub(super) fn poll_failed<S: Store>(
     state.failures = state.failures.saturating_add(1);
     if failed.not_found && state.failures >= NOT_FOUND_AFTER {
         let mut stored = load(store, failed.key)?;
-        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop.
-        if stored.invoice.claim.is_none() {
+        let end = silence::end_ms(&rules.schedule, &heard(&stored, &state));
+        let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
+        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One that is
+        // past its end is given up by an answer alone, and none will come.
+        if stored.invoice.claim.is_none() || is_over {
             add_attention(&mut stored.row, NOT_FOUND);
             store.save(&stored)?;
         }
@@ -134,14 +181,49 @@ pub(super) fn redate<S: Store>(
     store: &mut S,
     rules: &Rules,
     key: InvoiceKey,
-    mut state: PollState,
+    state: PollState,
     now_ms: i64,
 ) -> Result<Reply, ApplyError> {
-    let stored = load(store, key)?;
+    let mut stored = load(store, key)?;
+    reopen(store, rules, &mut stored, &state, now_ms)?;
     let due_ms = due_ms(&rules.schedule, &heard(&stored, &state), now_ms);
-    file(&mut state, &stored, due_ms, now_ms);
-    store.save_poll(key, &state)?;
+    put(store, &stored, state, due_ms, now_ms)?;
     Ok(Reply::Done)
+}
+
+/// Takes back that an invoice was given up, when a clock that was ahead did it. Its event stays, and is not written again.
+fn reopen<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &mut Stored,
+    state: &PollState,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let ahead = state.retired_ms.is_some_and(|since| since > now_ms);
+    if !ahead || !stored.row.unresolved || stored.row.outcome != Outcome::Open {
+        return Ok(());
+    }
+    let as_if_asked = Heard {
+        unresolved: false,
+        ..heard(stored, state)
+    };
+    if silence::next(&rules.schedule, &as_if_asked, now_ms) == Due::Unresolved {
+        return Ok(());
+    }
+    stored.row.unresolved = false;
+    stored.row.updated_ms = now_ms;
+    set_attention(&mut stored.row, UNRESOLVED, false);
+    store.save(stored)?;
+    store.add_history(&NewHistory {
+        invoice: stored.row.key,
+        at_ms: now_ms,
+        source: Source::Operator,
+        claim: None,
+        decision: Decision::Operator,
+        why: Why::ClockWasAhead,
+        reported: (None, None),
+        updated_at_text: None,
+    })
 }
 
 pub(super) fn nudge<S: Store>(
@@ -164,8 +246,7 @@ pub(super) fn nudge<S: Store>(
     state.nudged_ms = Some(at);
     // Without an id the wish is remembered until there is one.
     let due_ms = state.due_ms.map_or(at, |due| due.min(at));
-    file(&mut state, &stored, Some(due_ms), now_ms);
-    store.save_poll(key, &state)
+    put(store, &stored, state, Some(due_ms), now_ms)
 }
 
 pub(super) fn unresolve<S: Store>(
@@ -194,8 +275,12 @@ pub(super) fn give_up<S: Store>(
     }
     stored.row.unresolved = true;
     stored.row.updated_ms = now_ms;
-    add_attention(&mut stored.row, "unresolved");
+    add_attention(&mut stored.row, UNRESOLVED);
     store.save(stored)?;
+    // It was given up before, by a clock that was ahead, and reopened since: hooks were told.
+    if store.has_event(stored.row.key, EventKind::Unresolved)? {
+        return Ok(());
+    }
     let status = stored
         .invoice
         .claim

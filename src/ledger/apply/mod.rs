@@ -21,6 +21,7 @@ use super::store::{Store, StoreError, Stored};
 
 pub(crate) use lists::Lists;
 
+pub(crate) use dates::CLOCK_MARK;
 pub(in crate::ledger) use dates::heard;
 pub(in crate::ledger) use event::UNSORTED;
 pub(in crate::ledger) use lists::{Compared, adopt, compare};

@@ -50,12 +50,11 @@ pub(super) fn track<S: Store>(store: &mut S, wish: &Tracking) -> Result<Operated
     stored.row.creator = None;
     store.save(&stored)?;
     note(store, &stored, Why::Tracked, now_ms)?;
-    let mut due = PollState {
+    let due = PollState {
         nudged_ms: Some(now_ms),
         ..PollState::default()
     };
-    dates::file(&mut due, &stored, Some(now_ms), now_ms);
-    store.save_poll(key, &due)?;
+    dates::put(store, &stored, due, Some(now_ms), now_ms)?;
     done(store, key, Vec::new())
 }
 

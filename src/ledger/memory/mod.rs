@@ -25,6 +25,7 @@ use super::sqlite::Bounds;
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
 };
+use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -141,17 +142,6 @@ impl MemoryStore {
         self.begin()?;
         rules.sorted_by = adopt(self, rules, Lists::Adopt)?;
         self.commit()
-    }
-
-    /// Drops the doubt of an invoice as if nobody had to ask: what no code may do, for tests of the tests.
-    pub(crate) fn drop_doubt(&mut self, key: InvoiceKey) {
-        if let Some(mut stored) = self.invoices.get(key.0).cloned() {
-            stored.invoice.doubt = false;
-            stored.invoice.doubted.clear();
-            self.invoices.put(key.0, normal(stored));
-            self.polls.put(key.0, PollState::default());
-            self.forget();
-        }
     }
 
     fn marks(&self) -> Marks {
@@ -339,6 +329,11 @@ impl Store for MemoryStore {
         entry.row.seq = seq;
         self.events.put(seq, entry);
         Ok(seq)
+    }
+
+    fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
+        let mut events = self.events.iter();
+        Ok(events.any(|(_, event)| event.row.invoice == key && event.row.kind == kind))
     }
 
     fn insert_delivery(

@@ -4,9 +4,9 @@ use super::heard::HistoryLine;
 use super::{MemoryStore, Owed};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::opening::Opening;
-use crate::invoice::silence::Class;
+use crate::invoice::silence::{CLOCK_IS_SET_MS, Class};
 use crate::invoice::transition::{Claim, Invoice};
-use crate::ledger::apply::heard;
+use crate::ledger::apply::{CLOCK_MARK, heard};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
     Place, Running,
@@ -35,9 +35,12 @@ impl MemoryStore {
     pub(crate) fn due(&self, now_ms: i64, per_class: u32) -> Vec<DueRow> {
         let most = usize::try_from(per_class).unwrap_or(usize::MAX);
         let filed = self.filed();
+        let is_unset = now_ms < CLOCK_IS_SET_MS;
         let of = |class: Class| {
-            let due = filed.iter().filter(move |place| place.class == class);
-            due.filter(|place| place.due_ms <= now_ms).take(most)
+            let of = || filed.iter().filter(move |place| place.class == class);
+            let due = of().filter(move |place| place.due_ms <= now_ms).take(most);
+            let dated = of().filter(move |place| is_unset && place.due_ms >= CLOCK_IS_SET_MS);
+            due.chain(dated.take(most))
         };
         self.rows(Class::ALL.into_iter().flat_map(of))
     }
@@ -48,6 +51,27 @@ impl MemoryStore {
         let after = filed.iter().filter(|other| other.class == place.class);
         let after = after.filter(|other| **other > place);
         self.rows(after.take(usize::try_from(limit).unwrap_or(usize::MAX)))
+    }
+
+    /// Invoices that are asked about no more because their time is over, behind a place in the order of that time.
+    pub(crate) fn retired_after(
+        &self,
+        place: (i64, InvoiceKey),
+        limit: u32,
+    ) -> Vec<(i64, InvoiceKey)> {
+        let polls = self.polls.iter();
+        let retired = polls.filter_map(|(key, poll)| Some((poll.retired_ms?, InvoiceKey(key))));
+        let mut retired: Vec<_> = retired.filter(|other| *other > place).collect();
+        retired.sort_unstable();
+        retired.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        retired
+    }
+
+    /// The latest time our clock has shown when a due time was stored.
+    pub(crate) fn clock_mark_ms(&self) -> Option<i64> {
+        let mut facts = self.meta.iter().map(|(_, fact)| fact);
+        let mark = facts.find(|(name, _)| name == CLOCK_MARK)?;
+        mark.1.parse().ok()
     }
 
     /// The earliest time an invoice is due.

@@ -5,20 +5,22 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::silence::{Class, Heard};
+use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
 use crate::ledger::store::PollState;
 
 /// The columns of the polling side, in the order [`poll_state`] reads them by name.
-pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures";
+pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, \
+  p.first_service_ms, p.ended_answers, p.ended_since_ms, p.retired_ms";
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
 const FILED: &str = "FROM poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice \
   WHERE p.class = ?1 AND i.invoice_id IS NOT NULL";
 
-/// Invoices that are due: up to so many of each class, the longest due first.
+/// Invoices that are due: up to so many of each class, the longest due first. By a clock that was never set, what was dated
+/// by one that was is due as well: nobody would ask until it is set.
 pub(super) fn due(
     connection: &Connection,
     now_ms: i64,
@@ -30,6 +32,14 @@ pub(super) fn due(
         let values = params![class.number(), now_ms, per_class];
         for row in statement.query_map(values, due_row)? {
             found.extend(readable(row)?.flatten());
+        }
+        if now_ms < CLOCK_IS_SET_MS {
+            let dated = Place {
+                class,
+                due_ms: CLOCK_IS_SET_MS,
+                key: InvoiceKey(0),
+            };
+            found.extend(due_after(connection, dated, per_class)?);
         }
     }
     Ok(found)
@@ -83,7 +93,8 @@ pub(super) fn pollable(
 ) -> rusqlite::Result<Option<DueRow>> {
     let sql = format!(
         "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
-         coalesce(p.failures, 0) AS failures FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+         coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
+         coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
         rows::INVOICE
     );
     Ok(connection
@@ -102,6 +113,13 @@ pub(super) fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
         asked_ms: row.get("asked_ms")?,
         nudged_ms: row.get("nudged_ms")?,
         failures,
+        service_ms: row.get("service_ms")?,
+        first_service_ms: row.get("first_service_ms")?,
+        ended: Ended {
+            answers: row.get("ended_answers")?,
+            since_ms: row.get("ended_since_ms")?,
+        },
+        retired_ms: row.get("retired_ms")?,
     })
 }
 
@@ -121,6 +139,23 @@ fn due_row(row: &Row<'_>) -> rusqlite::Result<Option<DueRow>> {
     }))
 }
 
+/// Invoices that were retired later than at this time, by our clock as it was then, and beyond this place: the time and
+/// the invoice.
+pub(super) fn retired_after(
+    connection: &Connection,
+    (retired_ms, key): (i64, InvoiceKey),
+    limit: u32,
+) -> rusqlite::Result<Vec<(i64, InvoiceKey)>> {
+    let mut statement = connection.prepare_cached(RETIRED)?;
+    let found = statement.query_map(params![retired_ms, key.0, limit], |row| {
+        Ok((row.get(0)?, InvoiceKey(row.get(1)?)))
+    })?;
+    found.collect()
+}
+
+const RETIRED: &str = "SELECT retired_ms, invoice FROM poll INDEXED BY poll_retired WHERE retired_ms IS NOT NULL \
+  AND (retired_ms, invoice) > (?1, ?2) ORDER BY retired_ms, invoice LIMIT ?3";
+
 /// The earliest due time that is stored.
 pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
     let mut statement = connection.prepare_cached(NEXT_DUE)?;
@@ -136,14 +171,14 @@ const NEXT_DUE: &str =
     "SELECT min(due_ms) FROM poll INDEXED BY poll_due WHERE class = ?1 AND due_ms IS NOT NULL";
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::super::schema::STEPS;
     use super::*;
 
     const OLD: i64 = 20_000;
 
     /// A ledger in which this many old invoices have been due for long.
-    fn ledger(old: i64) -> Connection {
+    pub(in super::super) fn ledger(old: i64) -> Connection {
         let connection = Connection::open_in_memory().expect("in memory");
         for step in STEPS {
             connection.execute_batch(step).expect("the step runs");
@@ -161,7 +196,7 @@ mod tests {
         connection
     }
 
-    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    pub(in super::super) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection
             .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
             .expect("a plan");
@@ -177,14 +212,15 @@ mod tests {
     #[test]
     fn every_question_about_due_times_searches_the_index_and_sorts_nothing() {
         let connection = ledger(10);
-        for sql in [due_sql(), due_after_sql(), NEXT_DUE.to_owned()] {
+        let asked = [due_sql(), due_after_sql(), NEXT_DUE.into(), RETIRED.into()];
+        for sql in asked {
             let steps = plan(&connection, &sql);
             let searches = |step: &String| step.starts_with("SEARCH ");
             assert!(!steps.is_empty() && steps.iter().all(searches), "{steps:?}");
-            assert!(
-                steps.iter().any(|step| step.contains("poll_due (class=?")),
-                "{steps:?}"
-            );
+            let by_index = |step: &String| {
+                step.contains("poll_due (class=?") || step.contains("poll_retired (retired_ms>")
+            };
+            assert!(steps.iter().any(by_index), "{steps:?}");
         }
     }
 

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::Bounds;
 use super::due;
 use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
+use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Claim;
@@ -224,10 +225,22 @@ pub(super) fn add_history(
     Ok(())
 }
 
+pub(super) fn has_event(
+    connection: &Connection,
+    key: InvoiceKey,
+    kind: EventKind,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM event WHERE invoice = ?1 AND kind = ?2)";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![key.0, kind.as_str()], |row| row.get(0))
+}
+
 pub(super) fn poll_state(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<PollState> {
-    let mut statement = connection.prepare_cached(
-        "SELECT due_ms, class, asked_ms, nudged_ms, failures FROM poll WHERE invoice = ?1",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {} FROM poll p WHERE p.invoice = ?1",
+        due::POLL
+    ))?;
     let found = statement.query_row([key.0], due::poll_state);
     Ok(found.optional()?.unwrap_or_default())
 }
@@ -238,8 +251,10 @@ pub(super) fn save_poll(
     state: &PollState,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
-        "INSERT INTO poll (invoice, due_ms, class, asked_ms, nudged_ms, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-         ON CONFLICT (invoice) DO UPDATE SET due_ms = ?2, class = ?3, asked_ms = ?4, nudged_ms = ?5, failures = ?6",
+        "INSERT INTO poll (invoice, due_ms, class, asked_ms, nudged_ms, failures, service_ms, first_service_ms, \
+         ended_answers, ended_since_ms, retired_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) \
+         ON CONFLICT (invoice) DO UPDATE SET due_ms = ?2, class = ?3, asked_ms = ?4, nudged_ms = ?5, failures = ?6, \
+         service_ms = ?7, first_service_ms = ?8, ended_answers = ?9, ended_since_ms = ?10, retired_ms = ?11",
     )?;
     statement
         .execute(params![
@@ -248,7 +263,12 @@ pub(super) fn save_poll(
             state.class.number(),
             state.asked_ms,
             state.nudged_ms,
-            state.failures
+            state.failures,
+            state.service_ms,
+            state.first_service_ms,
+            state.ended.answers,
+            state.ended.since_ms,
+            state.retired_ms
         ])
         .map(drop)
 }

@@ -16,6 +16,7 @@ mod read_store;
 mod refusals;
 mod rows;
 mod schema;
+mod silent;
 mod story;
 
 use std::ops::RangeInclusive;
@@ -34,6 +35,7 @@ use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
 };
+use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
@@ -249,6 +251,10 @@ impl Store for SqliteStore {
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
         invoices::insert_event(&self.connection, event).map_err(from_sqlite)
+    }
+
+    fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
+        invoices::has_event(&self.connection, key, kind).map_err(from_sqlite)
     }
 
     fn insert_delivery(

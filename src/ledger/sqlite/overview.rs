@@ -10,6 +10,7 @@ use super::due;
 use super::failure::from_sqlite;
 use super::read::meta;
 use super::read_store::ReadStore;
+use super::silent::silent;
 use crate::invoice::transition::Decision;
 use crate::ledger::apply::UNSORTED;
 use crate::ledger::overview::{Attention, Overview, Tally};
@@ -50,6 +51,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             [now_ms],
         )?,
         oldest_due_ms: due::next_due_ms(connection)?.filter(|due_ms| *due_ms <= now_ms),
+        silent: silent(connection, now_ms)?,
         waiting: deliveries("delivery_due", "waiting")?,
         running: deliveries("delivery_running", "running")?,
         held: deliveries("delivery_held", "held")?,
@@ -61,7 +63,11 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
 }
 
 /// Counts rows, one beyond the bound at most.
-fn tally(connection: &Connection, rows: &str, values: impl Params) -> rusqlite::Result<Tally> {
+pub(super) fn tally(
+    connection: &Connection,
+    rows: &str,
+    values: impl Params,
+) -> rusqlite::Result<Tally> {
     let beyond = Tally::MOST + 1;
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {beyond})");
     let found: i64 = connection

@@ -109,6 +109,14 @@ impl ReadStore {
         due::due_after(&self.0, place, limit).map_err(from_sqlite)
     }
 
+    pub(in crate::ledger) fn retired_after(
+        &self,
+        place: (i64, InvoiceKey),
+        limit: u32,
+    ) -> Result<Vec<(i64, InvoiceKey)>, StoreError> {
+        due::retired_after(&self.0, place, limit).map_err(from_sqlite)
+    }
+
     pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {
         due::next_due_ms(&self.0).map_err(from_sqlite)
     }

@@ -4,7 +4,12 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 3] = [TABLES_AND_VIEWS, WHY_AND_HELD, DUE_BY_CLASS];
+pub(super) const STEPS: [&str; 4] = [
+    TABLES_AND_VIEWS,
+    WHY_AND_HELD,
+    DUE_BY_CLASS,
+    CLOCK_AND_RETIRED,
+];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
@@ -221,6 +226,20 @@ UPDATE poll SET class = (SELECT CASE
 WHERE due_ms IS NOT NULL;
 DROP INDEX poll_due;
 CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
+";
+
+/// What the service's clock said, and which invoices are not asked about any more because their time is over, so that those
+/// a wrong clock put among them are found.
+const CLOCK_AND_RETIRED: &str = "
+ALTER TABLE poll ADD COLUMN service_ms INTEGER;
+ALTER TABLE poll ADD COLUMN first_service_ms INTEGER;
+ALTER TABLE poll ADD COLUMN ended_answers INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE poll ADD COLUMN ended_since_ms INTEGER;
+ALTER TABLE poll ADD COLUMN retired_ms INTEGER;
+UPDATE poll SET retired_ms = (SELECT max(i.outcome_ms, i.updated_ms, coalesce(poll.asked_ms, 0)) FROM invoice i WHERE i.id = poll.invoice)
+WHERE due_ms IS NULL AND (SELECT i.outcome = 'failed' OR i.outcome = 'open' AND i.unresolved <> 0
+  FROM invoice i WHERE i.id = poll.invoice AND i.invoice_id IS NOT NULL);
+CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 ";
 
 #[cfg(test)]

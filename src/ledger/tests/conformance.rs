@@ -89,6 +89,7 @@ fn any_observation(dice: &mut Dice, key: i64, now_ms: i64) -> Observation {
             how: How::Retyped,
         }];
     }
+    observation.report.service_ms = (dice.below(3) > 0).then_some(now_ms - dice.small(9_000));
     observation.asked = (source == Source::Poll).then(|| Asked {
         revision: dice.small(6),
         at_ms: now_ms - dice.small(3_000),
@@ -263,8 +264,11 @@ impl Pair {
         let beside: Vec<_> = self.memory.events().map(|(event, _)| event).collect();
         self.same("events", &events, &beside);
         for limit in [2, 4, ALL] {
-            let due = self.beside.due(now_ms, limit).expect("read");
-            self.same("due", &due, &self.memory.due(now_ms, limit));
+            // By the clock as it is, and by one that was never set.
+            for now_ms in [now_ms, 9_000] {
+                let due = self.beside.due(now_ms, limit).expect("read");
+                self.same("due", &due, &self.memory.due(now_ms, limit));
+            }
             for class in Class::ALL {
                 let place = Place {
                     class,
@@ -282,6 +286,9 @@ impl Pair {
             let memory = self.memory.with_status(from, &names, among, most);
             self.same("named", &file.expect("read"), &memory.expect("read"));
         }
+        let place = (now_ms - 100_000, InvoiceKey(3));
+        let retired = self.beside.retired_after(place, 3).expect("read");
+        self.same("retired", &retired, &self.memory.retired_after(place, 3));
         let next = self.beside.next_due_ms().expect("read");
         self.same("next due", &next, &self.memory.next_due_ms());
         let mut creating = self.beside.creating().expect("read");
@@ -307,7 +314,7 @@ impl Pair {
             .expect("read")
             .len();
         self.same("refusals", &refusals, &self.memory.refusal_count());
-        for name in ["said", "unsorted:odd", "odd:amount:retyped"] {
+        for name in ["said", "clock_ms", "unsorted:odd", "odd:amount:retyped"] {
             let fact = self.beside.meta(name).expect("read");
             let beside = self.memory.meta(name).expect("read");
             self.same(name, &fact, &beside);

@@ -24,7 +24,7 @@ use crate::invoice::transition::{Decision, Policy};
 /// For the writer's end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Any time; the ledger only compares.
-const NOW: i64 = 1_700_000_000_000;
+const NOW: i64 = 1_800_000_000_000;
 
 fn rules() -> Rules {
     let lists = StatusLists {
@@ -112,6 +112,7 @@ fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
             amount: Reported::Amount(Amount::parse("1500").expect("plain")),
             currency: Some("RUB".into()),
             updated_at: Some(Moment::from_ms(NOW + at)),
+            service_ms: None,
             expire_at: Some(Moment::from_ms(NOW + 1_800_000)),
             method: None,
             payment_url: None,

@@ -181,6 +181,7 @@ fn observation(order: &str, status: &str, minute: u32) -> Observation {
         amount: Reported::Missing,
         currency: None,
         updated_at: Moment::parse(&format!("2026-11-28T10:{minute:02}:00Z")),
+        service_ms: None,
         expire_at: None,
         method: None,
         payment_url: None,

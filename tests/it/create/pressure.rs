@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{ADDRESSES, for_people};
-use crate::harness::{PATIENCE, Service, Setup, World, wait_until};
+use crate::harness::{CUT, PATIENCE, Service, Setup, World, wait_until};
 
 fn free(world: &World, requisites: u64) {
     world.control("POST", "/pool", &json!({ "free": requisites }));
@@ -176,30 +176,24 @@ fn only_what_certainly_created_nothing_is_tried_again() {
 fn without_requisites_it_falls_back_to_the_payment_page_once() {
     let world = Setup::new().quiet().not_served().start();
     let body = "{\"error\":\"Нет доступных реквизитов\"}";
-    for (order, more) in [
-        ("A-1", with_fallback(&[])),
-        ("A-2", with_fallback(&["--wait=1s"])),
-    ] {
-        let tries = if order == "A-1" { 1 } else { 2 };
-        answers(&world, 503, body, &json!({ "times": tries }));
-        let opened = world.open(order, "599.80", &more).ends_with(0);
-        assert!(opened.stderr.contains("in the Redirect mode"), "{opened:?}");
-        assert_eq!(opened.text("mode"), "redirect");
-        assert!(opened.text("payment_url").contains("/pay/"), "{opened:?}");
-        // Repeated, it is the order's invoice, with requisites free or not.
-        let before = world.requests("create");
-        let again = world.open(order, "599.80", &more).ends_with(0);
-        assert_eq!(again.text("invoice_id"), opened.text("invoice_id"));
-        // Without the fallback another mode is another wish.
-        world.open(order, "599.80", &[]).ends_with(1);
-        assert_eq!(world.requests("create"), before);
-        let modes =
-            format!("SELECT mode || opening FROM invoices WHERE order_id = '{order}' ORDER BY 1");
-        assert_eq!(
-            world.sql(&modes).concat(),
-            ["h2hrefused", "redirectanswered"]
-        );
-    }
+    answers(&world, 503, body, &json!({}));
+    let more = with_fallback(&[]);
+    let opened = world.open("A-1", "599.80", &more).ends_with(0);
+    assert!(opened.stderr.contains("in the Redirect mode"), "{opened:?}");
+    assert_eq!(opened.text("mode"), "redirect");
+    assert!(opened.text("payment_url").contains("/pay/"), "{opened:?}");
+    // Repeated, it is the order's invoice, with requisites free or not.
+    let before = world.requests("create");
+    let again = world.open("A-1", "599.80", &more).ends_with(0);
+    assert_eq!(again.text("invoice_id"), opened.text("invoice_id"));
+    // Without the fallback another mode is another wish.
+    world.open("A-1", "599.80", &[]).ends_with(1);
+    assert_eq!(world.requests("create"), before);
+    let modes = "SELECT mode || opening FROM invoices ORDER BY 1";
+    assert_eq!(
+        world.sql(modes).concat(),
+        ["h2hrefused", "redirectanswered"]
+    );
     // With requisites there is nothing to fall back from.
     let opened = world
         .open("A-3", "599.80", &with_fallback(&[]))
@@ -234,6 +228,51 @@ fn without_requisites_it_falls_back_to_the_payment_page_once() {
     }
     let both = with_fallback(&["--redirect"]);
     world.open("A-5", "5", &both).ends_with(2);
+}
+
+/// The payment page comes when the wait is over, once; its lost answer is as unknown as any.
+#[test]
+fn the_payment_page_is_the_end_of_the_wait() {
+    let service = Service::start(|heard| {
+        let body: Value = serde_json::from_str(&heard.body).unwrap_or_default();
+        if body.get("successUrl").is_none() {
+            return (503, "{\"error\":\"none\"}".to_owned());
+        }
+        let order = body.get("internalId").cloned().unwrap_or_default();
+        let status = if order == "lost" { CUT } else { 201 };
+        let document = json!({
+            "id": "inv-1", "status": "new", "amount": "599.80", "currency": "RUB", "internalId": order,
+            "paymentUrl": "https://pay.example/1",
+        });
+        (status, document.to_string())
+    });
+    let posted = |order: &str| {
+        let heard = service.heard();
+        let named = format!("\"{order}\"");
+        let modes = heard.iter().filter(|heard| heard.body.contains(&named));
+        let modes = modes.map(|heard| heard.body.contains("successUrl"));
+        modes.collect::<Vec<bool>>()
+    };
+    let world = Setup::new()
+        .quiet()
+        .service(&service.url())
+        .not_served()
+        .start();
+    world.tilld(&["login"]).ends_with(0);
+    let more = with_fallback(&["--wait=3s"]);
+    for (order, code, mode) in [("A-1", 0, "redirect"), ("lost", 9, "redirect")] {
+        let ended = world.open(order, "599.80", &more).ends_with(code);
+        let talk = &ended.stderr;
+        assert!(talk.contains("trying again for up to 3 s"), "{talk}");
+        assert!(talk.contains("in the Redirect mode"), "{talk}");
+        let modes = posted(order);
+        assert!(modes.len() >= 3, "{modes:?}");
+        let pages = modes.iter().filter(|is_page| **is_page).count();
+        assert_eq!((pages, modes.last()), (1, Some(&true)), "{modes:?}");
+        let again = world.open(order, "599.80", &more).ends_with(code);
+        assert_eq!(again.text("mode"), mode);
+        assert_eq!(posted(order), modes, "nothing was sent");
+    }
 }
 
 /// The service said no and did it all the same: its notification comes while the next try is waited for.

@@ -45,6 +45,7 @@ fn report(status: &str, at: Option<i64>) -> Report {
         amount: Reported::Amount(Amount::parse("1500").expect("plain")),
         currency: Some("RUB".into()),
         updated_at: at.map(Moment::from_ms),
+        service_ms: None,
         expire_at: None,
         method: None,
         payment_url: None,

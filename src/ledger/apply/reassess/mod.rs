@@ -262,7 +262,7 @@ fn date<S: Store>(
         state.nudged_ms = Some(now_ms);
     }
     let mut as_if_asked = heard(stored, &state);
-    as_if_asked.asked_ms = Some(now_ms);
+    (as_if_asked.asked_ms, as_if_asked.service_ms) = (Some(now_ms), Some(now_ms));
     let over = silence::next(&rules.schedule, &as_if_asked, now_ms) == Due::Unresolved;
     if over && !asks {
         dates::give_up(store, rules, stored, now_ms, Some(NEWLY_SORTED))?;
@@ -272,6 +272,5 @@ fn date<S: Store>(
     } else {
         dates::due_ms(&rules.schedule, &heard(stored, &state), now_ms)
     };
-    dates::file(&mut state, stored, due_ms, now_ms);
-    store.save_poll(key, &state)
+    dates::put(store, stored, state, due_ms, now_ms)
 }

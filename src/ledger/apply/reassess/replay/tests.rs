@@ -40,6 +40,7 @@ fn said(source: Source, status: &str, at: Option<i64>, amount: &str, now_ms: i64
             amount: Reported::Amount(Amount::parse(amount).expect("plain")),
             currency: Some("RUB".into()),
             updated_at: at.map(Moment::from_ms),
+            service_ms: None,
             expire_at: None,
             method: None,
             payment_url: None,
