@@ -38,6 +38,17 @@ pub(super) fn span(ms: i64) -> String {
     }
 }
 
+/// A time that is not exceeded, rounded up: to ten seconds, or to minutes from two on. Answers take a moment as well.
+pub(super) fn bound(ms: i64) -> String {
+    const MINUTE_MS: i64 = 60_000;
+    let up = |unit: i64| ms.max(0).saturating_add(unit - 1) / unit * unit;
+    span(if ms < 2 * MINUTE_MS {
+        up(10_000)
+    } else {
+        up(MINUTE_MS)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -60,6 +71,21 @@ mod tests {
             (172_800_000, "2 days"),
         ] {
             assert_eq!(span(ms), shown);
+        }
+    }
+
+    #[test]
+    fn a_bound_is_never_told_too_short() {
+        for (ms, shown) in [
+            (0, "0 s"),
+            (60_000, "60 s"),
+            (60_001, "70 s"),
+            (55_000, "60 s"),
+            (110_001, "2 min"),
+            (120_001, "3 min"),
+            (600_000, "10 min"),
+        ] {
+            assert_eq!(bound(ms), shown);
         }
     }
 }

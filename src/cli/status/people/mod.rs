@@ -2,11 +2,12 @@
 
 mod measures;
 mod needs;
+mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
 use super::report::{Login, Report};
-use measures::{number, size, span};
+use measures::{number, size};
 use needs::needs;
 
 /// Prints it.
@@ -53,16 +54,17 @@ fn standing(report: &Report) -> Vec<(&'static str, String)> {
     }
     pairs.extend([
         ("refused", refused(report)),
-        ("due", due(report)),
-        (
-            "deliveries",
-            format!(
-                "{} waiting, {} running",
-                number(report.deliveries.waiting),
-                number(report.deliveries.running)
-            ),
-        ),
+        ("due", polling::due(&report.due)),
     ]);
+    pairs.extend(polling::standing(report));
+    pairs.push((
+        "deliveries",
+        format!(
+            "{} waiting, {} running",
+            number(report.deliveries.waiting),
+            number(report.deliveries.running)
+        ),
+    ));
     pairs
 }
 
@@ -103,18 +105,6 @@ fn refused(report: &Report) -> String {
     }
 }
 
-fn due(report: &Report) -> String {
-    let count = number(report.due.all);
-    let invoices = if count == "1" { "invoice" } else { "invoices" };
-    match report.due.oldest_late_ms {
-        Some(late_ms) => format!(
-            "{count} {invoices} to be asked about, the oldest for {}",
-            span(late_ms)
-        ),
-        None => "no invoice to be asked about now".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::report::tests::report;
@@ -123,7 +113,7 @@ mod tests {
     use crate::ledger::{Overview, Tally};
 
     #[test]
-    fn a_quiet_ledger_is_told_in_seven_lines() {
+    fn a_quiet_ledger_is_told_in_nine_lines() {
         let lines = standing(&report(&Overview::default(), &Settings::default()));
         let lines: Vec<String> = lines
             .into_iter()
@@ -138,6 +128,8 @@ mod tests {
                 "last notified: not lately",
                 "refused: none in 24 h",
                 "due: no invoice to be asked about now",
+                "polling: at most 5 requests per second, 4 at once",
+                "delay: a lost notification of an invoice younger than 30 min is found within 60 s; 0 are that young",
                 "deliveries: 0 waiting, 0 running",
             ]
         );
@@ -156,7 +148,7 @@ mod tests {
             ..Overview::default()
         };
         let told = report(&overview, &Settings::default());
-        assert!(due(&told).starts_with("more than 10000 invoices"));
+        assert!(polling::due(&told.due).starts_with("more than 10000 invoices"));
         let needs = needs(&told);
         let first = needs.first().map(|(_, told)| told.as_str());
         assert!(first.is_some_and(|told| told.starts_with("more than 10000 deliveries:")));

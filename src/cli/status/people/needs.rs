@@ -1,11 +1,14 @@
 //! What needs a person, for people: one line each, then what helps. Pure.
 
+use super::super::super::argv;
+use super::super::polling::{Access, Polling};
 use super::super::report::{Count, Report};
 use super::measures::number;
 
 /// What needs a person, each with what helps.
 pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
     let mut pairs = Vec::new();
+    pairs.extend(login(&report.polling));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
     if held.count > 0 {
         pairs.push((
@@ -83,4 +86,18 @@ fn deliveries(count: Count) -> String {
         "deliveries"
     };
     format!("{} {plural}", number(count))
+}
+
+fn login(polling: &Polling) -> Option<(&'static str, String)> {
+    let why = match polling.login {
+        Access::Needed => "there is none that can be used",
+        Access::Refused => "the service refuses it",
+        Access::Good | Access::Unknown => return None,
+    };
+    let since = polling.login_since.as_deref().unwrap_or_default();
+    let told = format!(
+        "{why} since {since}, so nothing is asked: run `{}`",
+        argv::login()
+    );
+    Some(("login", told))
 }
