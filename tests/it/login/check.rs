@@ -47,11 +47,7 @@ fn the_newest_invoice_tells_whether_the_token_is_good() {
             (code, &json!(state)),
             "{status}: {ran:?}"
         );
-        assert_eq!(
-            ran.stderr.contains("hint: "),
-            matches!(code, 4 | 8 | 10),
-            "{ran:?}"
-        );
+        assert_eq!(ran.stderr.contains("hint: "), code != 0, "{ran:?}");
         assert_eq!(ran.stderr.contains("error: "), code != 0, "{ran:?}");
         assert!(!ran.stdout.contains('\u{1b}') && !ran.stderr.contains('\u{1b}'));
     }

@@ -20,7 +20,7 @@ fn a_turn_given_back_costs_nobody_anything() {
         pace.take(now).expect_err("taken"),
         now + Duration::from_secs(1)
     );
-    let later = pace
+    let _later = pace
         .take(now + Duration::from_secs(1))
         .expect("the next turn");
     // Another took its turn meanwhile: nothing to undo.
