@@ -40,7 +40,9 @@ pub(crate) use command::{
     PollFailed, Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
-pub(crate) use overview::{Overview, Tally};
+pub(crate) use overview::{DueOf, Overview, Tally};
+#[cfg(test)]
+pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,

@@ -7,7 +7,7 @@ use crate::invoice::silence::Class;
 const URGENT_IN_A_ROW: u32 = 3;
 /// Young ones pass old ones that wait so often in a row: 300 young invoices at 5 turns per second are each asked within
 /// 64 s, and an old one has its turn every 3.2 s.
-const YOUNG_IN_A_ROW: u32 = 15;
+pub(crate) const YOUNG_IN_A_ROW: u32 = 15;
 
 /// Whose turn it is. Kept from one choice to the next.
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,6 +2,7 @@
 //! million invoices, and the reader group may use it; what only the owner may know is left out for others.
 
 mod people;
+mod polling;
 mod report;
 
 use std::path::Path;
@@ -10,14 +11,17 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::print_json;
 use super::{ledger, owner, whoami};
+use crate::client::credentials::Store;
 use crate::clock::wall_ms;
 use crate::daemon::is_served;
 use crate::ledger::FILE_NAME;
+use crate::poller::standing::{self, Standing};
 use report::{LedgerFile, Login, Report};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
-under attention, a delivery that is held or was given up, a status name that stands on no list";
+under attention, a delivery that is held or was given up, a status name that stands on no list, a login that
+polling needs";
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
@@ -35,6 +39,7 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     let overview = reader
         .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
         .await?;
+    let standing = reader.meta(standing::FACT).await?;
     let report = Report::new(
         &overview,
         settings,
@@ -43,6 +48,8 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
             daemon_running: is_served(&state_dir),
             ledger: file(&state_dir),
             login: login(&context, &state_dir),
+            login_stored_ms: login_stored_ms(&state_dir),
+            standing: standing.as_deref().and_then(Standing::from_json),
         },
     );
     if context.output.json() {
@@ -86,4 +93,12 @@ fn login(context: &Context, state_dir: &Path) -> Login {
         // `whoami` says why; all else here is still worth knowing.
         Err(_told_there) => Login::Unreadable,
     }
+}
+
+/// When the login was stored that the daemon looks for, whatever `SERVICE_TOKEN` says to commands.
+fn login_stored_ms(state_dir: &Path) -> Option<i64> {
+    owner::check(state_dir).ok()?;
+    // What cannot be read is told by the line of the login.
+    let stored = Store::new(state_dir).load().ok().flatten()?;
+    Some(stored.stored_ms)
 }

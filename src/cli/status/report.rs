@@ -4,10 +4,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::invoice::advice;
+use super::polling::{DueOfClass, Polling};
 use crate::config::{Presentations, Settings, Statuses};
 use crate::invoice::moment::Moment;
+use crate::invoice::silence::Class;
 use crate::invoice::status::Status;
 use crate::ledger::{Overview, Tally};
+use crate::poller::standing::Standing;
 
 /// How everything stands. Times are UTC with milliseconds.
 #[derive(Debug, Serialize)]
@@ -19,6 +22,7 @@ pub(super) struct Report {
     pub(super) presentation: Presentation,
     pub(super) refusals_24h: Refusals,
     pub(super) due: Due,
+    pub(super) polling: Polling,
     pub(super) deliveries: Deliveries,
     pub(super) attention: Vec<UnderAttention>,
     /// The counts of `attention` are of the newest invoices only: there are more.
@@ -34,6 +38,10 @@ pub(super) struct Around {
     pub(super) daemon_running: bool,
     pub(super) ledger: LedgerFile,
     pub(super) login: Login,
+    /// When the stored login was stored, milliseconds since 1970, for whoever may know.
+    pub(super) login_stored_ms: Option<i64>,
+    /// What a daemon last said of its polling.
+    pub(super) standing: Option<Standing>,
 }
 
 /// The ledger's file.
@@ -96,6 +104,13 @@ pub(super) struct Due {
     pub(super) all: Count,
     pub(super) oldest_due_at: Option<String>,
     pub(super) oldest_late_ms: Option<i64>,
+    /// Of the same invoice.
+    pub(super) oldest_order_id: Option<String>,
+    /// Since it was opened here.
+    pub(super) oldest_age_ms: Option<i64>,
+    pub(super) urgent: DueOfClass,
+    pub(super) young: DueOfClass,
+    pub(super) old: DueOfClass,
 }
 
 /// Deliveries that are not done.
@@ -157,6 +172,19 @@ impl Report {
         let oldest_ms = overview.oldest_due_ms;
         let commonest = overview.commonest_refusal.as_ref();
         let pinned = settings.listener.presentations != Presentations::Auto;
+        let longest = overview.silent.longest.as_ref();
+        let due_of = |class| DueOfClass::new(overview, class, around.now_ms);
+        let due = Due {
+            all: overview.due.into(),
+            oldest_due_at: oldest_ms.map(time),
+            oldest_late_ms: oldest_ms.map(|ms| around.now_ms.saturating_sub(ms)),
+            oldest_order_id: longest.map(|longest| longest.order_id.clone()),
+            oldest_age_ms: longest.map(|longest| around.now_ms.saturating_sub(longest.created_ms)),
+            urgent: due_of(Class::Urgent),
+            young: due_of(Class::Young),
+            old: due_of(Class::Old),
+        };
+        let polling = Polling::new(overview, settings, &around);
         Self {
             daemon_running: around.daemon_running,
             ledger: around.ledger,
@@ -176,18 +204,18 @@ impl Report {
                 commonest_reason: commonest.map(|(reason, _)| reason.clone()),
                 commonest_count: commonest.map_or(0, |(_, count)| *count),
             },
-            due: Due {
-                all: overview.due.into(),
-                oldest_due_at: oldest_ms.map(time),
-                oldest_late_ms: oldest_ms.map(|ms| around.now_ms.saturating_sub(ms)),
-            },
+            due,
             deliveries: Deliveries {
                 waiting: overview.waiting.into(),
                 running: overview.running.into(),
                 held: overview.held.into(),
                 abandoned: overview.abandoned.into(),
             },
-            needs_person: !attention.is_empty() || !unsorted.is_empty() || waits_for_person,
+            needs_person: !attention.is_empty()
+                || !unsorted.is_empty()
+                || waits_for_person
+                || polling.needs_login(),
+            polling,
             attention,
             more_attention: overview.more_attention,
             unsorted,
@@ -220,7 +248,8 @@ fn unsorted(met: &[(String, u64)], statuses: &Statuses) -> Vec<Unsorted> {
         .collect()
 }
 
-fn time(ms: i64) -> String {
+/// UTC with milliseconds.
+pub(super) fn time(ms: i64) -> String {
     Moment::from_ms(ms).to_string()
 }
 
@@ -228,20 +257,26 @@ fn time(ms: i64) -> String {
 pub(super) mod tests {
     use super::*;
 
-    /// A quiet ledger beside these settings.
-    pub(in crate::cli::status) fn report(overview: &Overview, settings: &Settings) -> Report {
+    /// What stands around a quiet ledger, at 2026-11-28T10:02:00.004Z.
+    pub(in crate::cli::status) fn around() -> Around {
         let ledger = LedgerFile {
             path: "/var/lib/tilld/ledger.db".to_owned(),
             bytes: 139_264,
             wal_bytes: 4_152,
         };
-        let around = Around {
+        Around {
             now_ms: 1_795_860_120_004,
             daemon_running: true,
             ledger,
             login: Login::Hidden,
-        };
-        Report::new(overview, settings, around)
+            login_stored_ms: None,
+            standing: None,
+        }
+    }
+
+    /// A quiet ledger beside these settings.
+    pub(in crate::cli::status) fn report(overview: &Overview, settings: &Settings) -> Report {
+        Report::new(overview, settings, around())
     }
 
     #[test]
@@ -253,7 +288,14 @@ pub(super) mod tests {
                 r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152},"#,
                 r#""login":{"state":"hidden"},"last_notification":null,"presentation":{"last":null,"pinned":false},"#,
                 r#""refusals_24h":{"count":0,"more":false,"commonest_reason":null,"commonest_count":0},"#,
-                r#""due":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
+                r#""due":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null,"#,
+                r#""oldest_order_id":null,"oldest_age_ms":null,"#,
+                r#""urgent":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
+                r#""young":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
+                r#""old":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null}},"#,
+                r#""polling":{"requests_per_second":5,"at_once":4,"login":"unknown","login_since":null,"#,
+                r#""outage_since":null,"outage_reason":null,"left_alone_until":null,"#,
+                r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
                 r#""attention":[],"more_attention":false,"unsorted":[],"needs_person":false}"#,

@@ -5,6 +5,7 @@ mod commands;
 mod ledger;
 mod script;
 mod settings;
+mod status;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! `tilld status` through the real program: how things stand, what needs a person, and the exit code that says so. What is
 //! at stake: a watch that runs it must hear of what nobody else will mention.
 
+mod polling;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
@@ -188,13 +190,57 @@ fn invoices_that_are_late_are_counted_while_nobody_serves() {
     wait_until(PATIENCE, "both to be due", || {
         at(&status(&world, 0), "/due/count") == 2
     });
-    let late = at(&status(&world, 0), "/due/oldest_late_ms");
-    assert!(late.as_i64().is_some_and(|late| late >= 0), "{late}");
+    let late = |told: &Value| at(told, "/due/oldest_late_ms").as_i64();
+    let first = late(&status(&world, 0));
+    assert!(first.is_some_and(|late| late >= 0), "{first:?}");
+    wait_until(PATIENCE, "it to be later", || {
+        late(&status(&world, 0)) > first
+    });
+    let told = status(&world, 0);
+    assert_eq!(at(&told, "/due/young/count"), 2);
+    assert_eq!(
+        at(&told, "/due/young/oldest_late_ms").as_i64(),
+        late(&told),
+        "both are young"
+    );
+    let order = at(&told, "/due/oldest_order_id");
+    assert!(order == "A-1" || order == "A-2", "{order}");
+    let age = at(&told, "/due/oldest_age_ms").as_i64();
+    assert!(age > late(&told), "it was opened before it was due: {told}");
+    assert_eq!(at(&told, "/due/old/oldest_late_ms"), Value::Null);
+    assert_eq!(at(&told, "/polling/found_within_ms"), Value::Null);
     people(
         &world,
         0,
-        &["2 invoices to be asked about, the oldest for "],
+        &[
+            "2 young invoices to be asked about, the oldest for ",
+            " (order A-",
+            "a lost notification of an invoice younger than 30 min is not found while no daemon runs",
+        ],
     );
+}
+
+/// A32: nobody but a person can say what became of it.
+#[test]
+fn a_create_whose_answer_was_lost_is_named_with_the_line_that_settles_it() {
+    let world = Setup::new().quiet().start();
+    world.faults(&json!({ "lose": true, "drop_create_answer": 1 }));
+    world.open("A-1", "599.80", &[]).ends_with(9);
+    let told = status(&world, 16);
+    assert_eq!(at(&told, "/attention/0/reason"), "outcome_unknown");
+    assert_eq!(at(&told, "/attention/0/orders"), json!(["A-1"]));
+    people(
+        &world,
+        16,
+        &[
+            "outcome_unknown: 1 invoice, order A-1",
+            "give its id to `tilld invoice adopt ORDER --id ID`",
+        ],
+    );
+    let lost = world.issued("A-1").expect("the service made it");
+    let adopt = ["invoice", "adopt", "A-1", "--id", &lost.id];
+    world.tilld(&adopt).ends_with(0);
+    assert_eq!(at(&status(&world, 0), "/attention"), json!([]));
 }
 
 /// An account without rights, and its group.

@@ -1,0 +1,156 @@
+//! `status` for people: one line for each part, then what needs a person with what helps.
+
+mod measures;
+mod needs;
+mod polling;
+
+use super::super::failure::Failure;
+use super::super::output::Output;
+use super::report::{Login, Report};
+use measures::{number, size};
+use needs::needs;
+
+/// Prints it.
+pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
+    output.pairs(&standing(report))?;
+    let needs = needs(report);
+    if needs.is_empty() {
+        return output.line("\nNothing needs a person.");
+    }
+    output.line("\nNeeds a person:")?;
+    output.pairs(&needs)
+}
+
+/// How things stand. Not escaped: the table does it.
+fn standing(report: &Report) -> Vec<(&'static str, String)> {
+    let daemon = if report.daemon_running {
+        "running"
+    } else {
+        "not running: `tilld serve`"
+    };
+    let file = &report.ledger;
+    let mut pairs = vec![
+        ("daemon", daemon.to_owned()),
+        (
+            "ledger",
+            format!(
+                "{}, {} and {} of log",
+                file.path,
+                size(file.bytes),
+                size(file.wal_bytes)
+            ),
+        ),
+        ("login", login(&report.login)),
+        ("last notified", notified(report)),
+    ];
+    if let Some(place) = &report.presentation.last
+        && !report.presentation.pinned
+    {
+        let list = serde_json::Value::from(vec![place.as_str()]);
+        pairs.push((
+            "",
+            format!("`presentations = {list}` under `[listener]` pins the place"),
+        ));
+    }
+    pairs.extend([
+        ("refused", refused(report)),
+        ("due", polling::due(&report.due)),
+    ]);
+    pairs.extend(polling::standing(report));
+    pairs.push((
+        "deliveries",
+        format!(
+            "{} waiting, {} running",
+            number(report.deliveries.waiting),
+            number(report.deliveries.running)
+        ),
+    ));
+    pairs
+}
+
+fn login(login: &Login) -> String {
+    match login {
+        Login::Stored {
+            stored_in,
+            shop_name,
+            ..
+        } => match shop_name {
+            Some(shop) if !shop.is_empty() => format!("shop {shop}, token in {stored_in}"),
+            Some(_) | None => format!("token in {stored_in}"),
+        },
+        Login::None => "none stored: `tilld login`".to_owned(),
+        Login::Hidden => "only the owner of the state directory may know".to_owned(),
+        Login::Unreadable => "cannot be read: `tilld whoami` says why".to_owned(),
+    }
+}
+
+fn notified(report: &Report) -> String {
+    let place = report.presentation.last.as_ref();
+    let place = place.map_or_else(String::new, |place| format!(", by {place}"));
+    match &report.last_notification {
+        Some(last) => format!("{}, order {}{place}", last.at, last.order_id),
+        None => format!("not lately{place}"),
+    }
+}
+
+fn refused(report: &Report) -> String {
+    let refusals = &report.refusals_24h;
+    match &refusals.commonest_reason {
+        Some(reason) => format!(
+            "{} in 24 h, most often {reason} ({}): `tilld refusal list`",
+            number(refusals.all),
+            refusals.commonest_count
+        ),
+        None => "none in 24 h".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::tests::report;
+    use super::*;
+    use crate::config::Settings;
+    use crate::ledger::{Overview, Tally};
+
+    #[test]
+    fn a_quiet_ledger_is_told_in_nine_lines() {
+        let lines = standing(&report(&Overview::default(), &Settings::default()));
+        let lines: Vec<String> = lines
+            .into_iter()
+            .map(|(name, told)| format!("{name}: {told}"))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "daemon: running",
+                "ledger: /var/lib/tilld/ledger.db, 136.0 KiB and 4.0 KiB of log",
+                "login: only the owner of the state directory may know",
+                "last notified: not lately",
+                "refused: none in 24 h",
+                "due: no invoice to be asked about now",
+                "polling: at most 5 requests per second, 4 at once",
+                "delay: a lost notification of an invoice younger than 30 min is found within 60 s; 0 are that young",
+                "deliveries: 0 waiting, 0 running",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_million_is_told_as_more_than_the_bound() {
+        let many = Tally {
+            count: 10_000,
+            more: true,
+        };
+        let overview = Overview {
+            due: many,
+            oldest_due_ms: Some(0),
+            abandoned: many,
+            ..Overview::default()
+        };
+        let told = report(&overview, &Settings::default());
+        assert!(polling::due(&told.due).starts_with("more than 10000 invoices"));
+        let needs = needs(&told);
+        let first = needs.first().map(|(_, told)| told.as_str());
+        assert!(first.is_some_and(|told| told.starts_with("more than 10000 deliveries:")));
+    }
+}

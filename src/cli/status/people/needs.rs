@@ -1,0 +1,103 @@
+//! What needs a person, for people: one line each, then what helps. Pure.
+
+use super::super::super::argv;
+use super::super::polling::{Access, Polling};
+use super::super::report::{Count, Report};
+use super::measures::number;
+
+/// What needs a person, each with what helps.
+pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
+    let mut pairs = Vec::new();
+    pairs.extend(login(&report.polling));
+    let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
+    if held.count > 0 {
+        pairs.push((
+            "held",
+            format!(
+                "{}: `tilld delivery list --state held` shows them, `tilld delivery release --all` runs them",
+                deliveries(held)
+            ),
+        ));
+    }
+    if abandoned.count > 0 {
+        pairs.push((
+            "abandoned",
+            format!(
+                "{}: `tilld delivery list --state abandoned` shows them; mend the script, then `tilld delivery retry EVENT`",
+                deliveries(abandoned)
+            ),
+        ));
+    }
+    for reason in &report.attention {
+        let invoices = if reason.count == 1 {
+            "invoice"
+        } else {
+            "invoices"
+        };
+        let at_least = if report.more_attention {
+            "at least "
+        } else {
+            ""
+        };
+        let named = u64::try_from(reason.orders.len()).unwrap_or_default();
+        let more = if reason.count > named || report.more_attention {
+            " and others"
+        } else {
+            ""
+        };
+        pairs.push((
+            "attention",
+            format!(
+                "{}: {at_least}{} {invoices}, order {}{more}",
+                reason.reason,
+                reason.count,
+                reason.orders.join(", ")
+            ),
+        ));
+        if !reason.advice.is_empty() {
+            pairs.push(("", reason.advice.to_owned()));
+        }
+    }
+    if !report.attention.is_empty() {
+        pairs.push((
+            "",
+            "`tilld invoice list --attention` lists them all, `tilld explain ORDER` tells one"
+                .to_owned(),
+        ));
+    }
+    for name in &report.unsorted {
+        let events = if name.events == 1 { "event" } else { "events" };
+        pairs.push((
+            "unsorted",
+            format!(
+                "{} {events} with the status {}, which stands on no list:",
+                name.events, name.status
+            ),
+        ));
+        pairs.push(("", name.line.clone()));
+    }
+    pairs
+}
+
+fn deliveries(count: Count) -> String {
+    let plural = if count.count == 1 && !count.more {
+        "delivery"
+    } else {
+        "deliveries"
+    };
+    format!("{} {plural}", number(count))
+}
+
+fn login(polling: &Polling) -> Option<(&'static str, String)> {
+    let why = match polling.login {
+        Access::Needed => "there is none that can be used",
+        Access::Refused => "the service refuses it",
+        Access::Good | Access::Unknown => return None,
+    };
+    let since = polling.login_since.as_deref().unwrap_or_default();
+    let told = format!(
+        "{why} since {since}, so nothing is asked: run `{}`",
+        argv::login()
+    );
+    Some(("login", told))
+}

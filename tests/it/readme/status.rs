@@ -1,0 +1,71 @@
+//! The fields of `tilld status --json`: those of the table, and no others.
+
+use serde_json::Value;
+
+use super::{readme, table};
+use crate::harness::{PATIENCE, Setup, wait_until};
+
+/// The names inside a field: of an object, or of what a list holds. An object inside is named by its path.
+fn inside(value: &Value, above: &str) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.first().map(|item| inside(item, above)),
+        Value::Object(fields) => Some(
+            fields
+                .iter()
+                .flat_map(|(name, value)| {
+                    let path = format!("{above}{name}");
+                    match value {
+                        Value::Object(_) => inside(value, &format!("{path}.")),
+                        Value::Array(_)
+                        | Value::Null
+                        | Value::Bool(_)
+                        | Value::Number(_)
+                        | Value::String(_) => vec![path],
+                    }
+                })
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+    .unwrap_or_default()
+}
+
+#[test]
+fn the_fields_of_status_are_the_programs_own() {
+    // Something of everything: a list that is empty would not say what it holds.
+    let world = Setup::new().quiet().start();
+    let odd = world.create("A-1");
+    let odd = world.dictate(&odd, "ODD");
+    assert_eq!(world.tell_as_it_is(&odd).status, 200);
+    wait_until(PATIENCE, "attention", || {
+        !world.invoice("A-1", "attention").is_empty()
+    });
+    let told = world.tilld(&["status", "--json"]).json();
+    let known: Vec<(String, Vec<String>)> = told
+        .as_object()
+        .expect("an object")
+        .iter()
+        .map(|(name, value)| (name.clone(), inside(value, "")))
+        .collect();
+    let shown: Vec<(String, Vec<String>)> = table(&readme(), "field of `status --json`")
+        .iter()
+        .map(|row| {
+            let cell = |at: usize| row.get(at).cloned().unwrap_or_default();
+            let names = cell(1);
+            let names = names.split([',', ' ', '`']).filter(|name| !name.is_empty());
+            (cell(0), names.map(str::to_owned).collect())
+        })
+        .collect();
+    let sorted = |fields: Vec<(String, Vec<String>)>| {
+        let mut fields: Vec<_> = fields
+            .into_iter()
+            .map(|(name, mut inside)| {
+                inside.sort();
+                (name, inside)
+            })
+            .collect();
+        fields.sort();
+        fields
+    };
+    assert_eq!(sorted(shown), sorted(known));
+}
