@@ -26,7 +26,7 @@ use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::silence::{Class, Schedule};
+use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
@@ -121,6 +121,13 @@ pub(crate) async fn run(
     });
     // What cannot be read is written once more than needed.
     let stored = reader.meta(standing::FACT).await.ok().flatten();
+    let stored = stored.as_deref().and_then(Standing::from_json);
+    if let Some(wish) = stored
+        .as_ref()
+        .and_then(|stored| stored.left_alone_for(clock::wall_ms()))
+    {
+        gate.heed_still(wish);
+    }
     let poller = Poller {
         asker,
         reader,
@@ -130,7 +137,7 @@ pub(crate) async fn run(
         login,
         asked: HashSet::new(),
         turn: Turn::default(),
-        book: Book::new(stored.as_deref().and_then(Standing::from_json)),
+        book: Book::new(stored),
     };
     let beat = Beat {
         cadence: settings.cadence,
@@ -165,19 +172,24 @@ impl Work for Poller {
         seen
     }
 
-    async fn choose(&mut self) -> Option<Chosen<(DueRow, Token)>> {
+    async fn choose(&mut self, old_too: bool) -> Option<Chosen<(DueRow, Token)>> {
         let token = self.login.token()?;
         let now_ms = clock::wall_ms();
-        let due = self
+        let mut due = self
             .due(now_ms)
             .await
             .inspect_err(|error| tracing::warn!(reason = %chain(error), "could not look at what is due: {}", chain(error)))
             .ok()?;
+        let class = |row: &DueRow| silence::class(&row.heard, now_ms);
+        due.retain(|row| old_too || class(row) != Class::Old);
         let row = pass::choose(&due, 1, now_ms, &mut self.turn)
             .into_iter()
             .next()?;
-        let (question, more) = ((row.clone(), token), due.len() > 1);
-        Some(Chosen { question, more })
+        Some(Chosen {
+            question: (row.clone(), token),
+            class: class(row),
+            more: due.len() > 1,
+        })
     }
 
     async fn next_in(&mut self) -> Option<Duration> {

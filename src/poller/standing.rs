@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// The small fact of the ledger it is kept under.
 pub(crate) const FACT: &str = "poller";
 
+/// The longest wish that is heeded: `retry_after::LONGEST` and the quarter the gate may add.
+const LONGEST_HEEDED: Duration = Duration::from_mins(75);
+
 /// How the poller stands. Times are milliseconds since 1970. Holds no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -52,6 +55,14 @@ impl Standing {
     /// The form it is kept in.
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// How much is left at this time of the service's wish to be left alone, which outlives the process that heard it. A
+    /// wish longer than any that is heeded was dated by a clock that was ahead.
+    pub(crate) fn left_alone_for(&self, now_ms: i64) -> Option<Duration> {
+        let left_ms = self.left_alone_until_ms?.checked_sub(now_ms)?;
+        let left = Duration::from_millis(u64::try_from(left_ms).ok()?);
+        (left <= LONGEST_HEEDED).then_some(left)
     }
 
     /// Reads it back; what cannot be read is nothing known.
@@ -220,6 +231,19 @@ mod tests {
         assert_eq!(reasons.as_deref(), Some("no answer"));
         let over = book.see(&found(start + second * 11, 7_000_000));
         assert_eq!(over, Some(Standing::default()));
+    }
+
+    #[test]
+    fn a_wish_outlives_a_restart_and_not_a_clock_that_was_ahead() {
+        let standing = |until_ms| Standing {
+            left_alone_until_ms: Some(until_ms),
+            ..Standing::default()
+        };
+        let left = |until_ms| standing(until_ms).left_alone_for(1_000);
+        assert_eq!(left(31_000), Some(Duration::from_secs(30)));
+        assert_eq!(left(999), None);
+        assert_eq!(left(1_000 + 86_400_000), None);
+        assert_eq!(Standing::default().left_alone_for(1_000), None);
     }
 
     #[test]

@@ -86,6 +86,11 @@ impl Door {
         wait
     }
 
+    /// What is left of an earlier wish, to the letter.
+    pub(crate) fn heed_still(&mut self, left: Duration, now: Instant) {
+        self.pace.shut_until(now + left);
+    }
+
     /// Until when the service wants to be left alone, if that time is still to come.
     pub(crate) fn is_shut_until(&self, now: Instant) -> Option<Instant> {
         self.pace.is_shut_until(now)

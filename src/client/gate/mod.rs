@@ -200,6 +200,17 @@ impl Gate {
         );
     }
 
+    /// Shuts the gate for what is left of a wish that an earlier process heard and stretched already.
+    pub(crate) fn heed_still(&self, left: Duration) {
+        let now = Instant::now().into_std();
+        self.with(|state| state.door.heed_still(left, now));
+        tracing::info!(
+            wait_s = left.as_secs(),
+            "payment service still wants to be left alone for {} s",
+            left.as_secs()
+        );
+    }
+
     /// How long the gate is shut by the service's wish; zero when it is not.
     pub(crate) fn shut_for(&self) -> Duration {
         let now = Instant::now();

@@ -1,7 +1,7 @@
 //! Who goes before whom when more is due than may be asked. Pure. The ledger files due times by class, so that a million
 //! old invoices never stand between the poller and a young one.
 
-use super::Heard;
+use super::{Heard, counted_ms};
 
 /// Invoices younger than this are young, milliseconds: the customer is likely still at the till.
 pub const YOUNG_MS: i64 = 1_800_000;
@@ -39,10 +39,7 @@ impl Class {
 
 /// The class of an invoice at a time, milliseconds since 1970.
 pub fn class(heard: &Heard, at_ms: i64) -> Class {
-    let nudged = heard
-        .nudged_ms
-        .is_some_and(|nudged| heard.asked_ms.is_none_or(|asked| asked < nudged));
-    if heard.doubt || heard.pending_since_ms.is_some() || nudged {
+    if heard.doubt || heard.pending_since_ms.is_some() || is_nudged(heard) {
         Class::Urgent
     } else if at_ms.saturating_sub(heard.created_ms).unsigned_abs() < YOUNG_MS.unsigned_abs() {
         // Of one that was opened far in the future nobody knows its age: a clock was wrong, maybe for all of them.
@@ -50,4 +47,14 @@ pub fn class(heard: &Heard, at_ms: i64) -> Class {
     } else {
         Class::Old
     }
+}
+
+/// A nudge is done with once a question that came after it was answered, or brought no answer often enough. One that was
+/// heard of since is done with as well.
+fn is_nudged(heard: &Heard) -> bool {
+    let before = |at: Option<i64>, nudged| at.is_none_or(|at| at < nudged);
+    heard.nudged_ms.is_some_and(|nudged| {
+        before(heard.asked_ms, nudged)
+            || (before(counted_ms(heard), nudged) && before(heard.heard_ms, nudged))
+    })
 }

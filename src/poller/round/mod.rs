@@ -3,7 +3,8 @@
 //!
 //! Who is asked about is chosen when the gate's turn has come and not before: whoever became due while the turn was waited
 //! for is chosen as if it had always been there. Between the looks it sleeps until the next due time it knows of, and never
-//! spins: when what is due cannot be asked about, only the bell, a wake or the end of a question brings the next look.
+//! spins: when what is due cannot be asked about, only the bell, a wake or the end of a question brings the next look. Of
+//! several places one is never taken by an old invoice.
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Bell;
 use crate::client::gate::{Gate, Permit};
+use crate::invoice::silence::Class;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
@@ -34,6 +36,8 @@ pub(super) struct Seen {
 pub(super) struct Chosen<Q> {
     /// The question.
     pub(super) question: Q,
+    /// Its class.
+    pub(super) class: Class,
     /// More is due behind it.
     pub(super) more: bool,
 }
@@ -47,8 +51,12 @@ pub(super) trait Work: Send {
 
     /// Looks at what is due, and does what needs no question.
     fn look(&mut self) -> impl Future<Output = Seen> + Send;
-    /// The most pressing question at this moment; its turn has come. `None` when there is none after all.
-    fn choose(&mut self) -> impl Future<Output = Option<Chosen<Self::Question>>> + Send;
+    /// The most pressing question at this moment; its turn has come. `None` when there is none after all. Old ones are
+    /// chosen among only when there is a place for them.
+    fn choose(
+        &mut self,
+        old_too: bool,
+    ) -> impl Future<Output = Option<Chosen<Self::Question>>> + Send;
     /// How long until something is due that is not yet, a cheap look.
     fn next_in(&mut self) -> impl Future<Output = Option<Duration>> + Send;
     /// Asks a question that was chosen.
@@ -72,8 +80,14 @@ pub(super) struct Beat {
 
 struct Round<W: Work> {
     work: W,
-    /// Questions under way.
-    asking: JoinSet<W::Ended>,
+    /// Questions under way, and their classes.
+    asking: JoinSet<(Class, W::Ended)>,
+    /// How many of them are old ones.
+    old_under_way: usize,
+    /// Old ones under way at most: slow answers about them must not take the last place from a young one.
+    old_at_once: usize,
+    /// An old one may be due, and waits for another to end.
+    old_waits: bool,
     /// Something is due and may be asked about, as far as is known.
     wants: bool,
     /// The next look, if nothing comes before it.
@@ -92,6 +106,9 @@ pub(super) async fn run<W: Work>(
     let mut round = Round {
         work,
         asking: JoinSet::new(),
+        old_under_way: 0,
+        old_at_once: beat.at_once.saturating_sub(1).max(1),
+        old_waits: false,
         wants: false,
         next: None,
     };
@@ -129,13 +146,16 @@ impl<W: Work> Round<W> {
 
     /// The gate's turn has come.
     async fn turn(&mut self, permit: Permit) {
-        if let Some(Chosen { question, more }) = self.work.choose().await {
-            let asking = self.work.ask(question, permit);
-            self.asking.spawn(asking);
-            self.wants = more;
+        let old_too = self.old_under_way < self.old_at_once;
+        if let Some(chosen) = self.work.choose(old_too).await {
+            let (class, asking) = (chosen.class, self.work.ask(chosen.question, permit));
+            self.asking.spawn(async move { (class, asking.await) });
+            self.old_under_way += usize::from(class == Class::Old);
+            self.wants = chosen.more;
         } else {
             permit.unused();
             self.wants = false;
+            self.old_waits = !old_too;
         }
         if !self.wants {
             self.look_ahead().await;
@@ -143,9 +163,15 @@ impl<W: Work> Round<W> {
     }
 
     /// A question ended: it may be due again sooner than anything else.
-    async fn ended(&mut self, ended: Result<W::Ended, JoinError>) {
+    async fn ended(&mut self, ended: Result<(Class, W::Ended), JoinError>) {
         match ended {
-            Ok(ended) => self.work.ended(ended).await,
+            Ok((class, ended)) => {
+                if class == Class::Old {
+                    self.old_under_way = self.old_under_way.saturating_sub(1);
+                    self.wants |= std::mem::take(&mut self.old_waits);
+                }
+                self.work.ended(ended).await;
+            }
             // A panic in one question is a bug, and the process ends by it as by one in the loop itself.
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(_cancelled) => {}

@@ -116,8 +116,9 @@ impl Work for Till {
         }
     }
 
-    async fn choose(&mut self) -> Option<Chosen<u32>> {
-        let due = self.due();
+    async fn choose(&mut self, old_too: bool) -> Option<Chosen<u32>> {
+        let mut due = self.due();
+        due.retain(|(class, ..)| old_too || *class != Class::Old);
         let waits = |class| due.iter().any(|(of, ..)| *of == class);
         let Some(class) = self.turn.next(waits) else {
             self.seen.with(|entries| entries.useless += 1);
@@ -125,8 +126,12 @@ impl Work for Till {
         };
         let chosen = due.iter().find(|(of, ..)| *of == class)?;
         self.due.remove(chosen);
-        let (question, more) = (chosen.2, !self.due().is_empty());
-        Some(Chosen { question, more })
+        let (class, question, more) = (chosen.0, chosen.2, !self.due().is_empty());
+        Some(Chosen {
+            question,
+            class,
+            more,
+        })
     }
 
     async fn next_in(&mut self) -> Option<Duration> {
@@ -230,6 +235,26 @@ async fn a_hundred_thousand_hopeless_invoices_do_not_delay_a_young_one() {
         let old = seen.with(|entries| entries.asked.len()) - asked.len();
         assert!((55..=61).contains(&old), "the others go on: {old}");
     }
+}
+
+/// Each answer about an old one takes half a minute; one place of four is left for whoever is more pressing.
+#[tokio::test(start_paused = true)]
+async fn old_ones_that_hang_do_not_take_the_last_place() {
+    let hang: Answers = |class| match class {
+        Class::Old => (SECOND * 30, Verdict::Alive),
+        Class::Urgent | Class::Young => at_once(class),
+    };
+    let young_due = SECOND * 10;
+    let till = Till::new(hang)
+        .with(1..1_000, Class::Old, Duration::ZERO, None)
+        .with(0..1, Class::Young, young_due, None);
+    let seen = play(till, &gate(5, 4), Rings::well(), SECOND * 95).await;
+    let asked = seen.asked(0);
+    let late = asked.first().map(|at| at.saturating_sub(young_due));
+    assert!(late.is_some_and(|late| late < SECOND), "{asked:?}");
+    // Three at a time, and the next as soon as one has ended.
+    let old = seen.with(|entries| entries.asked.len()) - asked.len();
+    assert_eq!(old, 12);
 }
 
 #[tokio::test(start_paused = true)]
