@@ -5,6 +5,7 @@
 
 mod ask;
 pub(crate) mod budget;
+pub(crate) mod counting;
 mod login;
 pub(crate) mod pass;
 pub(crate) mod recheck;
@@ -22,16 +23,17 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::clock;
 use crate::invoice::silence::Schedule;
-use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
 use ask::{Asker, Ended, Outcome};
 use budget::Turn;
+use counting::count_again;
 use login::Login;
-use pass::{LOOKED_AT, PER_CLASS};
-use recheck::{Clock, Recheck, Stage};
+use pass::PER_CLASS;
+use recheck::Recheck;
 
 /// Rings that may fail to come before a pass is made all the same and the bell is built anew.
 const MISSED_RINGS: u32 = 3;
@@ -175,35 +177,10 @@ impl Poller {
         Ok(())
     }
 
-    /// Counts stored times again where [`Recheck`] wants it, some in each pass.
+    /// Counts stored times again where a wrong clock may have written them, some in each pass.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        let mark_ms = self.reader.clock_mark_ms().await?;
-        match self.recheck.look(now_ms, mark_ms) {
-            Clock::NotSet => return Ok(()),
-            Clock::Steady => {}
-            Clock::SetBack => {
-                tracing::warn!("the clock was ahead and was set back: due times are counted again");
-            }
-        }
-        match self.recheck.stage() {
-            None => {}
-            Some(Stage::Due(place)) => {
-                let rows = self.reader.due_after(place, LOOKED_AT).await?;
-                let wrong = Recheck::wrong(&self.settings.schedule, &rows, now_ms);
-                self.writer.redate(&wrong, now_ms).await?;
-                self.recheck.done(&rows);
-            }
-            Some(Stage::Retired(since_ms, key)) => {
-                let found = self.reader.retired_after((since_ms, key), LOOKED_AT);
-                let found = found.await?;
-                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
-                self.writer.redate(&keys, now_ms).await?;
-                if self.recheck.done_retired(&found, now_ms) {
-                    self.writer.note(CLOCK_MARK, now_ms.to_string()).await?;
-                }
-            }
-        }
-        Ok(())
+        let ledger = (&self.reader, &self.writer);
+        count_again(&mut self.recheck, &self.settings.schedule, ledger, now_ms).await
     }
 
     fn ask(&mut self, due: &[DueRow], now_ms: i64, token: &login::Token) {
@@ -235,7 +212,7 @@ impl Poller {
 
 /// Why a look was cut short. The next one starts anew.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+pub(crate) enum Trouble {
     #[error("could not read what is due")]
     Read(#[from] crate::ledger::ReadError),
     #[error("could not store a due time")]

@@ -36,4 +36,5 @@ mod shop;
 mod status;
 mod stop;
 mod unit;
+mod unresolved;
 mod wait;
