@@ -5,11 +5,7 @@
 //! look at the large ledger costs more than [`WORSE_AT_MOST`] times one at the small, or when memory grows with the looks.
 //! `TILLD_BENCH_INVOICES` sets another size, for a try.
 
-#![expect(
-    clippy::print_stdout,
-    clippy::cast_precision_loss,
-    reason = "a bench prints its figures"
-)]
+#![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -32,7 +32,7 @@ const HOUR_MS: i64 = 3_600_000;
 /// Young ones among the invoices.
 const YOUNG: u32 = 500;
 /// How long a closing ledger may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Bytes of the service's document, as measured on a real one.
 const DOCUMENT_BYTES: usize = 858;
 

@@ -6,8 +6,9 @@ use serde_json::json;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{print, print_json, talk};
-use super::service;
+use super::{login, service};
 use crate::client::credentials::Elsewhere;
+use crate::client::login::RequestStore;
 
 /// Flags of `logout`.
 #[derive(Debug, clap::Args)]
@@ -21,10 +22,18 @@ pub(super) struct Args {}
 pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
     let store = service::store(&context)?;
     let removed = store.remove()?;
+    // Finished later, it would bring a login back.
+    let begun = RequestStore::new(&context.state_dir()?).discard();
+    let begun = begun.map_err(login::unkept)?;
     let remains = remaining(&Elsewhere::of_one_shot())?;
     let cabinet = context.settings()?.service.cabinet_url.clone();
     if context.output.json() {
-        print_json(&json!({ "removed": removed, "remains": remains, "cabinet_url": cabinet }))?;
+        print_json(&json!({
+            "removed": removed,
+            "login_given_up": begun,
+            "remains": remains,
+            "cabinet_url": cabinet,
+        }))?;
     } else if removed {
         print("the local token is removed\n").map_err(Failure::from_write)?;
     } else {
@@ -35,6 +44,9 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
         talk(&format!(
             "the token itself stays good until it is revoked in the cabinet{place}"
         ));
+    }
+    if begun {
+        talk("a login that was begun with `login --start` is given up");
     }
     for place in remains {
         talk(&format!("a token remains in {place}"));

@@ -78,10 +78,12 @@ enum Command {
     #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
     Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    #[command(after_help = login::ENDS)]
     Login(login::Args),
     /// Remove the local access token
     Logout(logout::Args),
     /// Show the shop, the service and where the access token lies
+    #[command(after_help = whoami::ENDS)]
     Whoami(whoami::Args),
     /// Open invoices, show them, and settle what only a person can
     Invoice(invoice::Args),

@@ -50,10 +50,24 @@ pub(super) fn log_in() -> String {
 /// A request that yielded nothing, made with a token from `source`; `None` for requests without one.
 pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
     let (exit, hint) = match &error {
-        Error::NotSent { .. }
-        | Error::Unanswered { .. }
-        | Error::Busy { .. }
-        | Error::NotTheService { .. } => (Exit::Unreachable, None),
+        Error::NotSent { .. } => (
+            Exit::Unreachable,
+            Some(
+                "look at the network and at `service.url`; where all goes through a proxy, `service.proxy` names it"
+                    .to_owned(),
+            ),
+        ),
+        Error::Unanswered { .. } | Error::Busy { .. } => (
+            Exit::Unreachable,
+            Some("the service, or something on the way to it, is in trouble: try again later".to_owned()),
+        ),
+        Error::NotTheService { .. } => (
+            Exit::Unreachable,
+            Some(
+                "something else may answer in the service's place: look at `service.url` and the network"
+                    .to_owned(),
+            ),
+        ),
         Error::LoginNeeded | Error::TokenUnusable => (Exit::LoginNeeded, Some(login_again(source))),
         Error::NotFound { .. } => (Exit::NotFound, None),
         Error::Forbidden { .. } | Error::Refused { .. } => (Exit::Error, None),
@@ -108,6 +122,7 @@ impl From<SettingsError> for Failure {
             SettingsError::Tls(_) => Some(
                 "install the root certificates (the package `ca-certificates`), or name a file of them in `SSL_CERT_FILE`",
             ),
+            SettingsError::Proxy(_) => Some("set `service.proxy` to `http://HOST:PORT`"),
             SettingsError::Timeouts => None,
         };
         hinted(Self::new(Exit::Config, error), hint)
@@ -182,6 +197,7 @@ mod tests {
         assert_eq!(create_failure(lost, None).code(), 9);
         let full = CreateError::NoRequisites {
             text: String::new(),
+            retry_after: None,
         };
         assert_eq!(create_failure(full, None).code(), 7);
         let refused = CreateError::NotCreated {

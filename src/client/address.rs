@@ -63,6 +63,11 @@ impl Address {
         self.base.origin().ascii_serialization()
     }
 
+    /// True when the service is on this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
     /// True for plain http.
     pub(crate) fn is_plain(&self) -> bool {
         self.base.scheme() == "http"

@@ -88,6 +88,11 @@ impl Answer {
         self.body.map(|_read| (self.status, self.text))
     }
 
+    /// How long the service wants to be left alone, when it said so.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// The text of the contract's 503 on create; a proxy's 503 has none.
     pub(super) fn no_requisites(&self) -> Option<String> {
         self.text.clone().filter(|_| self.status == 503)

@@ -118,6 +118,8 @@ pub(crate) enum CreateError {
     NoRequisites {
         /// The service's `error` text.
         text: String,
+        /// The service's wish from `Retry-After`, at most one hour. About this create, not about other requests.
+        retry_after: Option<Duration>,
     },
     /// An invoice may have been created. Never post again by itself.
     #[error("whether the invoice was created is not known")]
@@ -195,10 +197,22 @@ impl CreateError {
         }
     }
 
+    /// True when nothing was created for a reason that may pass within minutes: the same create may be sent again. Not
+    /// for 408, which says that the service waited for a request it saw beginning.
+    pub(crate) const fn may_be_sent_again(&self) -> bool {
+        match self {
+            Self::NoRequisites { .. }
+            | Self::NotCreated {
+                source: Error::NotSent { .. } | Error::Busy { status: 429, .. },
+            } => true,
+            Self::NotCreated { .. } | Self::OutcomeUnknown { .. } => false,
+        }
+    }
+
     /// How long the service wants to be left alone, when it said so.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::NoRequisites { .. } => None,
+            Self::NoRequisites { retry_after, .. } => *retry_after,
             Self::OutcomeUnknown { source } | Self::NotCreated { source } => source.retry_after(),
         }
     }

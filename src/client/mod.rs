@@ -22,6 +22,7 @@ use crate::wire::problem;
 use address::{Address, AddressError};
 use answer::Answer;
 use error::{CreateError, Error, Foreign};
+use proxy::Proxy;
 
 pub(crate) mod address;
 mod answer;
@@ -30,6 +31,7 @@ pub(crate) mod error;
 pub(crate) mod gate;
 pub(crate) mod login;
 mod private_file;
+pub(crate) mod proxy;
 pub(crate) mod retry_after;
 #[cfg(test)]
 mod tests;
@@ -52,6 +54,8 @@ pub(crate) struct Settings {
     pub request_timeout: Duration,
     /// Take plain http towards other machines too: the token then travels in the open.
     pub allow_plain_http: bool,
+    /// The proxy between here and the service; a service on this machine is never asked through one.
+    pub proxy: Proxy,
 }
 
 /// Why no client can be made of the settings. All of it is for the operator to put right.
@@ -66,6 +70,9 @@ pub(crate) enum SettingsError {
     /// No TLS: most often a machine without root certificates (the package `ca-certificates`).
     #[error("could not prepare TLS")]
     Tls(#[source] reqwest::Error),
+    /// The proxy's address is none. The settings were checked, so this names what they let through.
+    #[error("could not use the proxy")]
+    Proxy(#[source] reqwest::Error),
 }
 
 /// What one poll for the token yields (contract 4.2, RFC 8628 3.5).
@@ -111,6 +118,14 @@ impl fmt::Debug for Client {
 impl Client {
     /// A client for these settings. Opens no connection.
     pub(crate) fn new(settings: &Settings) -> Result<Self, SettingsError> {
+        Self::adjusted(settings, |builder| builder)
+    }
+
+    /// A client with the last word on both of its connectors.
+    fn adjusted(
+        settings: &Settings,
+        adjust: impl Fn(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<Self, SettingsError> {
         let address = Address::parse(&settings.base_url, settings.allow_plain_http)?;
         let connect = settings
             .connect_timeout
@@ -128,16 +143,21 @@ impl Client {
                 .redirect(Policy::none())
                 .retry(reqwest::retry::never())
                 .referer(false)
-                // reqwest would send even 127.0.0.1 through an exported HTTP_PROXY (A33).
-                .no_proxy()
+                // When a name has addresses of both kinds, the connector turns to the other kind after 300 ms (RFC 8305;
+                // its default, which no setting of reqwest reaches): `tests/network.rs` would see it go.
                 .connect_timeout(connect)
                 .timeout(settings.request_timeout)
                 .pool_max_idle_per_host(idle);
-            if address.is_plain() {
+            // The environment may name a proxy that is reached over TLS.
+            if address.is_plain() && settings.proxy != Proxy::Environment {
                 // No use for the machine's root certificates, and some machines have none.
                 builder = builder.tls_certs_only([]);
             }
-            builder
+            let builder = settings
+                .proxy
+                .apply(builder, address.is_loopback())
+                .map_err(|cause| SettingsError::Proxy(cause.without_url()))?;
+            adjust(builder)
                 .build()
                 .map_err(|cause| SettingsError::Tls(cause.without_url()))
         };
@@ -203,7 +223,10 @@ impl Client {
             .await;
         let answer = sent.map_err(CreateError::sort)?;
         if let Some(text) = answer.no_requisites() {
-            return Err(CreateError::NoRequisites { text });
+            return Err(CreateError::NoRequisites {
+                text,
+                retry_after: answer.retry_after(),
+            });
         }
         let decoded = answer
             .success(Answer::refused)

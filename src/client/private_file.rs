@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::secret::Secret;
+
 const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
 /// Mode of the state directory, should it have to be made: its reader group may enter (design, section 5).
@@ -87,15 +89,45 @@ pub(super) fn read_foreign(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
     }
 }
 
+/// What is to become of a file that was read.
+pub(super) enum Change {
+    /// It stays as it is.
+    Keep,
+    /// This takes its place.
+    Replace(Secret),
+    /// It goes.
+    Remove,
+}
+
+/// Reads the file, decides and acts, all in one turn: no other writer comes in between. An old file that others may read
+/// is an error, as for [`read`].
+pub(super) fn change<T, E: From<FileError>>(
+    path: &Path,
+    decide: impl FnOnce(Option<Vec<u8>>) -> Result<(T, Change), E>,
+) -> Result<T, E> {
+    let (dir_path, dir) = locked_dir(path)?;
+    let (answer, change) = decide(read(path)?)?;
+    match change {
+        Change::Keep => {}
+        Change::Replace(text) => put(path, text.expose().as_bytes(), &dir_path, &dir)?,
+        Change::Remove => drop(take_away(path, &dir_path, &dir)?),
+    }
+    Ok(answer)
+}
+
 /// Puts `text` in the file's place. Until it returns, and after an error, the old one stands.
 pub(super) fn replace(path: &Path, text: &[u8]) -> Result<(), FileError> {
     let (dir_path, dir) = locked_dir(path)?;
+    put(path, text, &dir_path, &dir)
+}
+
+fn put(path: &Path, text: &[u8], dir_path: &Path, dir: &File) -> Result<(), FileError> {
     let fresh = write_beside(path, text)?;
     if let Err(cause) = fs::rename(&fresh, path) {
         discard(&fresh);
         return Err(io_error("replace", path)(cause));
     }
-    dir.sync_all().map_err(io_error("sync", &dir_path))
+    dir.sync_all().map_err(io_error("sync", dir_path))
 }
 
 /// Does all of [`replace`] but the last step, with `size` bytes of nothing. The old file is not touched.
@@ -112,11 +144,15 @@ pub(super) fn remove(path: &Path) -> Result<bool, FileError> {
         return Ok(false);
     }
     let (dir_path, dir) = locked_dir(path)?;
+    take_away(path, &dir_path, &dir)
+}
+
+fn take_away(path: &Path, dir_path: &Path, dir: &File) -> Result<bool, FileError> {
     discard(&beside(path));
     match fs::remove_file(path) {
         Ok(()) => dir
             .sync_all()
-            .map_err(io_error("sync", &dir_path))
+            .map_err(io_error("sync", dir_path))
             .map(|()| true),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(cause) => Err(io_error("remove", path)(cause)),

@@ -22,7 +22,8 @@ pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
 pub use presentations::Presentations;
 pub use reserved::{is_reserved, reserved};
 pub use settings::{
-    Hook, Ledger, Listener, Moves, Outbox, Poller, Service, Settings, Statuses, Step,
+    Hook, Ledger, Listener, Moves, Outbox, PROXY_OF_ENVIRONMENT, Poller, Service, Settings,
+    Statuses, Step,
 };
 
 #[cfg(test)]

@@ -44,6 +44,9 @@ pub struct Settings {
     pub ledger: Ledger,
 }
 
+/// The word for `service.proxy` that leaves the choice to `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
+pub const PROXY_OF_ENVIRONMENT: &str = "environment";
+
 /// `[service]`: where the payment service is and how long it may take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -62,6 +65,9 @@ pub struct Service {
     /// Lets `url` be plain http to a host that is not loopback. Default false: the access token would be readable on
     /// the way. For a private network that encrypts by itself.
     pub allow_plain_http: bool,
+    /// The proxy towards the service: `http://HOST:PORT`, or `environment` for the usual variables. No default, and then
+    /// no proxy is used whatever the variables say. A service on this machine is never asked through one.
+    pub proxy: Option<String>,
 }
 
 impl Default for Service {
@@ -73,6 +79,7 @@ impl Default for Service {
             request_timeout_s: 30,
             start_deal: true,
             allow_plain_http: false,
+            proxy: None,
         }
     }
 }

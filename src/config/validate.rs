@@ -9,7 +9,7 @@ use url::{Host, Url};
 use super::error::{Error, Origin};
 use super::keys::{Shape, join, known};
 use super::presentations::Presentations;
-use super::settings::{Hook, Settings, ranges};
+use super::settings::{Hook, PROXY_OF_ENVIRONMENT, Settings, ranges};
 use crate::hook::Selector;
 use crate::invoice::status::Status;
 
@@ -78,6 +78,10 @@ impl Settings {
             (
                 "service.cabinet_url",
                 address_rule(self.service.cabinet_url.as_deref(), false),
+            ),
+            (
+                "service.proxy",
+                self.service.proxy.as_deref().and_then(proxy_rule),
             ),
             (
                 "service.connect_timeout_s",
@@ -253,6 +257,28 @@ fn address_rule(address: Option<&str>, plain_http: bool) -> Option<String> {
         && url.query().is_none()
         && url.fragment().is_none();
     broken(bare, "must have no user, password, query or fragment")
+}
+
+/// What a proxy must be, when it is not.
+fn proxy_rule(proxy: &str) -> Option<String> {
+    if proxy == PROXY_OF_ENVIRONMENT {
+        return None;
+    }
+    let url = Url::parse(proxy).ok().filter(Url::has_host);
+    let Some(url) = url.filter(|url| url.scheme() == "http") else {
+        return broken(false, "must be `environment` or `http://HOST:PORT`");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return broken(
+            false,
+            "must have no user or password: a config holds no secrets. `environment` takes a proxy with a login from \
+             `HTTPS_PROXY`",
+        );
+    }
+    broken(
+        url.path() == "/" && url.query().is_none() && url.fragment().is_none(),
+        "must end after the port",
+    )
 }
 
 /// True for hosts that never leave the machine: 127.0.0.0/8, `::1` and `localhost` (RFC 6761 section 6.3).

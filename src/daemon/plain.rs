@@ -5,8 +5,9 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
-use crate::config::Settings;
+use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
 use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
@@ -110,6 +111,11 @@ pub(crate) fn client_settings(settings: &Settings, base_url: String) -> client::
         connect_timeout: Duration::from_secs(settings.service.connect_timeout_s),
         request_timeout: Duration::from_secs(settings.service.request_timeout_s),
         allow_plain_http: settings.service.allow_plain_http,
+        proxy: match settings.service.proxy.as_deref() {
+            None => Proxy::Straight,
+            Some(PROXY_OF_ENVIRONMENT) => Proxy::Environment,
+            Some(url) => Proxy::At(url.to_owned()),
+        },
     }
 }
 

@@ -156,7 +156,11 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     }
 }
 
-/// What is not known of an invoice that was opened elsewhere differs from nothing.
+/// The respect in which an invoice differs that is what was asked for but for its mode.
+pub const MODE_DIFFERS: &str = "mode";
+
+/// What is not known of an invoice that was opened elsewhere differs from nothing. The mode comes last: whoever takes
+/// either mode may then rely on all the rest.
 fn difference(standing: &Standing, wanted: &Wanted) -> Option<&'static str> {
     let other_method = !standing.method.is_empty() && standing.method != wanted.method;
     let other_mode = standing.mode != Mode::Unknown && standing.mode != wanted.mode;
@@ -167,7 +171,7 @@ fn difference(standing: &Standing, wanted: &Wanted) -> Option<&'static str> {
     } else if other_method {
         Some("method")
     } else {
-        other_mode.then_some("mode")
+        other_mode.then_some(MODE_DIFFERS)
     }
 }
 

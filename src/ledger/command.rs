@@ -19,7 +19,8 @@ pub struct Intent {
     pub order_id: OrderId,
     /// What is asked for.
     pub wanted: Wanted,
-    /// The path segment of its notificationUrl.
+    /// The path segment of its notificationUrl. When a refused invoice of the order has it already, that row begins
+    /// anew: the same process tries again what certainly created nothing.
     pub reference: InvoiceRef,
     /// Its notify token, sealed.
     pub sealed: Sealed,

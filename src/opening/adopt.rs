@@ -80,6 +80,9 @@ impl Adopter<'_> {
         let asked_ms = clock::wall_ms();
         permit.leaves();
         let answer = self.client.fetch_invoice(self.token, id).await;
+        if let Some(wait) = answer.as_ref().err().and_then(FetchError::retry_after) {
+            self.gate.heed(wait);
+        }
         permit.ended(match &answer {
             Ok(_report) => Verdict::Alive,
             Err(error) => error.verdict(),

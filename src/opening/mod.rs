@@ -2,6 +2,8 @@
 //! ledger knows that a request may have left, and nothing is ever posted twice by itself (A01, A32).
 
 pub(crate) mod adopt;
+pub(crate) mod patient;
+mod pauses;
 
 use std::time::Duration;
 
@@ -138,22 +140,57 @@ pub(crate) enum Error {
     },
 }
 
+/// What one invoice to be opened goes by, made before its row. A try that certainly created nothing may be followed by
+/// another with the same ticket: then its row begins anew.
+#[derive(Debug)]
+struct Ticket {
+    reference: InvoiceRef,
+    token: NotifyToken,
+    /// Requests that left, or were to leave.
+    tries: u32,
+}
+
+impl Ticket {
+    fn new() -> Self {
+        Self {
+            reference: InvoiceRef::from_entropy(entropy::bytes()),
+            token: NotifyToken::from_entropy(entropy::bytes()),
+            tries: 0,
+        }
+    }
+
+    /// How a try ended, as it stands in the ledger.
+    fn note(&self, reason: &str) -> String {
+        match self.tries {
+            0 | 1 => reason.to_owned(),
+            tries => format!("{reason} (try {tries})"),
+        }
+    }
+}
+
 impl Opener<'_> {
     /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
     pub(crate) async fn open(&self, order: &Order) -> Result<Opened, Error> {
+        self.try_once(order, &mut Ticket::new(), TURN_WITHIN).await
+    }
+
+    async fn try_once(
+        &self,
+        order: &Order,
+        ticket: &mut Ticket,
+        turn_within: Duration,
+    ) -> Result<Opened, Error> {
         // The turn comes first: once the row is written, the request must leave within its time.
         let permit = self
             .gate
-            .admit_within(TURN_WITHIN)
+            .admit_within(turn_within)
             .await
             .map_err(Error::Gate)?;
         loop {
             let began = Instant::now();
-            let (intent, token) = self.intent(order);
-            let reference = intent.reference.clone();
             match self
                 .writer
-                .begin_opening(intent)
+                .begin_opening(self.intent(order, ticket))
                 .await
                 .map_err(Error::Before)?
             {
@@ -164,7 +201,8 @@ impl Opener<'_> {
                     return Err(Error::Late);
                 }
                 Begun::Fresh(key) => {
-                    let row = self.request(order, key, &reference, &token, permit).await?;
+                    ticket.tries += 1;
+                    let row = self.request(order, key, ticket, permit).await?;
                     return Ok(Opened::Fresh(Box::new(row)));
                 }
                 Begun::Standing(row) => return Ok(Opened::Standing(row)),
@@ -176,23 +214,20 @@ impl Opener<'_> {
         }
     }
 
-    fn intent(&self, order: &Order) -> (Intent, NotifyToken) {
-        let token = NotifyToken::from_entropy(entropy::bytes());
-        let reference = InvoiceRef::from_entropy(entropy::bytes());
+    fn intent(&self, order: &Order, ticket: &Ticket) -> Intent {
         let now_ms = clock::wall_ms();
         let limit = self.settings.request_timeout + CREATOR_SLACK;
-        let intent = Intent {
+        Intent {
             order_id: order.order_id.clone(),
             wanted: order.wanted.clone(),
-            sealed: self.writer.seal(&token, &reference),
-            reference,
+            sealed: self.writer.seal(&ticket.token, &ticket.reference),
+            reference: ticket.reference.clone(),
             creator: ProcessMark::own(),
             now_ms,
             deadline_ms: now_ms
                 .saturating_add(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)),
             window_ms: self.settings.window_ms,
-        };
-        (intent, token)
+        }
     }
 
     /// Sends the request whose row stands, and records how it ended.
@@ -200,10 +235,12 @@ impl Opener<'_> {
         &self,
         order: &Order,
         key: InvoiceKey,
-        reference: &InvoiceRef,
-        token: &NotifyToken,
+        ticket: &Ticket,
         permit: Permit,
     ) -> Result<InvoiceRow, Error> {
+        let Ticket {
+            reference, token, ..
+        } = ticket;
         let Wanted {
             sum,
             method,
@@ -249,15 +286,21 @@ impl Opener<'_> {
                 })
             }
             Err(source) => {
-                if let Some(wait) = source.retry_after() {
+                // That requisites are occupied says nothing about other requests.
+                if let (false, Some(wait)) = (
+                    matches!(source, CreateError::NoRequisites { .. }),
+                    source.retry_after(),
+                ) {
                     self.gate.heed(wait);
                 }
                 permit.ended(source.verdict());
                 let settled = match &source {
                     CreateError::NoRequisites { .. } | CreateError::NotCreated { .. } => {
-                        Settled::Refused(chain(&source))
+                        Settled::Refused(ticket.note(&chain(&source)))
                     }
-                    CreateError::OutcomeUnknown { .. } => Settled::Unknown(chain(&source)),
+                    CreateError::OutcomeUnknown { .. } => {
+                        Settled::Unknown(ticket.note(&chain(&source)))
+                    }
                 };
                 // When even this cannot be stored, the row stays as being created by a process that is gone: unknown.
                 if let Err(error) = self.settle(key, settled).await {

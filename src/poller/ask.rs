@@ -10,7 +10,7 @@ use crate::invoice::transition::Decision;
 use crate::ledger::{DueRow, InvoiceKey, PollFailed, Reader, Writer};
 use crate::telemetry::chain;
 
-use super::login::Token;
+use super::login::{Mark, Token, Word};
 
 /// What a question needs.
 pub(super) struct Asker {
@@ -26,14 +26,18 @@ pub(super) struct Ended {
     pub(super) key: InvoiceKey,
     /// What became of it.
     pub(super) outcome: Outcome,
+    /// The token it was asked with.
+    pub(super) mark: Mark,
+    /// What the answer says about that token.
+    pub(super) word: Word,
 }
 
 /// What became of a question.
 pub(super) enum Outcome {
     /// The answer is in the ledger.
     Recorded,
-    /// The service refused the token with this number.
-    LoginRefused(u64),
+    /// The service refused the token.
+    LoginRefused,
     /// No answer, or none that could be recorded; the reason in one line.
     Trouble(String),
 }
@@ -47,36 +51,34 @@ impl Asker {
             .client
             .fetch_invoice(&token.secret, &row.invoice_id)
             .await;
-        let outcome = match answer {
+        let (word, outcome) = match answer {
             Ok(report) => {
                 permit.ended(Verdict::Alive);
-                self.record(&row, &token, report, asked_ms).await
+                let outcome = self.record(&row, &token, report, asked_ms).await;
+                (Word::Accepted, outcome)
             }
             Err(error) => {
                 if let Some(wait) = error.retry_after() {
                     self.gate.heed(wait);
                 }
                 permit.ended(error.verdict());
-                self.no_answer(&row, &token, &error, asked_ms).await
+                let outcome = self.no_answer(&row, &error, asked_ms).await;
+                (said_of_the_token(&error), outcome)
             }
         };
         Ended {
             key: row.key,
             outcome,
+            mark: token.mark,
+            word,
         }
     }
 
-    async fn no_answer(
-        &self,
-        row: &DueRow,
-        token: &Token,
-        error: &Error,
-        asked_ms: i64,
-    ) -> Outcome {
+    async fn no_answer(&self, row: &DueRow, error: &Error, asked_ms: i64) -> Outcome {
         let not_found = matches!(error, Error::NotFound { .. } | Error::Forbidden { .. });
         self.put_back(row.key, asked_ms, not_found).await;
         if matches!(error, Error::LoginNeeded) {
-            return Outcome::LoginRefused(token.number);
+            return Outcome::LoginRefused;
         }
         let reason = chain(error);
         tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
@@ -126,6 +128,21 @@ impl Asker {
         if let Err(error) = self.writer.poll_failed(failed).await {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");
         }
+    }
+}
+
+/// A service that says about an invoice that there is none, or that this shop may not see it, knows whose token it is.
+fn said_of_the_token(error: &Error) -> Word {
+    match error {
+        Error::LoginNeeded => Word::Refused,
+        Error::Forbidden { .. } | Error::NotFound { .. } => Word::Accepted,
+        Error::NotSent { .. }
+        | Error::Unanswered { .. }
+        | Error::Busy { .. }
+        | Error::Refused { .. }
+        | Error::Redirected { .. }
+        | Error::NotTheService { .. }
+        | Error::TokenUnusable => Word::Nothing,
     }
 }
 

@@ -1,17 +1,59 @@
-//! The access token as the poller sees it: read anew in every pass, so that a login or logout takes effect by itself, and
+//! The access token as the poller sees it: read anew in every look, so that a login or logout takes effect by itself, and
 //! left alone once the service has refused it, until another one lies there (A30).
+//!
+//! One 401 may be a proxy's mood. It stops the questions for [`ASK_AGAIN_AFTER`], then one more is asked with the same
+//! token; only when that is refused as well is nothing asked until the login changes.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::standing::Access;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::secret::Secret;
 use crate::telemetry::chain;
+
+/// From a first refusal to the one question that confirms it.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// An access token, and which one it is.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     /// The token.
     pub(super) secret: Secret,
+    /// What it is asked with it for.
+    pub(super) mark: Mark,
+}
+
+/// Which token a question is asked with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mark {
     /// Counts the tokens seen; a refusal names the one it is about.
-    pub(super) number: u64,
+    number: u64,
+    /// The question is the one that confirms a refusal.
+    confirms: bool,
+}
+
+/// What an answer says about the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    /// It is good: the service spoke about the invoice.
+    Accepted,
+    /// It is not.
+    Refused,
+    /// Nothing.
+    Nothing,
+}
+
+/// What is believed about the token that lies there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trust {
+    /// It was not refused.
+    Good,
+    /// It was refused once: one more question, not before this time.
+    Doubted { again: Instant, is_asked: bool },
+    /// It was refused twice.
+    Refused,
 }
 
 /// The token, and what became of it.
@@ -19,9 +61,10 @@ pub(super) struct Login {
     store: Store,
     elsewhere: Elsewhere,
     origin: String,
-    current: Option<Token>,
-    /// The number of the token the service refused.
-    refused: Option<u64>,
+    current: Option<(Secret, u64)>,
+    /// Counts the tokens seen.
+    number: u64,
+    trust: Trust,
     /// The last trouble that was logged, so that it is logged once.
     told: Option<String>,
 }
@@ -33,60 +76,120 @@ impl Login {
             elsewhere,
             origin,
             current: None,
-            refused: None,
+            number: 0,
+            trust: Trust::Good,
             told: None,
         }
     }
 
-    /// The token to ask with; `None` while there is none, or while the one there is was refused.
+    /// The token to ask with now; `None` while there is none, or while the one there is was refused.
     pub(super) fn token(&mut self) -> Option<Token> {
-        let found = match self.store.find(&self.elsewhere, &self.origin) {
-            Ok(Some(found)) => found.token,
-            Ok(None) => {
-                self.tell("login needed: no access token is stored, so nothing is asked; run `tilld login`".to_owned());
-                return None;
+        let (secret, number) = self.find()?;
+        let confirms = match self.trust {
+            Trust::Good => false,
+            Trust::Doubted { again, is_asked } => {
+                if is_asked || Instant::now() < again {
+                    return None;
+                }
+                true
             }
-            Err(error) => {
-                self.tell(format!("login needed: {}", chain(&error)));
+            Trust::Refused => {
+                tracing::debug!("nothing is asked: the access token was refused");
                 return None;
             }
         };
-        let same = self
-            .current
-            .as_ref()
-            .filter(|current| current.secret.expose() == found.expose());
-        let token = if let Some(same) = same {
-            same.clone()
-        } else {
-            let number = self.current.as_ref().map_or(0, |current| current.number) + 1;
-            Token {
-                secret: found,
-                number,
-            }
-        };
-        self.current = Some(token.clone());
-        if self.refused == Some(token.number) {
-            tracing::debug!("nothing is asked: the access token was refused");
-            return None;
-        }
         if self.told.take().is_some() {
             tracing::info!("an access token is there: asking again");
         }
-        Some(token)
+        let mark = Mark { number, confirms };
+        Some(Token { secret, mark })
     }
 
-    /// The service refused this token. An answer to a question that was asked with an earlier one says nothing about the
-    /// one that lies there now.
-    pub(super) fn refused(&mut self, number: u64) {
-        if self
-            .current
-            .as_ref()
-            .is_none_or(|current| current.number != number)
-        {
+    /// A question leaves with this token.
+    pub(super) fn leaves(&mut self, mark: Mark) {
+        if let Trust::Doubted { is_asked, .. } = &mut self.trust {
+            *is_asked |= mark.confirms;
+        }
+    }
+
+    /// The end of a question that left. What one that was asked with an earlier token met says nothing about the one that
+    /// lies there now.
+    pub(super) fn ended(&mut self, mark: Mark, word: Word) {
+        if mark.number != self.number {
             return;
         }
-        self.refused = Some(number);
-        self.tell("login needed: the service refuses the access token, so nothing is asked; run `tilld login`".to_owned());
+        let doubted = Trust::Doubted {
+            again: Instant::now() + ASK_AGAIN_AFTER,
+            is_asked: false,
+        };
+        match (self.trust, word) {
+            (Trust::Good, Word::Refused) => {
+                tracing::warn!(
+                    wait_s = ASK_AGAIN_AFTER.as_secs(),
+                    "the payment service refused the access token: asking once more in {} s",
+                    ASK_AGAIN_AFTER.as_secs()
+                );
+                self.trust = doubted;
+            }
+            (Trust::Doubted { .. }, Word::Refused) if mark.confirms => {
+                self.trust = Trust::Refused;
+                self.tell("login needed: the service refuses the access token, so nothing is asked; run `tilld login`".to_owned());
+            }
+            (Trust::Doubted { .. }, Word::Nothing) if mark.confirms => self.trust = doubted,
+            (Trust::Doubted { .. }, Word::Accepted) => {
+                tracing::info!("the payment service takes the access token after all");
+                self.trust = Trust::Good;
+            }
+            (Trust::Good, Word::Accepted | Word::Nothing)
+            | (Trust::Doubted { .. }, Word::Refused | Word::Nothing)
+            | (Trust::Refused, Word::Accepted | Word::Refused | Word::Nothing) => {}
+        }
+    }
+
+    /// How long until a refusal may be confirmed, while that is what everything waits for.
+    pub(super) fn again_in(&self) -> Option<Duration> {
+        match self.trust {
+            Trust::Doubted {
+                again,
+                is_asked: false,
+            } => Some(again.saturating_duration_since(Instant::now())),
+            Trust::Good | Trust::Doubted { .. } | Trust::Refused => None,
+        }
+    }
+
+    /// How it stands, as the last look found it.
+    pub(super) fn access(&self) -> Access {
+        match (&self.current, self.trust) {
+            (None, _) => Access::Needed,
+            (Some(_), Trust::Refused) => Access::Refused,
+            (Some(_), Trust::Good | Trust::Doubted { .. }) => Access::Good,
+        }
+    }
+
+    /// The token that lies there, and its number.
+    fn find(&mut self) -> Option<(Secret, u64)> {
+        let found = match self.store.find(&self.elsewhere, &self.origin) {
+            Ok(Some(found)) => found.token,
+            Ok(None) => {
+                return self.none("login needed: no access token is stored, so nothing is asked; run `tilld login`".to_owned());
+            }
+            Err(error) => return self.none(format!("login needed: {}", chain(&error))),
+        };
+        let current = self.current.take();
+        let same = current.filter(|(secret, _)| secret.expose() == found.expose());
+        let current = same.unwrap_or_else(|| {
+            self.number += 1;
+            self.trust = Trust::Good;
+            (found, self.number)
+        });
+        self.current = Some(current.clone());
+        Some(current)
+    }
+
+    fn none<T>(&mut self, why: String) -> Option<T> {
+        self.current = None;
+        self.tell(why);
+        None
     }
 
     fn tell(&mut self, text: String) {
@@ -104,31 +207,106 @@ mod tests {
 
     const ORIGIN: &str = "https://service.example";
 
-    #[test]
-    fn a_late_refusal_of_an_earlier_token_is_no_word_about_the_new_one() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let store = Store::new(directory.path());
-        let log_in = |token: &str| {
+    struct Shop {
+        directory: tempfile::TempDir,
+        login: Login,
+    }
+
+    impl Shop {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().expect("a directory");
+            let store = Store::new(directory.path());
+            let login = Login::new(store, Elsewhere::default(), ORIGIN.to_owned());
+            Self { directory, login }
+        }
+
+        fn log_in(&self, token: &str) {
             let credentials = Credentials {
                 token: Secret::new(token.to_owned()),
                 shop_name: String::new(),
                 origin: ORIGIN.to_owned(),
                 stored_ms: 0,
             };
-            store.store(&credentials).expect("stored");
-        };
-        let mut login = Login::new(
-            Store::new(directory.path()),
-            Elsewhere::default(),
-            ORIGIN.to_owned(),
-        );
-        log_in("one");
-        let first = login.token().expect("a token");
-        login.refused(first.number);
-        assert!(login.token().is_none() && login.told.is_some());
-        log_in("two");
-        assert!(login.token().is_some() && login.told.is_none());
-        login.refused(first.number);
-        assert!(login.token().is_some() && login.told.is_none());
+            let stored = Store::new(self.directory.path()).store(&credentials);
+            stored.expect("stored");
+        }
+
+        /// Asks, if anything may be asked.
+        fn ask(&mut self) -> Option<Mark> {
+            let mark = self.login.token()?.mark;
+            self.login.leaves(mark);
+            Some(mark)
+        }
+
+        fn refuse_for_good(&mut self) {
+            let first = self.ask().expect("a token");
+            self.login.ended(first, Word::Refused);
+        }
+    }
+
+    async fn pass(seconds: u64) {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_confirmed_by_one_question_and_no_more() {
+        let mut shop = Shop::new();
+        shop.log_in("one");
+        // Four are under way when the first is refused: they confirm nothing, all at the same moment.
+        let under_way: Vec<Mark> = (0..4).filter_map(|_| shop.ask()).collect();
+        for mark in &under_way {
+            shop.login.ended(*mark, Word::Refused);
+        }
+        assert_eq!(shop.login.access(), Access::Good);
+        assert!(shop.login.again_in().is_some() && shop.ask().is_none());
+        pass(5).await;
+        let second = shop.ask().expect("one more");
+        assert!(shop.ask().is_none(), "and only one");
+        shop.login.ended(second, Word::Refused);
+        pass(3_600).await;
+        assert!(shop.ask().is_none() && shop.login.told.is_some());
+        assert_eq!(shop.login.access(), Access::Refused);
+        shop.log_in("two");
+        assert!(shop.ask().is_some() && shop.login.told.is_none());
+        assert_eq!(shop.login.access(), Access::Good);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_refusal_among_answers_stops_nothing_for_good() {
+        let mut shop = Shop::new();
+        shop.log_in("one");
+        let (refused, other) = (shop.ask().expect("asked"), shop.ask().expect("asked"));
+        shop.login.ended(refused, Word::Refused);
+        shop.login.ended(other, Word::Accepted);
+        assert!(shop.ask().is_some(), "another under way was answered");
+        shop.refuse_for_good();
+        pass(5).await;
+        let second = shop.ask().expect("one more");
+        shop.login.ended(second, Word::Nothing);
+        assert!(shop.ask().is_none(), "no answer confirms nothing");
+        pass(5).await;
+        let third = shop.ask().expect("one more");
+        shop.login.ended(third, Word::Accepted);
+        assert!(shop.ask().is_some() && shop.login.told.is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_late_refusal_of_an_earlier_token_is_no_word_about_the_new_one() {
+        let mut shop = Shop::new();
+        assert!(shop.ask().is_none());
+        assert_eq!(shop.login.access(), Access::Needed);
+        shop.log_in("one");
+        let first = shop.ask().expect("a token");
+        shop.log_in("two");
+        assert!(shop.ask().is_some());
+        shop.login.ended(first, Word::Refused);
+        assert!(shop.ask().is_some() && shop.login.told.is_none());
+        // The same token again after a logout is one that was not refused yet.
+        shop.refuse_for_good();
+        let stored = Store::new(shop.directory.path()).remove();
+        stored.expect("removed");
+        assert!(shop.ask().is_none());
+        shop.log_in("two");
+        assert!(shop.ask().is_some());
     }
 }

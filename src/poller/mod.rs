@@ -1,14 +1,19 @@
 //! Asks about invoices nobody speaks of. Works from the ledger's state alone: the bell and the wake only say when to look.
 //!
-//! Promises: at most the configured requests per second and at once; one question per invoice at a time; whatever is not
-//! a proper answer changes nothing and moves the invoice back; a 401 stops all questions until the login changes.
+//! Promises: at most the configured requests per second and at once; the most pressing invoice goes first, chosen when the
+//! gate's turn has come; one question per invoice at a time; whatever is not a proper answer changes nothing and moves the
+//! invoice back; a 401 that is confirmed stops all questions until the login changes; while there is no login or the
+//! service gives no answers, nobody is asked about and nothing is dated anew. How it stands is in the ledger
+//! ([`standing`]).
 
 mod ask;
 pub(crate) mod budget;
 pub(crate) mod counting;
 mod login;
+pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
+mod round;
 pub(crate) mod single;
 pub(crate) mod standing;
 
@@ -16,27 +21,31 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
-use crate::client::gate::Gate;
+use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::silence::Schedule;
+use crate::invoice::silence::{Class, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
-use ask::{Asker, Ended, Outcome};
+use ask::{Asker, Ended};
 use budget::Turn;
 use counting::count_again;
-use login::Login;
-use pass::PER_CLASS;
+use login::{Login, Token};
+use pass::{PER_CLASS, Sorted};
 use recheck::Recheck;
+use round::{Beat, Chosen, Seen, Work};
+use standing::{Book, Found, Standing};
 
-/// Rings that may fail to come before a pass is made all the same and the bell is built anew.
-const MISSED_RINGS: u32 = 3;
+/// Due invoices of each class read to choose one, beside those that are being asked about.
+const CHOSEN_FROM: usize = 16;
+/// Between two looks while due times are counted again: a million of them in some minutes, and none of it in a hurry.
+const RECHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// How to poll.
 #[derive(Clone, Debug)]
@@ -77,23 +86,23 @@ struct Poller {
     asker: Arc<Asker>,
     reader: Reader,
     writer: Writer,
-    settings: Settings,
+    schedule: Schedule,
     login: Login,
-    /// Questions under way.
-    asking: JoinSet<Ended>,
-    /// Their invoices.
+    /// Invoices that are being asked about.
     asked: HashSet<InvoiceKey>,
     /// Times that are counted again after the clock was wrong.
     recheck: Recheck,
     /// Which class goes first.
     turn: Turn,
+    /// What the ledger knows of how it stands.
+    book: Book,
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
 pub(crate) async fn run(
     parts: Parts,
     settings: Settings,
-    mut bell: impl Bell,
+    bell: impl Bell,
     wake: Wake,
     shutdown: Shutdown,
 ) {
@@ -110,52 +119,101 @@ pub(crate) async fn run(
         writer: writer.clone(),
         reader: reader.clone(),
         client,
-        gate,
+        gate: gate.clone(),
     });
-    let (asking, asked) = (JoinSet::new(), HashSet::new());
-    let patience = settings.cadence * MISSED_RINGS;
-    let recheck = Recheck::at_start(&settings.schedule);
-    let mut poller = Poller {
+    // What cannot be read is written once more than needed.
+    let stored = reader.meta(standing::FACT).await.ok().flatten();
+    let poller = Poller {
         asker,
         reader,
         writer,
-        settings,
+        recheck: Recheck::at_start(&settings.schedule),
+        schedule: settings.schedule,
         login,
-        asking,
-        asked,
-        recheck,
+        asked: HashSet::new(),
         turn: Turn::default(),
+        book: Book::new(stored.as_deref().and_then(Standing::from_json)),
     };
-    // Looked for here only to say at the start that there is none, and not when the first invoice falls due.
-    drop(poller.login.token());
-    loop {
-        poller.pass().await;
-        tokio::select! {
-            () = shutdown.requested() => break,
-            () = wake.rung() => {}
-            rung = tokio::time::timeout(patience, bell.rung()) => if rung.is_err() {
-                tracing::warn!(patience_s = patience.as_secs(), "the poller's bell has not rung: looking all the same");
-                bell.renew().await;
+    let beat = Beat {
+        cadence: settings.cadence,
+        at_once: settings.at_once,
+    };
+    round::run(poller, gate, beat, bell, wake, shutdown).await;
+}
+
+impl Work for Poller {
+    type Question = (DueRow, Token);
+    type Ended = Ended;
+
+    async fn look(&mut self) -> Seen {
+        let now_ms = clock::wall_ms();
+        // Looked for whether anything is due or not, so that a login that is needed is said at once.
+        let may_ask = self.login.token().is_some();
+        let seen = match self.tidy(now_ms).await {
+            Ok(is_due) => Seen {
+                wants: is_due && may_ask,
+                next_in: if is_due {
+                    self.login.again_in()
+                } else {
+                    self.next_in().await
+                },
             },
-            Some(ended) = poller.asking.join_next() => poller.ended(ended),
-        }
+            Err(error) => {
+                tracing::warn!(reason = %chain(&error), "could not look at what is due: {}", chain(&error));
+                Seen::default()
+            }
+        };
+        self.tell().await;
+        seen
     }
-    poller.asking.shutdown().await;
+
+    async fn choose(&mut self) -> Option<Chosen<(DueRow, Token)>> {
+        let token = self.login.token()?;
+        let now_ms = clock::wall_ms();
+        let due = self
+            .due(now_ms)
+            .await
+            .inspect_err(|error| tracing::warn!(reason = %chain(error), "could not look at what is due: {}", chain(error)))
+            .ok()?;
+        let row = pass::choose(&due, 1, now_ms, &mut self.turn)
+            .into_iter()
+            .next()?;
+        let (question, more) = ((row.clone(), token), due.len() > 1);
+        Some(Chosen { question, more })
+    }
+
+    async fn next_in(&mut self) -> Option<Duration> {
+        if self.recheck.stage().is_some() {
+            return Some(RECHECK_EVERY);
+        }
+        let now_ms = clock::wall_ms();
+        // A look that fails here is made by the next ring.
+        let next_ms = self.next_due_ms(now_ms).await.ok().flatten()?;
+        let wait = u64::try_from(next_ms.saturating_sub(now_ms)).unwrap_or(0);
+        Some(Duration::from_millis(wait))
+    }
+
+    fn ask(
+        &mut self,
+        (row, token): (DueRow, Token),
+        permit: Permit,
+    ) -> impl Future<Output = Ended> + Send + 'static {
+        self.asked.insert(row.key);
+        self.login.leaves(token.mark);
+        let asker = Arc::clone(&self.asker);
+        async move { asker.ask(row, token, permit).await }
+    }
+
+    async fn ended(&mut self, ended: Ended) {
+        self.asked.remove(&ended.key);
+        self.login.ended(ended.mark, ended.word);
+        self.tell().await;
+    }
 }
 
 impl Poller {
-    /// One look at what is due. Asks as much as there is room for.
-    async fn pass(&mut self) {
-        while let Some(ended) = self.asking.try_join_next() {
-            self.ended(ended);
-        }
-        let now_ms = clock::wall_ms();
-        if let Err(error) = self.look(now_ms).await {
-            tracing::warn!(reason = %chain(&error), "could not look at what is due: {}", chain(&error));
-        }
-    }
-
-    async fn look(&mut self, now_ms: i64) -> Result<(), Trouble> {
+    /// Does what needs no question. True when something is due.
+    async fn tidy(&mut self, now_ms: i64) -> Result<bool, Trouble> {
         for row in self.reader.creating().await? {
             if row.is_given_up(now_ms) {
                 self.writer.give_up_opening(row.key).await?;
@@ -164,48 +222,68 @@ impl Poller {
         }
         self.recheck(now_ms).await?;
         let rows = self.reader.due(now_ms, PER_CLASS).await?;
-        let sorted = pass::sort(&self.settings.schedule, rows, &self.asked, now_ms);
+        let sorted = pass::sort(&self.schedule, rows, &self.asked, now_ms);
         for key in sorted.unresolved {
             self.writer.unresolve(key, now_ms).await?;
         }
         self.writer.redate(&sorted.redate, now_ms).await?;
-        if !sorted.ask.is_empty()
-            && let Some(token) = self.login.token()
-        {
-            self.ask(&sorted.ask, now_ms, &token);
-        }
-        Ok(())
+        Ok(!sorted.ask.is_empty())
     }
 
-    /// Counts stored times again where a wrong clock may have written them, some in each pass.
+    /// The first of each class that may be asked about now.
+    async fn due(&mut self, now_ms: i64) -> Result<Vec<DueRow>, Trouble> {
+        let sorted = self.first(now_ms).await?;
+        if sorted.redate.is_empty() && sorted.unresolved.is_empty() {
+            return Ok(sorted.ask);
+        }
+        // They stand before others that are to be asked about.
+        self.tidy(now_ms).await?;
+        Ok(self.first(now_ms).await?.ask)
+    }
+
+    async fn first(&self, now_ms: i64) -> Result<Sorted, Trouble> {
+        let limit = u32::try_from(self.asked.len() + CHOSEN_FROM).unwrap_or(u32::MAX);
+        let rows = self.reader.due(now_ms, limit).await?;
+        Ok(pass::sort(&self.schedule, rows, &self.asked, now_ms))
+    }
+
+    /// The first due time that is still to come.
+    async fn next_due_ms(&self, now_ms: i64) -> Result<Option<i64>, Trouble> {
+        let mut next: Option<i64> = None;
+        for class in Class::ALL {
+            let rows = self.reader.due_after(pass::after(class, now_ms), 1).await?;
+            let due = rows.first().map(|row| row.due_ms);
+            next = [next, due].into_iter().flatten().min();
+        }
+        Ok(next)
+    }
+
+    /// Counts stored times again where [`Recheck`] wants it, some in each look.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
         let ledger = (&self.reader, &self.writer);
-        count_again(&mut self.recheck, &self.settings.schedule, ledger, now_ms).await
+        count_again(&mut self.recheck, &self.schedule, ledger, now_ms).await
     }
 
-    fn ask(&mut self, due: &[DueRow], now_ms: i64, token: &login::Token) {
-        let room = self.settings.at_once.saturating_sub(self.asking.len());
-        for row in pass::choose(due, room, now_ms, &mut self.turn) {
-            self.asked.insert(row.key);
-            let (asker, row, token) = (Arc::clone(&self.asker), row.clone(), token.clone());
-            self.asking.spawn(async move {
-                let permit = asker.gate.admit().await;
-                asker.ask(row, token, permit).await
-            });
-        }
-    }
-
-    fn ended(&mut self, ended: Result<Ended, tokio::task::JoinError>) {
-        match ended {
-            Ok(ended) => {
-                self.asked.remove(&ended.key);
-                if let Outcome::LoginRefused(number) = ended.outcome {
-                    self.login.refused(number);
-                }
+    /// Writes down how it stands, when that has changed. What cannot be written is tried again by the next look.
+    async fn tell(&mut self) {
+        let view = self.asker.gate.view();
+        let found = Found {
+            access: self.login.access(),
+            outage: view
+                .outage
+                .map(|(since, reason)| (since.into_std(), reason)),
+            shut_until: view.shut_until.map(Instant::into_std),
+            now: Instant::now().into_std(),
+            now_ms: clock::wall_ms(),
+        };
+        let Some(standing) = self.book.see(&found) else {
+            return;
+        };
+        match self.writer.note(standing::FACT, standing.to_json()).await {
+            Ok(()) => self.book.stored(standing),
+            Err(error) => {
+                tracing::debug!(reason = %chain(&error), "how the poller stands could not be stored");
             }
-            // A panic in one question is a bug, and the process ends by it as by one in the loop itself.
-            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-            Err(_cancelled) => {}
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::ledger::{InvoiceKey, ReadError, Reader, Writer};
 use crate::secret::Secret;
 
 use super::ask::{Asker, Outcome};
-use super::login::Token;
+use super::login::{Mark, Token};
 
 /// How long a question may wait for its turn at the gate: a person waits for it.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
@@ -50,7 +50,7 @@ impl Question {
             },
             token: Token {
                 secret: token,
-                number: 0,
+                mark: Mark::default(),
             },
         }
     }
@@ -67,7 +67,7 @@ impl Question {
         let ended = self.asker.ask(row, self.token.clone(), permit).await;
         Ok(match ended.outcome {
             Outcome::Recorded => Asked::Recorded,
-            Outcome::LoginRefused(_) => Asked::LoginNeeded,
+            Outcome::LoginRefused => Asked::LoginNeeded,
             Outcome::Trouble(reason) => Asked::Trouble(reason),
         })
     }

@@ -1,6 +1,8 @@
 //! How the poller stands with the payment service, for whoever asks `status`: written into the ledger when it changes and
 //! never on an idle look. Pure.
 
+use std::time::{Duration, Instant};
+
 use serde::{Deserialize, Serialize};
 
 /// The small fact of the ledger it is kept under.
@@ -58,9 +60,167 @@ impl Standing {
     }
 }
 
+/// The access token, without since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// There is one, and it was not refused for good.
+    Good,
+    /// There is none, or none that can be used.
+    Needed,
+    /// The service refuses the one there is.
+    Refused,
+}
+
+/// What a look found.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    /// The access token.
+    pub access: Access,
+    /// Since when the service gives no answers, and what the last request met.
+    pub outage: Option<(Instant, String)>,
+    /// Until when the service wants to be left alone.
+    pub shut_until: Option<Instant>,
+    /// This moment by the monotonic clock.
+    pub now: Instant,
+    /// This moment by the wall clock.
+    pub now_ms: i64,
+}
+
+/// What is stored, and the times it was dated with. A moment is dated once: counted anew by a clock that is corrected a
+/// little all the time, an idle look would find a change in it.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    /// What the ledger has; `None`: nothing, or nobody knows.
+    stored: Option<Standing>,
+    outage: Option<(Instant, i64)>,
+    shut_until: Option<(Instant, i64)>,
+}
+
+impl Book {
+    /// Begins with what the ledger has.
+    pub(super) fn new(stored: Option<Standing>) -> Self {
+        Self {
+            stored,
+            ..Self::default()
+        }
+    }
+
+    /// How it stands, if that is not what the ledger has.
+    pub(super) fn see(&mut self, found: &Found) -> Option<Standing> {
+        let since_ms = found.now_ms;
+        let login = match (
+            found.access,
+            self.stored.as_ref().map(|stored| &stored.login),
+        ) {
+            (Access::Good, _) => Login::Good,
+            (Access::Needed, Some(Login::Needed { since_ms })) => Login::Needed {
+                since_ms: *since_ms,
+            },
+            (Access::Refused, Some(Login::Refused { since_ms })) => Login::Refused {
+                since_ms: *since_ms,
+            },
+            (Access::Needed, _) => Login::Needed { since_ms },
+            (Access::Refused, _) => Login::Refused { since_ms },
+        };
+        let began = found.outage.as_ref().map(|(since, _)| *since);
+        self.outage = dated(self.outage, began, found);
+        self.shut_until = dated(self.shut_until, found.shut_until, found);
+        let outage = self.outage.zip(found.outage.as_ref());
+        let standing = Standing {
+            login,
+            outage: outage.map(|((_, since_ms), (_, reason))| Outage {
+                since_ms,
+                reason: reason.clone(),
+            }),
+            left_alone_until_ms: self.shut_until.map(|(_, at_ms)| at_ms),
+        };
+        (self.stored.as_ref() != Some(&standing)).then_some(standing)
+    }
+
+    /// The ledger has this now.
+    pub(super) fn stored(&mut self, standing: Standing) {
+        self.stored = Some(standing);
+    }
+}
+
+/// A moment with its time by the wall clock, as it was dated first.
+fn dated(
+    before: Option<(Instant, i64)>,
+    moment: Option<Instant>,
+    found: &Found,
+) -> Option<(Instant, i64)> {
+    let moment = moment?;
+    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    let since = millis(found.now.saturating_duration_since(moment));
+    let until = millis(moment.saturating_duration_since(found.now));
+    let date = || found.now_ms.saturating_sub(since).saturating_add(until);
+    before
+        .filter(|(known, _)| *known == moment)
+        .or_else(|| Some((moment, date())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn found(now: Instant, now_ms: i64) -> Found {
+        Found {
+            access: Access::Good,
+            outage: None,
+            shut_until: None,
+            now,
+            now_ms,
+        }
+    }
+
+    #[test]
+    fn only_a_change_is_to_be_written_and_one_that_was_not_written_is_again() {
+        let (start, mut book) = (Instant::now(), Book::new(None));
+        let standing = book.see(&found(start, 1_000)).expect("nothing is stored");
+        assert_eq!(book.see(&found(start, 1_001)), Some(standing.clone()));
+        book.stored(standing);
+        assert_eq!(book.see(&found(start, 9_000)), None);
+        // What another process left is as good.
+        assert_eq!(
+            Book::new(Some(Standing::default())).see(&found(start, 1)),
+            None
+        );
+    }
+
+    #[test]
+    fn a_moment_is_dated_once_whatever_the_clock_does() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut book = Book::new(Some(Standing::default()));
+        let out = |now: Instant, now_ms, reason: &str| Found {
+            access: Access::Refused,
+            outage: Some((start, reason.to_owned())),
+            shut_until: Some(start + second * 10),
+            ..found(now, now_ms)
+        };
+        let standing = book.see(&out(start + second, 1_000_000, "cut off"));
+        let standing = standing.expect("a change");
+        let expected = Standing {
+            login: Login::Refused {
+                since_ms: 1_000_000,
+            },
+            outage: Some(Outage {
+                since_ms: 999_000,
+                reason: "cut off".to_owned(),
+            }),
+            left_alone_until_ms: Some(1_009_000),
+        };
+        assert_eq!(standing, expected);
+        book.stored(standing);
+        assert_eq!(
+            book.see(&out(start + second * 2, 5_000_000, "cut off")),
+            None
+        );
+        let changed = book.see(&out(start + second * 3, 6_000_000, "no answer"));
+        let reasons = changed.and_then(|changed| Some(changed.outage?.reason));
+        assert_eq!(reasons.as_deref(), Some("no answer"));
+        let over = book.see(&found(start + second * 11, 7_000_000));
+        assert_eq!(over, Some(Standing::default()));
+    }
 
     #[test]
     fn it_reads_back_and_an_unknown_form_is_nothing_known() {

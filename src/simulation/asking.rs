@@ -1,13 +1,15 @@
-//! The poller: looks as the real one looks (`poller::pass`), asks at the real pace (`client::gate`), and hears what the
-//! network leaves of the answers.
+//! The poller: looks as the real one looks (`poller::pass`), waits at the real gate (`client::gate`), chooses when its turn
+//! has come (`poller::budget`), and hears what the network leaves of the answers.
 
 use std::time::Duration;
 
 use super::daemon::Who;
 use super::scenario::SECOND;
 use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written, say};
+use crate::client::gate::outage::{Change, Verdict};
+use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::ledger::{CLOCK_MARK, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
+use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, PollFailed, REDATE_AT_ONCE};
 use crate::poller::pass::{self, LOOKED_AT, PER_CLASS};
 use crate::poller::recheck::{Clock, Recheck, Stage};
 
@@ -15,6 +17,10 @@ use crate::poller::recheck::{Clock, Recheck, Stage};
 const PATIENCE: i64 = 30 * SECOND;
 /// A replica is behind by less than this: polls that disagree are 30 s apart for that reason.
 const REPLICA_BEHIND: i64 = 20 * SECOND;
+
+/// The longest wait of an outage, with its jitter, and of one that only begins with what is still under way.
+const OUTAGE_NOTICED_OVER: i64 = 75 * SECOND;
+const OUTAGE_FIRST: i64 = 7 * SECOND;
 
 /// A look was cut short.
 struct Cut;
@@ -56,25 +62,37 @@ impl World {
         let rows = self.store.due(now_ms, PER_CLASS);
         let daemon = self.daemon.as_ref().ok_or(Cut)?;
         let sorted = pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms);
-        let room = self.polling.at_once.saturating_sub(daemon.asked.len());
         for key in sorted.unresolved {
             say!(self, "poller", "invoice {} is unresolved", key.0);
             self.write_now(&LedgerCommand::Unresolve(key, now_ms))?;
         }
         self.redate(&sorted.redate, now_ms)?;
-        let daemon = self.daemon.as_mut().ok_or(Cut)?;
-        for row in pass::choose(&sorted.ask, room, now_ms, &mut daemon.turn) {
-            let question = Question {
-                key: row.key,
-                id: row.invoice_id.clone(),
-                revision: row.revision,
-                asked_ms: now_ms,
-            };
-            let daemon = self.daemon.as_mut().ok_or(Cut)?;
-            daemon.asked.insert(row.key);
-            self.turn(question);
-        }
+        self.daemon.as_mut().ok_or(Cut)?.wants = !sorted.ask.is_empty();
+        self.want_turn(self.now);
         Ok(())
+    }
+
+    /// What may be asked about now.
+    fn due(&self) -> Vec<DueRow> {
+        let now_ms = self.wall_ms();
+        let Some(daemon) = &self.daemon else {
+            return Vec::new();
+        };
+        let rows = self.store.due(now_ms, PER_CLASS);
+        pass::sort(&self.polling.schedule, rows, &daemon.asked, now_ms).ask
+    }
+
+    /// Comes to the gate at a time, if anything is to be asked and there is room.
+    fn want_turn(&mut self, at: i64) {
+        let (at, life, most) = (at.max(self.now), self.life, self.polling.at_once);
+        let Some(daemon) = &mut self.daemon else {
+            return;
+        };
+        let has_room = daemon.asked.len() < most;
+        if daemon.wants && has_room && daemon.turn_at.is_none_or(|planned| at < planned) {
+            daemon.turn_at = Some(at);
+            self.at(at, Happens::Turn(life));
+        }
     }
 
     fn recheck(&mut self, now_ms: i64) -> Result<(), Cut> {
@@ -124,23 +142,93 @@ impl World {
         }
     }
 
-    /// A question waits for its turn and leaves.
-    pub(super) fn turn(&mut self, mut question: Question) {
+    /// The poller is at the gate. When it is let in, it chooses whom to ask, and asks.
+    pub(super) fn turn(&mut self) {
         let moment = self.instant();
         let Some(daemon) = &mut self.daemon else {
             return;
         };
-        if self.sabotage != Sabotage::NoPace
-            && let Err(next) = daemon.pace.take(moment.into_std())
-        {
-            let at = self.virtual_of(tokio::time::Instant::from_std(next));
-            return self.at(at, Happens::Turn(self.life, question));
+        // Of two that were planned, only the earlier one is taken.
+        if daemon.turn_at != Some(self.now) {
+            return;
         }
-        question.asked_ms = self.wall_ms();
+        daemon.turn_at = None;
+        let pass = if self.sabotage == Sabotage::NoPace {
+            None
+        } else {
+            match daemon.door.enter(Caller::Background, moment) {
+                Ok(pass) => Some(pass),
+                Err(Hold::Until(next)) => {
+                    let at = self.virtual_of(next);
+                    return self.want_turn(at);
+                }
+                // It comes again when a question has ended.
+                Err(Hold::Change) => return,
+            }
+        };
+        let (due, now_ms) = (self.due(), self.wall_ms());
+        let Some(daemon) = &mut self.daemon else {
+            return;
+        };
+        daemon.wants = due.len() > 1;
+        let chosen = pass::choose(&due, 1, now_ms, &mut daemon.turn);
+        let Some(row) = chosen.into_iter().next() else {
+            if let Some(pass) = &pass {
+                daemon.door.unused(pass);
+            }
+            return self.plan_looks();
+        };
+        daemon.asked.insert(row.key);
+        daemon.door.leaves(moment);
+        daemon.passes.extend(pass.map(|pass| (row.key, pass)));
+        let question = Question {
+            key: row.key,
+            id: row.invoice_id.clone(),
+            revision: row.revision,
+            asked_ms: now_ms,
+        };
         self.book.requests.push((self.life, self.now));
         self.book.counts.polls += 1;
         let (wait, answer) = self.ask(&question);
         self.after(wait, Happens::Answered(self.life, question, answer));
+        self.want_turn(self.now);
+        self.plan_looks();
+    }
+
+    /// The gate hears how a question ended.
+    fn leave(&mut self, key: InvoiceKey, verdict: Verdict) {
+        let (moment, dice) = (self.instant(), self.dice.short());
+        let Some(daemon) = &mut self.daemon else {
+            return;
+        };
+        let pass = daemon.passes.remove(&key);
+        let change = pass.map(|pass| daemon.door.ended(&pass, verdict, moment, dice));
+        match change {
+            Some(Change::Began(_)) => {
+                self.book.counts.outages += 1;
+                say!(self, "gate", "nobody is there");
+            }
+            Some(Change::Ended(lasted)) => {
+                say!(self, "gate", "back after {} s", lasted.as_secs());
+            }
+            Some(Change::None | Change::GoesOn(_)) | None => {}
+        }
+        self.want_turn(self.now);
+    }
+
+    /// How long the gate may still be held by what was before, at most.
+    pub(super) fn gate_held(&self) -> i64 {
+        let Some(daemon) = &self.daemon else {
+            return 0;
+        };
+        let wish = daemon.door.is_shut_until(self.instant());
+        let wish = wish.map_or(0, |until| self.virtual_of(until) - self.now);
+        let under_way = if daemon.asked.is_empty() { 0 } else { PATIENCE };
+        let outage = match daemon.door.outage().since() {
+            Some(_) => OUTAGE_NOTICED_OVER,
+            None => OUTAGE_FIRST,
+        };
+        wish + under_way + outage
     }
 
     /// What comes back, and after how long.
@@ -149,16 +237,16 @@ impl World {
         if self.is_out() || self.dice.chance(self.faults.poll_lost) {
             say!(self, "network", "a question about {key} brings nothing");
             let wait = self.dice.pick(&[100, PATIENCE]);
-            return (wait, Answer::None);
+            return (wait, nobody());
         }
         if self.dice.chance(self.faults.poll_throttled) {
             let wish = u64::try_from(self.dice.between(1, 120)).expect("positive");
-            let until = self.instant() + Duration::from_secs(wish);
+            let (moment, dice) = (self.instant(), self.dice.short());
             if let Some(daemon) = &mut self.daemon {
-                daemon.pace.shut_until(until.into_std());
+                daemon.door.heed(Duration::from_secs(wish), moment, dice);
             }
             say!(self, "service", "wants to be left alone for {wish} s");
-            return (200, Answer::None);
+            return (200, Answer::None(Verdict::Alive));
         }
         let stale = self.scenario.may_lag() && self.dice.chance(self.faults.poll_stale);
         let behind = if stale {
@@ -172,14 +260,14 @@ impl World {
         let at = self.now - behind;
         let body = self.book.body_at(&question.id, at);
         let Some(body) = body.or_else(|| self.book.last(&question.id)) else {
-            return (wait, Answer::None);
+            return (wait, Answer::None(Verdict::Alive));
         };
         if torn {
             let half: String = body.text.chars().take(body.text.len() / 2).collect();
             let read = crate::wire::json::object(half.as_bytes());
             assert!(read.is_err(), "half an object is no object");
             say!(self, "network", "an answer about {key} is torn");
-            return (wait, Answer::None);
+            return (wait, nobody());
         }
         let mut report = body.report.clone();
         report.service_ms = Some(EPOCH_MS + self.now + wait);
@@ -197,6 +285,7 @@ impl World {
         let (key, asked_ms) = (question.key, question.asked_ms);
         match answer {
             Answer::State(report) => {
+                self.leave(key, Verdict::Alive);
                 let observation = Observation {
                     source: Source::Poll,
                     report: *report,
@@ -209,7 +298,8 @@ impl World {
                 let record = LedgerCommand::Record(key, Box::new(observation));
                 self.hand_over(record, Who::Answer(question));
             }
-            Answer::None => {
+            Answer::None(verdict) => {
+                self.leave(key, verdict);
                 self.poll_failed(key, asked_ms);
             }
         }
@@ -226,12 +316,12 @@ impl World {
         self.hand_over(LedgerCommand::PollFailed(failed), Who::NoAnswer(key));
     }
 
-    /// A question is done with; the poller looks again, as it does whenever one ends.
+    /// A question is done with: there is room for another.
     pub(super) fn question_ended(&mut self, key: InvoiceKey) {
         if let Some(daemon) = &mut self.daemon {
             daemon.asked.remove(&key);
         }
-        self.pass_at(self.now);
+        self.want_turn(self.now);
     }
 
     /// Wakes the poller, if the bell is heard.
@@ -272,16 +362,21 @@ impl World {
         if daemon.recheck.stage().is_some() {
             return Some(self.now);
         }
-        let is_full = daemon.asked.len() >= self.polling.at_once;
         let places = self.store.places();
         let mut due = places.iter().filter(|(_, key)| !daemon.asked.contains(key));
         let due = due.next().map(|(due_ms, _)| self.when_ms(*due_ms));
         let creating = self.store.creating();
         let given_up = creating.iter().map(|row| row.creator_deadline_ms).min();
         let given_up = given_up.map(|at_ms| self.when_ms(at_ms));
-        [due.filter(|_| !is_full), given_up]
+        // While something waits at the gate, whom to ask is chosen there, whatever becomes due meanwhile.
+        [due.filter(|_| !daemon.wants), given_up]
             .into_iter()
             .flatten()
             .min()
     }
+}
+
+/// No answer, or none of the service's.
+fn nobody() -> Answer {
+    Answer::None(Verdict::Outage("nobody is there".to_owned()))
 }

@@ -47,6 +47,8 @@ pub(super) struct Unknown {
     pub has_failed: bool,
     /// Its outcome was open.
     pub is_open: bool,
+    /// So long may the gate still be held by what was before the healing.
+    pub held: i64,
 }
 
 /// How much happened, for the summary.
@@ -56,6 +58,8 @@ pub(super) struct Counts {
     pub notifications: u64,
     /// Requests for an invoice's state.
     pub polls: u64,
+    /// Outages the gate noticed.
+    pub outages: u64,
     /// Deaths of the daemon.
     pub crashes: u64,
     /// Events recorded.
@@ -73,6 +77,7 @@ impl Counts {
     pub(super) fn add(&mut self, other: Self) {
         self.notifications += other.notifications;
         self.polls += other.polls;
+        self.outages += other.outages;
         self.crashes += other.crashes;
         self.events += other.events;
         self.runs += other.runs;

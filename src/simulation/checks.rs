@@ -337,7 +337,7 @@ fn known_in_time(world: &World) -> Vec<String> {
         } else {
             gap
         };
-        let bound = gap + SECOND_POLL + SLACK;
+        let bound = gap + SECOND_POLL + SLACK + unknown.held;
         let took = world.book.known_at.get(key).map(|at| at - healed);
         if took.is_none_or(|took| took > bound) {
             broken.push(format!(

@@ -7,7 +7,7 @@ use super::book::Acknowledged;
 use super::running::Run;
 use super::scenario::{HOUR, MINUTE, SECOND};
 use super::world::{Happens, Question, Sabotage, World, Written, say};
-use crate::client::gate::pace::Pace;
+use crate::client::gate::door::{Door, Pass};
 use crate::daemon::plain;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
@@ -50,7 +50,14 @@ pub(super) struct Daemon {
     pub(super) recheck: Recheck,
     /// Which class the poller asks about first.
     pub(super) turn: Turn,
-    pub(super) pace: Pace,
+    /// The gate.
+    pub(super) door: Door,
+    /// Questions that passed it and have not ended.
+    pub(super) passes: HashMap<InvoiceKey, Pass>,
+    /// Something is due that may be asked about.
+    pub(super) wants: bool,
+    /// When the poller comes to the gate again.
+    pub(super) turn_at: Option<i64>,
     /// The next look at what is due.
     pub(super) pass_at: Option<i64>,
     /// The next look at what is owed.
@@ -83,7 +90,10 @@ impl World {
             asked: HashSet::new(),
             recheck: Recheck::at_start(&self.polling.schedule),
             turn: Turn::default(),
-            pace: Pace::new(limits.per_second),
+            door: Door::new(limits),
+            passes: HashMap::new(),
+            wants: false,
+            turn_at: None,
             pass_at: None,
             scan_at: None,
             claiming: false,

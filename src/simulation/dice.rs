@@ -19,6 +19,12 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
+    /// The lowest bits of a number.
+    pub(super) fn short(&mut self) -> u16 {
+        let [low, high, ..] = self.roll().to_le_bytes();
+        u16::from_le_bytes([low, high])
+    }
+
     /// A number from `low` to `high`, both included.
     pub(super) fn between(&mut self, low: i64, high: i64) -> i64 {
         let span = u64::try_from(high - low + 1).expect("low is not above high");

@@ -144,10 +144,11 @@ fn every_promise_holds_through_whatever_a_seed_does() {
         );
     }
     tell(&format!(
-        "simulation: seeds 1..={seeds} hold: {} notifications, {} polls, {} commits, {} events, {} hook runs, {} crashes, \
+        "simulation: seeds 1..={seeds} hold: {} notifications, {} polls, {} outages, {} commits, {} events, {} hook runs, {} crashes, \
          {} ends nobody was told of, in {:.1} s",
         counts.notifications,
         counts.polls,
+        counts.outages,
         counts.commits,
         counts.events,
         counts.runs,

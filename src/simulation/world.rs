@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::book::{Book, Unknown};
 use super::daemon::Daemon;
 use super::dice::Dice;
 use super::scenario::{DAY, Faults, HOUR, MINUTE, SECOND, Scenario};
+use crate::client::gate::outage::Verdict;
 use crate::daemon::plain;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::notify_token::NotifyToken;
@@ -61,8 +61,8 @@ pub(super) struct Question {
 pub(super) enum Answer {
     /// The invoice's state.
     State(Box<crate::invoice::observation::Report>),
-    /// Nothing that could be read.
-    None,
+    /// Nothing that could be read, and what that says about the service.
+    None(Verdict),
 }
 
 /// How a create ended for the command that sent it.
@@ -101,8 +101,8 @@ pub(super) enum Happens {
     Flush(u64),
     /// The poller looks.
     Pass(u64),
-    /// A question wants its turn.
-    Turn(u64, Question),
+    /// The poller is at the gate.
+    Turn(u64),
     /// Its answer is here.
     Answered(u64, Question, Answer),
     /// The outbox looks.
@@ -219,7 +219,7 @@ impl World {
             store: MemoryStore::new(bounds),
             daemon: None,
             life: 0,
-            base: Instant::from_std(std::time::Instant::now()),
+            base: Instant::now(),
             book: Book::default(),
             runs: HashMap::new(),
             trace: traced.then(Vec::new),
@@ -285,7 +285,7 @@ impl World {
             Happens::Commit(life) if self.is_alive(life) => self.commit(),
             Happens::Flush(life) if self.is_alive(life) => self.flush(),
             Happens::Pass(life) if self.is_alive(life) => self.pass(),
-            Happens::Turn(life, question) if self.is_alive(life) => self.turn(question),
+            Happens::Turn(life) if self.is_alive(life) => self.turn(),
             Happens::Answered(life, question, answer) if self.is_alive(life) => {
                 self.answered(question, answer);
             }
@@ -297,7 +297,7 @@ impl World {
             Happens::Commit(_)
             | Happens::Flush(_)
             | Happens::Pass(_)
-            | Happens::Turn(..)
+            | Happens::Turn(_)
             | Happens::Answered(..)
             | Happens::Scan(_)
             | Happens::StoreEnd(..)
@@ -338,13 +338,13 @@ impl World {
     /// The monotonic clock.
     pub(super) fn instant(&self) -> Instant {
         let since = u64::try_from(self.now).expect("time starts at zero");
-        self.base + std::time::Duration::from_millis(since)
+        self.base + Duration::from_millis(since)
     }
 
     /// The virtual time of a moment of the monotonic clock, rounded up.
     pub(super) fn virtual_of(&self, moment: Instant) -> i64 {
         let since = moment.saturating_duration_since(self.base);
-        i64::try_from(since.as_micros().div_ceil(1_000)).expect("within some weeks")
+        i64::try_from(since.as_nanos().div_ceil(1_000_000)).expect("within some weeks")
     }
 
     /// True while the service does not answer.
@@ -438,6 +438,7 @@ impl World {
         }
         let now_ms = self.wall_ms();
         let asked = self.daemon.as_ref().map(|daemon| &daemon.asked);
+        let held = self.gate_held();
         let unknown: Vec<(InvoiceKey, Unknown)> = self
             .store
             .invoices()
@@ -448,6 +449,7 @@ impl World {
                     age: now_ms - row.created_ms,
                     has_failed: is_asked || self.store.failures(row.key) > 0,
                     is_open: row.outcome == Outcome::Open,
+                    held,
                 };
                 (row.key, unknown)
             })

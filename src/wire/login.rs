@@ -9,6 +9,8 @@ use crate::secret::Secret;
 const DEFAULT_LIFETIME_S: u64 = 600;
 /// Interval taken when the service names none or nonsense: the contract's 5 s (section 8).
 const DEFAULT_INTERVAL_S: u64 = 5;
+/// Longest lifetime taken, a day: more is a mistake of the service, and would outlast the merchant who is to confirm.
+const LONGEST_LIFETIME_S: u64 = 86_400;
 
 /// A login request that was created (contract 2.1).
 #[derive(Clone, Debug)]
@@ -19,7 +21,7 @@ pub struct LoginStarted {
     pub user_code: String,
     /// `verificationUrl`: for the merchant to open.
     pub verification_url: String,
-    /// `expiresIn`, seconds, at least 1.
+    /// `expiresIn`, seconds, 1 to 86400.
     pub expires_in_s: u64,
     /// `interval`, seconds, at least 1.
     pub interval_s: u64,
@@ -62,7 +64,8 @@ pub fn device_code(object: &Object) -> Option<Secret> {
 
 impl LoginStarted {
     /// Reads the answer to a login request. `Err` names the first missing field; lifetime and interval fall back to the
-    /// contract's constants (A34).
+    /// contract's constants (A34): each when it is missing, 0 or nonsense, the interval also when it leaves no room for a
+    /// single question within the lifetime.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
         let need = |name: &'static str| {
             object
@@ -77,12 +80,16 @@ impl LoginStarted {
                 .filter(|s| *s > 0)
                 .unwrap_or(default)
         };
+        let expires_in_s = seconds("expiresIn", DEFAULT_LIFETIME_S).min(LONGEST_LIFETIME_S);
+        let interval_s = Some(seconds("interval", DEFAULT_INTERVAL_S))
+            .filter(|interval_s| *interval_s < expires_in_s)
+            .unwrap_or(DEFAULT_INTERVAL_S);
         Ok(Self {
             device_code: Secret::new(need("deviceCode")?),
             user_code: need("userCode")?.to_owned(),
             verification_url: need("verificationUrl")?.to_owned(),
-            expires_in_s: seconds("expiresIn", DEFAULT_LIFETIME_S),
-            interval_s: seconds("interval", DEFAULT_INTERVAL_S),
+            expires_in_s,
+            interval_s,
         })
     }
 
@@ -133,6 +140,38 @@ mod tests {
         let back =
             LoginStarted::from_json(&object(started.to_json().as_bytes()).expect("an object"));
         assert!(back.is_ok_and(|b| b.device_code.expose() == "dc_secret"));
+    }
+
+    #[test]
+    fn what_no_login_can_live_by_is_not_taken_over() {
+        for (fields, wanted) in [
+            (r#""expiresIn":600,"interval":5"#, (600, 5)),
+            (r#""expiresIn":"300","interval":"10""#, (300, 10)),
+            (r#""x":0"#, (600, 5)),
+            (r#""expiresIn":null,"interval":null"#, (600, 5)),
+            (r#""expiresIn":0,"interval":0"#, (600, 5)),
+            (r#""expiresIn":-600,"interval":-5"#, (600, 5)),
+            (r#""expiresIn":600.5,"interval":0.001"#, (600, 5)),
+            (r#""expiresIn":"soon","interval":[1]"#, (600, 5)),
+            (
+                r#""expiresIn":18446744073709551615,"interval":1"#,
+                (86_400, 1),
+            ),
+            (r#""expiresIn":1e300,"interval":600"#, (600, 5)),
+            (r#""expiresIn":600,"interval":86400000"#, (600, 5)),
+            (r#""expiresIn":3,"interval":4"#, (3, 5)),
+        ] {
+            let body = format!(
+                r#"{{"deviceCode":"dc","userCode":"A","verificationUrl":"https://c",{fields}}}"#
+            );
+            let started = LoginStarted::from_json(&object(body.as_bytes()).expect("an object"))
+                .expect("readable");
+            assert_eq!(
+                (started.expires_in_s, started.interval_s),
+                wanted,
+                "{fields}"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{CUT, Heard, PATIENCE, Service, Setup, World, wait_until};
 
+/// How the poller says it stands.
+fn standing(world: &World, what: &str) -> String {
+    world.value(&format!(
+        "SELECT coalesce((SELECT json_extract(value, '{what}') FROM meta WHERE key = 'poller'), '')"
+    ))
+}
+
 /// How many lines of the daemon's log hold this.
 fn logged(world: &World, text: &str) -> usize {
     world.serve_log().matches(text).count()
@@ -175,6 +182,9 @@ fn a_refused_login_stops_the_questions_and_nothing_else() {
     let quiet = || logged(&world, "nothing is asked: the access token was refused");
     wait_until(PATIENCE, "a look that asks nothing", || quiet() > 0);
     let asked = world.requests("fetch");
+    wait_until(PATIENCE, "the refusal to be written down", || {
+        standing(&world, "$.login.state") == "refused"
+    });
 
     // A notification is stored, acknowledged, and its hook runs.
     let paid = world.dictate(&told, "paid");
@@ -191,16 +201,88 @@ fn a_refused_login_stops_the_questions_and_nothing_else() {
         world.invoice("A-2", "outcome") == "paid"
     });
     assert_eq!(logged(&world, "login needed"), 1);
+    assert_eq!(standing(&world, "$.login.state"), "good");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 2);
+}
+
+/// A30: a proxy that refuses once must not stop polling until somebody notices.
+#[test]
+fn one_refused_login_is_confirmed_before_polling_stops() {
+    let world = Setup::new().start();
+    world.faults(&json!({ "lose": true }));
+    let issued = world.create("A-1");
+    world.next_fetch(401, r#"{"error":"unauthorized"}"#);
+    wait_until(PATIENCE, "the doubt", || {
+        logged(&world, "refused the access token: asking once more") == 1
+    });
+    world.dictate(&issued, "paid");
+    wait_until(PATIENCE, "the payment", || {
+        world.invoice("A-1", "outcome") == "paid"
+    });
+    assert_eq!(logged(&world, "takes the access token after all"), 1);
+    assert_eq!(logged(&world, "login needed"), 0);
+    assert_eq!(standing(&world, "$.login.state"), "good");
+}
+
+/// A29: what waits through an outage is neither asked about nor dated anew, and goes on by itself when it is over.
+#[test]
+fn a_service_that_is_out_is_tried_one_by_one() {
+    const INVOICES: u64 = 20;
+    let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
+    world.faults(&json!({ "lose": true }));
+    let issued: Vec<_> = (0..INVOICES)
+        .map(|order| world.create(&format!("A-{order}")))
+        .collect();
+    let out = json!({ "endpoint": "fetch", "status": 502, "body": "<html>bad gateway</html>", "times": true });
+    world.faults(&json!({ "api_status": out }));
+    wait_until(PATIENCE, "the outage to be noticed", || {
+        logged(&world, "the payment service gives no answers") == 1
+    });
+    wait_until(PATIENCE, "the outage to be written down", || {
+        standing(&world, "$.outage.reason").contains("502")
+    });
+    let noticed = world.requests("fetch");
+    wait_until(PATIENCE, "a try", || world.requests("fetch") > noticed);
+    // Three to notice it, up to three beside them, and one a try: the rest was left as it stood.
+    let failed = world.value("SELECT count(*) FROM poll WHERE failures > 0");
+    assert!(
+        failed.parse::<u64>().is_ok_and(|failed| failed < 15),
+        "{failed}"
+    );
+
+    world.faults(&json!({ "reset": true, "lose": true }));
+    for issued in &issued {
+        world.dictate(issued, "paid");
+    }
+    wait_until(PATIENCE * 4, "all payments", || {
+        world.value("SELECT count(*) FROM invoices WHERE outcome = 'paid'") == INVOICES.to_string()
+    });
+    for said in [
+        "the payment service gives no answers",
+        "the payment service answers again",
+    ] {
+        assert_eq!(logged(&world, said), 1, "{said}");
+    }
+    wait_until(PATIENCE, "the end to be written down", || {
+        standing(&world, "$.outage").is_empty()
+    });
 }
 
 #[test]
 fn an_invoice_the_service_does_not_know_holds_up_no_other() {
+    one_refused_invoice_holds_up_no_other(404, r#"{"error":"not_found"}"#);
+}
+
+#[test]
+fn an_invoice_the_shop_may_not_see_holds_up_no_other() {
+    one_refused_invoice_holds_up_no_other(403, r#"{"error":"forbidden"}"#);
+}
+
+fn one_refused_invoice_holds_up_no_other(status: u16, body: &str) {
     let world = Setup::new().set("poller.concurrency", 1).start();
     world.faults(&json!({ "lose": true }));
     // Asked for first, and refused: the others come all the same.
-    let unknown =
-        json!({ "endpoint": "fetch", "status": 404, "body": "{\"error\":\"not_found\"}" });
+    let unknown = json!({ "endpoint": "fetch", "status": status, "body": body });
     world.create("A-1");
     world.faults(&json!({ "api_status": unknown }));
     let others = ["A-2", "A-3"].map(|order| world.create(order));

@@ -7,6 +7,7 @@ mod adopt;
 mod attention;
 mod create;
 mod list;
+mod poll;
 mod show;
 mod track;
 mod view;
@@ -30,8 +31,17 @@ const WAIT_ENDS: &str = "Exit codes: 0 paid, 5 failed, reversed or paid with ano
 const ADOPT_ENDS: &str = "Exit codes: 0 the order has that invoice now, 1 refused, or its amount differs, 3 no such order or no such
 invoice, 4 login needed, 8 service unreachable";
 
+/// The ends of `poll`.
+const POLL_ENDS: &str = "Exit codes: 0 the service answered, 1 it does not let this shop see the invoice, 3 no such order or invoice, here or
+there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to ask for yet";
+
+/// What the ids of the service look like.
+const IDS: &str = "An invoice id is one segment of a path: 1 to 128 of the characters `A-Z a-z 0-9 - _ . ~ :`, at least one of them a letter
+or digit. An order id is 1 to 128 bytes without control characters.";
+
 /// The commands about invoices.
 #[derive(Debug, clap::Args)]
+#[command(after_help = IDS)]
 pub(super) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -49,6 +59,9 @@ enum Action {
     /// Wait until an order is paid, or until it is clear that it will not be
     #[command(after_help = WAIT_ENDS)]
     Wait(wait::Args),
+    /// Ask the service about an invoice now, however it stands
+    #[command(after_help = POLL_ENDS)]
+    Poll(poll::Args),
     /// Watch over an invoice that the shop's own code opened
     Track(track::Args),
     /// Settle a create whose answer was lost, by the id found in the cabinet
@@ -65,6 +78,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::Wait(args) => wait::run(args, context).await,
         Action::Show(args) => show::run(args, context).await,
         Action::List(args) => list::run(args, context).await,
+        Action::Poll(args) => poll::run(args, context).await,
         Action::Track(args) => track::run(args, context).await,
         Action::Adopt(args) => adopt::run(args, context).await,
         Action::AcceptAmount(args) => accept_amount::run(args, context).await,

@@ -35,7 +35,7 @@ pub(super) struct Args {
 }
 
 /// Reads `90`, `90s`, `15m` or `2h`.
-fn parse_time(text: &str) -> Result<Duration, String> {
+pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = text.strip_prefix(digits).unwrap_or_default();
     let factor = match unit {
@@ -98,7 +98,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 
 /// The one to wait for among the invoices of an order, newest first: the one that was paid, since with it the order is;
 /// else the newest that was not refused, since an older one may still be paid; else the newest.
-fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
+pub(super) fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
     let paid = found.iter().position(|row| row.outcome == Outcome::Paid);
     let asked = || found.iter().position(|row| row.opening != Opening::Refused);
     let at = paid.or_else(asked).unwrap_or_default();

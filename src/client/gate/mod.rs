@@ -10,7 +10,7 @@
 
 pub(crate) mod door;
 pub(crate) mod outage;
-pub(crate) mod pace;
+mod pace;
 #[cfg(test)]
 mod tests;
 

@@ -5,6 +5,7 @@ use tokio::net::TcpListener;
 use super::*;
 use stub::{INVOICE, NOTIFY_TOKEN, PATIENT, Reply, Stub, TOKEN, client, response};
 
+mod network;
 mod stub;
 
 #[tokio::test]
@@ -222,6 +223,7 @@ async fn tls_that_fails_was_never_a_request() {
         connect_timeout: Duration::from_secs(1),
         request_timeout: PATIENT,
         allow_plain_http: false,
+        proxy: Proxy::Straight,
     }) else {
         // No root certificates on this machine: then the settings are refused, which is right as well.
         return;
@@ -300,7 +302,7 @@ async fn a_create_is_posted_once_and_its_outcome_is_unknown_when_the_service_may
     .await;
     let error = full.create().await.expect_err("none free");
     assert!(
-        matches!(&error, CreateError::NoRequisites { text } if text == "Нет доступных реквизитов"),
+        matches!(&error, CreateError::NoRequisites { text, .. } if text == "Нет доступных реквизитов"),
         "{error:?}"
     );
 }
@@ -417,6 +419,7 @@ fn no_time_at_all_is_refused() {
             connect_timeout: Duration::from_secs(connect),
             request_timeout: Duration::from_secs(request),
             allow_plain_http: false,
+            proxy: Proxy::Straight,
         };
         assert!(matches!(
             Client::new(&settings),
@@ -435,6 +438,7 @@ async fn a_handshake_that_never_ends_was_never_a_request() {
         connect_timeout: Duration::from_secs(2),
         request_timeout: Duration::from_secs(2),
         allow_plain_http: false,
+        proxy: Proxy::Straight,
     }) else {
         return;
     };

@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::client::error::{CreateError, Error};
+use crate::client::proxy::Proxy;
 use crate::client::{Client, Settings};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::InvoiceId;
@@ -85,17 +86,7 @@ impl Stub {
     }
 
     pub(super) async fn create(&self) -> Result<Report, CreateError> {
-        let request = CreateRequest {
-            internal_id: "order-1".into(),
-            amount: Amount::parse_payable("599.80").expect("an amount"),
-            currency: "RUB".into(),
-            start_deal: true,
-            method: "SBP".into(),
-            notification_url: "https://shop.example/n/ref".into(),
-            notification_token: Secret::new(NOTIFY_TOKEN),
-            return_urls: None,
-        };
-        self.client.create_invoice(&self.token, &request).await
+        self.client.create_invoice(&self.token, &request()).await
     }
 
     pub(super) fn requests(&self) -> Vec<String> {
@@ -106,14 +97,31 @@ impl Stub {
     }
 }
 
+pub(super) fn request() -> CreateRequest {
+    CreateRequest {
+        internal_id: "order-1".into(),
+        amount: Amount::parse_payable("599.80").expect("an amount"),
+        currency: "RUB".into(),
+        start_deal: true,
+        method: "SBP".into(),
+        notification_url: "https://shop.example/n/ref".into(),
+        notification_token: Secret::new(NOTIFY_TOKEN),
+        return_urls: None,
+    }
+}
+
 pub(super) fn client(base_url: String, request_timeout: Duration) -> Client {
-    let settings = Settings {
+    Client::new(&settings(base_url, request_timeout)).expect("a client")
+}
+
+pub(super) fn settings(base_url: String, request_timeout: Duration) -> Settings {
+    Settings {
         base_url,
         connect_timeout: request_timeout,
         request_timeout,
         allow_plain_http: true,
-    };
-    Client::new(&settings).expect("a client")
+        proxy: Proxy::Straight,
+    }
 }
 
 pub(super) fn response(status: &str, headers: &str, body: &str) -> String {
@@ -161,7 +169,7 @@ async fn serve(mut stream: TcpStream, reply: &Reply, seen: &Mutex<Vec<String>>) 
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> String {
+pub(super) async fn read_request(stream: &mut TcpStream) -> String {
     let mut request = String::new();
     loop {
         let length = request

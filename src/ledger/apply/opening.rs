@@ -26,14 +26,50 @@ pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, A
             .map(Box::new)
             .ok_or(ApplyError::Missing("such invoice"))
     };
+    let own = rows.iter().find(|row| row.reference == intent.reference);
+    if let Some(row) = own.filter(|row| row.opening != Opening::Refused) {
+        return Ok(refuted(row.clone()));
+    }
     match judge(&standing, &intent.wanted, intent.now_ms) {
-        Judgement::Open => Ok(Begun::Fresh(store.insert_invoice(intent)?)),
+        Judgement::Open => match own {
+            Some(row) => begin_anew(store, row, intent),
+            None => Ok(Begun::Fresh(store.insert_invoice(intent)?)),
+        },
         Judgement::Standing(at) => Ok(Begun::Standing(boxed(at)?)),
         Judgement::Paid(at) => Ok(Begun::Paid(boxed(at)?)),
         Judgement::BeingCreated(at) => Ok(Begun::BeingCreated(boxed(at)?)),
         Judgement::Unknown(at) => Ok(Begun::Unknown(boxed(at)?)),
         Judgement::Differs(at, what) => Ok(Begun::Differs(boxed(at)?, what)),
     }
+}
+
+/// A row of an earlier try that is no longer refused: the service was heard of it, or somebody settled it. Another request
+/// would make a second invoice, whatever the wish was.
+fn refuted(row: InvoiceRow) -> Begun {
+    let row = Box::new(row);
+    match row.opening {
+        Opening::Answered | Opening::Tracked | Opening::Refused => Begun::Standing(row),
+        Opening::Unknown => Begun::Unknown(row),
+        Opening::Creating => Begun::BeingCreated(row),
+    }
+}
+
+/// Takes the row of an earlier try for the next one.
+fn begin_anew<S: Store>(
+    store: &mut S,
+    own: &InvoiceRow,
+    intent: &Intent,
+) -> Result<Begun, ApplyError> {
+    let mut stored = load(store, own.key)?;
+    stored.row.opening = Opening::Creating;
+    stored.row.opening_note = None;
+    stored.row.creator = Some(intent.creator.clone());
+    stored.row.creator_deadline_ms = intent.deadline_ms;
+    // Its age, by which it is asked for, and a Redirect invoice's window count from the request that opens it.
+    stored.row.created_ms = intent.now_ms;
+    stored.row.updated_ms = intent.now_ms;
+    store.save(&stored)?;
+    Ok(Begun::Fresh(own.key))
 }
 
 /// `None` is impossible for rows this code wrote: their sums were checked before they were stored.

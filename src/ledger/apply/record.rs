@@ -174,8 +174,8 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     let stands = stands(made, report);
     let row = &mut stored.row;
     row.invoice_id = made.after.id.as_ref().map(|id| id.as_str().to_owned());
-    if row.opening == Opening::Unknown {
-        // Its id is known now: the service has it, whatever became of the answer.
+    if matches!(row.opening, Opening::Unknown | Opening::Refused) {
+        // Its id is known now: the service has it, whatever became of the answer, and whoever said no.
         row.opening = Opening::Answered;
         row.attention.retain(|word| word != "outcome_unknown");
     }

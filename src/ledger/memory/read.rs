@@ -162,12 +162,6 @@ impl MemoryStore {
         waiting.any(|(_, owed)| self.may_run(owed))
     }
 
-    /// True when an invoice was given up at its horizon.
-    pub(crate) fn is_unresolved(&self, key: InvoiceKey) -> bool {
-        let stored = self.invoices.get(key.0);
-        stored.is_some_and(|stored| stored.row.unresolved)
-    }
-
     /// Polls of an invoice in a row that brought nothing.
     pub(crate) fn failures(&self, key: InvoiceKey) -> u32 {
         self.polls.get(key.0).map_or(0, |poll| poll.failures)

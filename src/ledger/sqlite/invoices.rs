@@ -73,7 +73,8 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
          sorted_differs = ?18, sorted_ns = ?19, sorted_settled = ?20, outcome = ?21, outcome_ms = ?22, found_by = ?23, \
          doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
          unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
-         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38, mode = ?39, method = ?40 WHERE id = ?1",
+         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38, mode = ?39, method = ?40, creator_deadline_ms = ?41, \
+         created_ms = ?42 WHERE id = ?1",
     )?;
     let (row, invoice) = (&stored.row, &stored.invoice);
     let (status, differs, at) = claim_columns(invoice.claim.as_ref());
@@ -123,6 +124,8 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
         stored.sorted_by,
         row.mode.as_str(),
         row.method,
+        row.creator_deadline_ms,
+        row.created_ms,
     ])?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! The ledger through its own doors, on a real file.
 
 use super::*;
+mod again;
 mod asking;
 mod clock;
 mod conformance;

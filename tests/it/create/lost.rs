@@ -142,3 +142,34 @@ fn a_notification_during_the_create_settles_a_lost_answer() {
     );
     assert_eq!(world.requests("create"), 1);
 }
+
+/// Whoever looks how things stand sees the order and the way out, before and after a daemon has seen it.
+#[test]
+fn status_names_the_order_whose_answer_was_lost_and_the_way_out() {
+    let mut world = Setup::new().quiet().not_served().start();
+    world.faults(&json!({ "drop_create_answer": 1, "lose": true }));
+    world.open("A-1", "599.80", &[]).ends_with(9);
+    for served in [false, true] {
+        if served {
+            world.start_serve();
+        }
+        let told = world.tilld(&["status"]).ends_with(16).stdout;
+        // The terminal may wrap the lines.
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "outcome_unknown: 1 invoice, order A-1",
+            "`tilld invoice adopt ORDER --id ID`",
+        ] {
+            assert!(told.contains(part), "{part} in {told}");
+        }
+        let told = world.tilld(&["status", "--json"]).ends_with(16).json();
+        let reason = told.pointer("/attention/0").cloned().unwrap_or_default();
+        assert_eq!(reason.get("reason"), Some(&json!("outcome_unknown")));
+        assert_eq!(reason.get("orders"), Some(&json!(["A-1"])));
+    }
+    let lost = world.issued("A-1").expect("the service made it");
+    let adopt = ["invoice", "adopt", "A-1", "--id", &lost.id];
+    world.tilld(&adopt).ends_with(0);
+    let told = world.tilld(&["status", "--json"]).ends_with(0).json();
+    assert_eq!(told.get("attention"), Some(&json!([])));
+}

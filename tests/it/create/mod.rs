@@ -2,6 +2,7 @@
 //! What is at stake: a customer who pays two invoices of one order, or one of another sum.
 
 mod lost;
+mod pressure;
 mod stub;
 
 use serde_json::{Value, json};

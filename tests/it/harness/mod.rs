@@ -23,7 +23,7 @@ pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::sql;
 pub(crate) use self::process::{Process, Ran, children};
-pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, Heard, Service};
+pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, HELD, Heard, RAW, Service};
 pub(crate) use self::setup::Setup;
 pub(crate) use self::world::World;
 

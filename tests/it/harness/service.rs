@@ -15,6 +15,10 @@ pub(crate) const DEVICE_CODE: &str = "dc_device-code-of-the-short-service";
 
 /// The status of an answer that is cut short.
 pub(crate) const CUT: u16 = 0;
+/// The status of an answer whose text is all of it: status line, head and body.
+pub(crate) const RAW: u16 = 1;
+/// The status of an answer whose text is the beginning of it, and nothing more comes while the client waits.
+pub(crate) const HELD: u16 = 2;
 
 /// A request it was sent.
 #[derive(Clone, Debug)]
@@ -34,7 +38,7 @@ impl Heard {
     }
 }
 
-/// Answers a request with a status and a body; [`CUT`] as its status is a 200 that breaks off within its body.
+/// Answers a request with a status and a body, or with one of the statuses above.
 type Say = dyn Fn(&Heard) -> (u16, String) + Send;
 
 /// A running service. Lives as long as the test process: it holds nothing but its port.
@@ -101,6 +105,12 @@ fn answer(mut stream: TcpStream, kept: &Mutex<Vec<Heard>>, say: &Say) -> std::io
     kept.lock().expect("no panic there").push(heard);
     let (status, length) = match status {
         CUT => (200, said.len() + 1),
+        RAW => return stream.write_all(said.as_bytes()),
+        HELD => {
+            stream.write_all(said.as_bytes())?;
+            // It ends when the client hangs up.
+            return reader.read_to_end(&mut Vec::new()).map(drop);
+        }
         status => (status, said.len()),
     };
     write!(

@@ -40,6 +40,14 @@ impl World {
         process::run(&mut command, &self.log_dir(), &next_name())
     }
 
+    /// [`World::tilld`] by way of this program, which must become it in the same process.
+    #[track_caller]
+    pub(crate) fn tilld_under(&self, under: &[&str], args: &[&str]) -> Ran {
+        let under: Vec<String> = under.iter().map(|&word| word.to_owned()).collect();
+        let mut command = self.command(&under);
+        process::run(command.args(args), &self.log_dir(), &next_name())
+    }
+
     /// `tilld invoice create --json` with these further arguments, however it ends.
     #[track_caller]
     pub(crate) fn open(&self, order: &str, amount: &str, more: &[&str]) -> Ran {

@@ -86,7 +86,7 @@ const HOMES: [(&str, &[&str]); 5] = [
 const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 13] = [
+const PURE: [&str; 14] = [
     "src/client/gate/door",
     "src/client/gate/outage",
     "src/client/gate/pace",
@@ -94,6 +94,7 @@ const PURE: [&str; 13] = [
     "src/wire/",
     "src/hook/mod.rs",
     "src/hook/payload",
+    "src/client/login/plan",
     "src/poller/budget",
     "src/poller/pass",
     "src/poller/recheck",

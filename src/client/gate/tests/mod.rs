@@ -1,5 +1,9 @@
 //! The gate in virtual time.
 
+mod outage;
+mod pace;
+
+use super::outage::Verdict;
 use super::*;
 
 fn gate(per_second: u32, at_once: u32) -> Gate {

@@ -1,4 +1,7 @@
-//! `tilld whoami`: the shop, the service and the place of the token, as the login stored them. Asks nobody.
+//! `tilld whoami`: the shop, the service and the place of the token, as the login stored them. Asks nobody, unless with
+//! `--check`.
+
+mod check;
 
 use serde_json::json;
 
@@ -10,9 +13,17 @@ use crate::client::address::Address;
 use crate::client::credentials::{Elsewhere, Login, TokenSource};
 use crate::invoice::moment::Moment;
 
+/// What `--help` says at its end.
+pub(super) const ENDS: &str = "Exit codes of --check: 0 the service takes the token, or there is no invoice to ask about yet; 4 it refuses it;
+8 it could not be reached";
+
 /// Flags of `whoami`.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {}
+pub(super) struct Args {
+    /// Ask the service whether it takes the token, by fetching the newest invoice the ledger knows
+    #[arg(long)]
+    check: bool,
+}
 
 /// Where the token in use lies, and the login behind it where one is remembered.
 pub(super) struct Identity {
@@ -23,25 +34,30 @@ pub(super) struct Identity {
 }
 
 /// Runs `whoami`.
-#[expect(
-    clippy::unused_async,
-    reason = "commands are awaited; this one asks nobody"
-)]
-pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let identity = identify(&context)?.ok_or_else(service::no_login)?;
+    let verdict = if args.check {
+        Some(check::check(&context).await?)
+    } else {
+        None
+    };
     let login = identity.login.as_ref();
     let stored_at = login.map(|login| Moment::from_ms(login.stored_ms).to_string());
     if context.output.json() {
-        print_json(&json!({
+        let mut answer = json!({
             "shop_name": login.map(|login| &login.shop_name),
             "service": login.map(|login| &login.origin),
             "source": word(identity.source),
             "stored_in": identity.place,
             "stored_at": stored_at,
-        }))?;
+        });
+        if let (Some(answer), Some(verdict)) = (answer.as_object_mut(), &verdict) {
+            answer.insert("check".to_owned(), verdict.to_json());
+        }
+        print_json(&answer)?;
     } else {
         let unknown = || "not known: only a login remembers it".to_owned();
-        context.output.pairs(&[
+        let mut pairs = vec![
             (
                 "shop",
                 login.map_or_else(unknown, |login| login.shop_name.clone()),
@@ -52,7 +68,13 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
             ),
             ("token from", identity.place),
             ("stored at", stored_at.unwrap_or_else(unknown)),
-        ])?;
+        ];
+        pairs.extend(
+            verdict
+                .as_ref()
+                .map(|verdict| ("token", verdict.sentence())),
+        );
+        context.output.pairs(&pairs)?;
     }
     if let (Some(login), Some(configured)) = (login, configured_origin(&context)?)
         && login.origin != configured
@@ -61,7 +83,7 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
             "warning: the configured service is {configured}; this login cannot be used there"
         ));
     }
-    Ok(Exit::Ok)
+    Ok(verdict.map_or(Exit::Ok, check::Verdict::end))
 }
 
 /// The token in use, as far as one-shot commands see it. `None` when there is none.

@@ -1,0 +1,124 @@
+//! A create that does not give up at the first refusal: it waits for requisites, and may end on the payment page instead.
+//!
+//! Relies on [`CreateError::may_be_sent_again`] for the one question that matters (A32). Promises that another request
+//! leaves only after an end that certainly created nothing; any other end, an unknown one above all, is the end of the
+//! waiting. All tries in one mode have one row, one ref and one notify token, so a notification that gives such an end the
+//! lie settles the row, and nothing more is sent.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::pauses::Pauses;
+use super::{Error, Opened, Opener, Order, TURN_WITHIN, Ticket};
+use crate::client::error::CreateError;
+use crate::entropy;
+use crate::invoice::opening::{MODE_DIFFERS, Mode};
+use crate::wire::create::ReturnUrls;
+
+/// How much is put up with.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patience {
+    /// How long requisites are waited for, from the first try on; zero is one try. The last try begins when it is over.
+    pub wait: Duration,
+    /// The return addresses with which it is opened in the Redirect mode when the H2H mode has no requisites to the end.
+    pub fallback: Option<ReturnUrls>,
+}
+
+/// What whoever waits is told meanwhile.
+#[derive(Debug)]
+pub(crate) enum Told<'a> {
+    /// The first try opened nothing; there will be others.
+    Waits(&'a Error),
+    /// It is tried in the Redirect mode now.
+    FallsBack,
+}
+
+impl Opener<'_> {
+    /// Opens an invoice as [`Opener::open`] does, with patience. A standing invoice of the other mode is as good as one of
+    /// the wanted mode when there is a fallback: a repeated command may have opened it.
+    pub(crate) async fn open_patiently(
+        &self,
+        order: &Order,
+        patience: Patience,
+        tell: &mut (dyn FnMut(Told<'_>) + Send),
+    ) -> Result<Opened, Error> {
+        let either_mode = patience.fallback.is_some();
+        let ended = match self.wait_for_requisites(order, patience.wait, tell).await {
+            Err(error) => match patience.fallback {
+                Some(return_urls) if is_full(&error) => {
+                    tell(Told::FallsBack);
+                    let mut order = order.clone();
+                    order.wanted.mode = Mode::Redirect;
+                    order.return_urls = Some(return_urls);
+                    self.open(&order).await
+                }
+                Some(_) | None => Err(error),
+            },
+            opened @ Ok(_) => opened,
+        };
+        Ok(match ended? {
+            Opened::Differs(row, MODE_DIFFERS) if either_mode => Opened::Standing(row),
+            opened => opened,
+        })
+    }
+
+    /// Tries until the time is over. What the service said about its requisites outlasts a connection that failed later.
+    async fn wait_for_requisites(
+        &self,
+        order: &Order,
+        wait: Duration,
+        tell: &mut (dyn FnMut(Told<'_>) + Send),
+    ) -> Result<Opened, Error> {
+        let until = Instant::now() + wait;
+        let left = || until.saturating_duration_since(Instant::now());
+        let (mut ticket, mut pauses) = (Ticket::new(), Pauses::default());
+        let (mut full, mut told) = (None, false);
+        loop {
+            let turn_within = left().max(TURN_WITHIN);
+            let error = match self.try_once(order, &mut ticket, turn_within).await {
+                Ok(opened) => return Ok(opened),
+                Err(error) => error,
+            };
+            let Some(wish) = may_try_again(&error) else {
+                return Err(error);
+            };
+            let pause = pauses.next(wish, left(), u16::from_le_bytes(entropy::bytes()));
+            if pause.is_some() && !told {
+                tell(Told::Waits(&error));
+                told = true;
+            }
+            let ended = if is_full(&error) {
+                full = Some(error);
+                None
+            } else {
+                Some(error)
+            };
+            let Some(pause) = pause else {
+                return Err(full.or(ended).expect("the last try ended in one of them"));
+            };
+            sleep(pause).await;
+        }
+    }
+}
+
+/// `Some` when nothing was created for a reason that may pass, with how long the service wants to be left alone.
+fn may_try_again(error: &Error) -> Option<Duration> {
+    match error {
+        Error::Create { source, .. } => source
+            .may_be_sent_again()
+            .then(|| source.retry_after().unwrap_or_default()),
+        Error::Gate(closed) => Some(closed.opens_in),
+        Error::Before(_) | Error::Late | Error::Look { .. } | Error::After { .. } => None,
+    }
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Create {
+            source: CreateError::NoRequisites { .. },
+            ..
+        }
+    )
+}
