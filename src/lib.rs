@@ -58,6 +58,7 @@
 //! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
+//! | `bench` | what `benches/` reach: a ledger with many open invoices, and the poller's look at it without a network |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
 //! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
@@ -107,10 +108,15 @@
 //! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`. A test that lacks a
 //! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 //!
+//! `cargo bench` measures the poller's looks at a ledger of a million open invoices beside one of a thousand, its start, and
+//! the memory it holds; it takes some minutes and 2 GB of the temporary directory.
+//!
 //! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
 //! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
 //! break must be noticed by a test.
 
+#[doc(hidden)]
+pub mod bench;
 mod cli;
 mod client;
 mod clock;

@@ -49,7 +49,7 @@ pub(crate) use row::{
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
 pub(crate) use seal::Sealed;
-pub(crate) use sqlite::{Bounds, Filter, sqlite_version};
+pub(crate) use sqlite::{Bounds, Filter, bulk, sqlite_version};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };

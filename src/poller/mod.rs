@@ -8,6 +8,7 @@
 
 mod ask;
 pub(crate) mod budget;
+pub(crate) mod counting;
 mod login;
 pub(crate) mod now;
 pub(crate) mod pass;
@@ -27,16 +28,17 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
-use crate::ledger::{CLOCK_MARK, DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
 use ask::{Asker, Ended};
 use budget::Turn;
+use counting::count_again;
 use login::{Login, Token};
-use pass::{LOOKED_AT, PER_CLASS, Sorted};
-use recheck::{Clock, Recheck, Stage};
+use pass::{PER_CLASS, Sorted};
+use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, Standing};
 
@@ -270,33 +272,8 @@ impl Poller {
 
     /// Counts stored times again where [`Recheck`] wants it, some in each look.
     async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        let mark_ms = self.reader.clock_mark_ms().await?;
-        match self.recheck.look(now_ms, mark_ms) {
-            Clock::NotSet => return Ok(()),
-            Clock::Steady => {}
-            Clock::SetBack => {
-                tracing::warn!("the clock was ahead and was set back: due times are counted again");
-            }
-        }
-        match self.recheck.stage() {
-            None => {}
-            Some(Stage::Due(place)) => {
-                let rows = self.reader.due_after(place, LOOKED_AT).await?;
-                let wrong = Recheck::wrong(&self.schedule, &rows, now_ms);
-                self.writer.redate(&wrong, now_ms).await?;
-                self.recheck.done(&rows);
-            }
-            Some(Stage::Retired(since_ms, key)) => {
-                let found = self.reader.retired_after((since_ms, key), LOOKED_AT);
-                let found = found.await?;
-                let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
-                self.writer.redate(&keys, now_ms).await?;
-                if self.recheck.done_retired(&found, now_ms) {
-                    self.writer.note(CLOCK_MARK, now_ms.to_string()).await?;
-                }
-            }
-        }
-        Ok(())
+        let ledger = (&self.reader, &self.writer);
+        count_again(&mut self.recheck, &self.schedule, ledger, now_ms).await
     }
 
     /// Writes down how it stands, when that has changed. What cannot be written is tried again by the next look.
@@ -325,7 +302,7 @@ impl Poller {
 
 /// Why a look was cut short. The next one starts anew.
 #[derive(Debug, thiserror::Error)]
-enum Trouble {
+pub(crate) enum Trouble {
     #[error("could not read what is due")]
     Read(#[from] crate::ledger::ReadError),
     #[error("could not store a due time")]

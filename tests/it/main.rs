@@ -38,4 +38,5 @@ mod shop;
 mod status;
 mod stop;
 mod unit;
+mod unresolved;
 mod wait;

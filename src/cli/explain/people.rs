@@ -7,7 +7,7 @@ use super::super::output::{Output, escape};
 use super::fact::{Fact, Line};
 use crate::invoice::observation::Source;
 use crate::invoice::opening::Opening;
-use crate::invoice::transition::Decision;
+use crate::invoice::transition::{Decision, Why};
 use crate::ledger::{InvoiceRow, Story, StoryOutput};
 
 /// Lines of each stream that are shown without `--full`.
@@ -112,9 +112,14 @@ fn told(fact: &Fact<'_>) -> (String, String) {
             ("refused".to_owned(), told)
         }
         Fact::Observation {
-            source, decision, ..
+            source,
+            decision,
+            why,
+            ..
         } => {
-            let who = if *decision == Decision::Reassessed.as_str() {
+            let who = if *why == Some(Why::ClockWasAhead.as_str()) {
+                "clock"
+            } else if *decision == Decision::Reassessed.as_str() {
                 // Nothing arrived then: it is an old claim, whoever made it.
                 "lists"
             } else if *source == Source::Create.as_str() {

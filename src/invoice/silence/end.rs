@@ -52,11 +52,9 @@ pub fn end_ms(schedule: &Schedule, heard: &Heard) -> i64 {
 
 /// True when the last answer, to a question sent at `asked_ms`, came late enough for the invoice to be given up.
 pub(super) fn is_over(heard: &Heard, end_ms: i64, asked_ms: i64) -> bool {
-    match heard.service_ms {
-        Some(service_ms) => service_ms.saturating_add(CLOCKS_AGREE_MS) >= end_ms,
-        None => {
-            let spread = |since: i64| asked_ms.saturating_sub(since) >= UNDATED_SPREAD_MS;
-            heard.ended.answers >= UNDATED_ANSWERS && heard.ended.since_ms.is_some_and(spread)
-        }
+    if let Some(service_ms) = heard.service_ms {
+        return service_ms.saturating_add(CLOCKS_AGREE_MS) >= end_ms;
     }
+    let spread = |since: i64| asked_ms.saturating_sub(since) >= UNDATED_SPREAD_MS;
+    heard.ended.answers >= UNDATED_ANSWERS && heard.ended.since_ms.is_some_and(spread)
 }

@@ -25,7 +25,7 @@ pub enum Decision {
     OtherId,
     /// A person named the id or accepted other figures.
     Operator,
-    /// The merchant's lists changed, and with them what the claims amount to.
+    /// The merchant's lists changed, and with them what the claims amount to; or what a wrong clock did was taken back.
     Reassessed,
 }
 

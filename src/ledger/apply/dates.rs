@@ -226,7 +226,7 @@ fn reopen<S: Store>(
         at_ms: now_ms,
         source: Source::Operator,
         claim: None,
-        decision: Decision::Operator,
+        decision: Decision::Reassessed,
         why: Why::ClockWasAhead,
         reported: (None, None),
         updated_at_text: None,

@@ -3,6 +3,7 @@
 //! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
 //! so that no acknowledgement waits for it.
 
+pub(crate) mod bulk;
 mod deliveries;
 mod due;
 mod failure;

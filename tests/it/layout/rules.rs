@@ -49,7 +49,9 @@ const IMPORTS: [(&str, &[&str]); 14] = [
 ];
 
 /// Modules that may import all but these.
-const IMPORTS_BUT: [(&str, &[&str]); 4] = [
+const IMPORTS_BUT: [(&str, &[&str]); 5] = [
+    // Wires for `benches/` what the daemon wires, without a service.
+    ("bench", &["cli", "sandbox", "simulation"]),
     ("daemon", &["cli", "sandbox", "simulation"]),
     ("doctor", &["cli", "sandbox", "simulation"]),
     ("cli", &["simulation"]),
@@ -84,7 +86,7 @@ const HOMES: [(&str, &[&str]); 5] = [
 const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "src/client/gate/door",
     "src/client/gate/outage",
     "src/client/gate/pace",
@@ -95,6 +97,7 @@ const PURE: [&str; 15] = [
     "src/client/login/plan",
     "src/poller/budget",
     "src/poller/pass",
+    "src/poller/recheck",
     "src/simulation/outage/course",
     "src/simulation/outage/plot",
     "src/simulation/scenario",
