@@ -122,6 +122,11 @@ impl Error {
                 key,
                 ..
             } => Some(format!("set `{key}` as well")),
+            Self::Refused { key, .. } if key.starts_with("poller.schedule") => Some(
+                "`until_s` is the age up to which a step holds, `every_s` the time between two questions: \
+                 `[{ until_s = 1800, every_s = 50 }, { until_s = 86400, every_s = 1800 }]`"
+                    .to_owned(),
+            ),
             Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
             Self::StateDirectory => {
                 Some("name one directory in the unit's `StateDirectory=`".to_owned())

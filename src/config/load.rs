@@ -13,7 +13,7 @@ use figment::value::{Dict, Map};
 use figment::{Figment, Metadata, Profile, Provider, Source};
 
 use super::error::{Error, Origin};
-use super::keys::{beside, first_unknown, known, nearest, variable_of};
+use super::keys::{Shape, beside, first_unknown, known, nearest, variable_of};
 use super::settings::Settings;
 use super::variables::{self, Given, spell};
 
@@ -235,6 +235,9 @@ fn take_apart(error: &figment::Error) -> Error {
         Kind::Message(text) if text.starts_with("must ") => text.clone(),
         _ if plain == "listener.listen" => {
             "must be an address and a port such as `127.0.0.1:8480`".to_owned()
+        }
+        _ if key.ends_with(']') && matches!(known().find(&plain), Some(Shape::Rows(_))) => {
+            "must be a table".to_owned()
         }
         _ => known()
             .find(&plain)

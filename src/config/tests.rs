@@ -196,6 +196,16 @@ fn an_ill_typed_key_is_named_with_its_place_and_its_range() {
             "whole number",
         ),
         (
+            "[poller]\nschedule = [9]",
+            "`poller.schedule[1]`",
+            "must be a table |",
+        ),
+        (
+            "[poller]\nschedule = [{ until_s = 9, every_s = 0 }]",
+            "`poller.schedule[1].every_s`",
+            "from 1 to 86400 | `until_s` is the age up to which a step holds",
+        ),
+        (
             "[outbox]\nschedule_s = [0, 999999999]",
             "`outbox.schedule_s[2]`",
             "from 0 to 604800",
@@ -238,13 +248,25 @@ fn rules_beyond_ranges_hold() {
         format!("[[hook]]\nname = \"{name}\"\non = [\"{on}\"]\nrun = [\"{run}\"]\n")
     };
     let twice = hook("a", "paid", "/bin/true").repeat(2);
+    let steps = |count: u32| -> String {
+        let steps = (1..=count).map(|n| format!("{{ until_s = {n}, every_s = 1 }}"));
+        steps.collect::<Vec<_>>().join(", ")
+    };
     let cases = [
         ("[poller]\ncadence_s = 7".to_owned(), "must divide 60"),
         ("[poller]\nschedule = []".to_owned(), "1 to 32 steps"),
         (
             "[poller]\nschedule = [{ until_s = 9, every_s = 1 }, { until_s = 9, every_s = 2 }]"
                 .to_owned(),
-            "later `until_s`",
+            "later `until_s` in each step than in the one before: step 2 has none",
+        ),
+        (
+            format!("[poller]\nschedule = [{}]", steps(33)),
+            "`poller.schedule`",
+        ),
+        (
+            format!("[poller]\nschedule = [{}]", steps(33)),
+            "must have 1 to 32 steps",
         ),
         (
             "[statuses]\npaid = [\"V\"]\nfailed = [\"V\"]".to_owned(),
@@ -275,7 +297,9 @@ fn rules_beyond_ranges_hold() {
         let told = told(from_file(&file.replace('V', VALUE)));
         assert!(told.contains(rule), "{file}: {told}");
     }
+    let most = format!("[poller]\nschedule = [{}]", steps(32));
     let good = [
+        most.as_str(),
         "[service]\nurl = \"http://127.0.0.1:9/base\"",
         "[service]\nurl = \"http://[::1]:9\"",
         "[service]\nurl = \"https://пример.рф\"",

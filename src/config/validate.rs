@@ -55,11 +55,6 @@ impl Settings {
     /// Keys that have rules beyond a range, each with the rule it breaks.
     fn rules(&self) -> Vec<(&'static str, Option<String>)> {
         let plain_http = self.service.allow_plain_http;
-        let steps = &self.poller.schedule;
-        let rising = steps
-            .iter()
-            .zip(steps.iter().skip(1))
-            .all(|(earlier, later)| earlier.until_s < later.until_s);
         vec![
             (
                 "state_dir",
@@ -106,13 +101,7 @@ impl Settings {
                     "must divide 60: 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30 or 60",
                 ),
             ),
-            (
-                "poller.schedule",
-                broken(
-                    rising && (1..=MOST_STEPS).contains(&steps.len()),
-                    "must have 1 to 32 steps, each with a later `until_s` than the one before",
-                ),
-            ),
+            ("poller.schedule", self.schedule_rule()),
             (
                 "outbox.schedule_s",
                 broken(
@@ -132,6 +121,19 @@ impl Settings {
                 ),
             ),
         ]
+    }
+
+    fn schedule_rule(&self) -> Option<String> {
+        let steps = &self.poller.schedule;
+        if !(1..=MOST_STEPS).contains(&steps.len()) {
+            return broken(false, "must have 1 to 32 steps");
+        }
+        let mut pairs = steps.iter().zip(steps.iter().skip(1));
+        let place = pairs.position(|(earlier, later)| later.until_s <= earlier.until_s)?;
+        Some(format!(
+            "must have a later `until_s` in each step than in the one before: step {} has none",
+            place + 2
+        ))
     }
 
     /// The names themselves stay out of the text: they are values.
