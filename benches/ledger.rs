@@ -3,11 +3,13 @@
 //! A main of its own, since what matters is not a mean: a look with nothing to do is repeated and told by its median and
 //! its worst, a start happens once, and memory is read from the kernel. Fails when a start takes a second or more, when a
 //! look at the large ledger costs more than [`WORSE_AT_MOST`] times one at the small, or when memory grows with the looks.
-//! `TILLD_BENCH_INVOICES` sets another size, for a try.
+//! `TILLD_BENCH_INVOICES` sets another size, for a try; `TILLD_BENCH_KEEP` names a new directory in which the large ledger
+//! is left as a state directory `state`, for whoever wants to see the daemon on it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tilld::bench::{Looked, Shop};
@@ -39,7 +41,9 @@ fn main() {
     let large = std::env::var("TILLD_BENCH_INVOICES").map_or(LARGE, |text| {
         text.parse().expect("`TILLD_BENCH_INVOICES` is a number")
     });
-    let figures = [SMALL, large].map(|count| (count, measure(count)));
+    let keep = std::env::var_os("TILLD_BENCH_KEEP").map(PathBuf::from);
+    let figures = [(SMALL, None), (large, keep.as_deref())]
+        .map(|(count, keep)| (count, measure(count, keep)));
     println!("\n{:<34}{:>16}{:>16}{:>8}", "", SMALL, large, "ratio");
     let [(_, small), (_, large)] = &figures;
     let line = |what: &str, of: &dyn Fn(&Figures) -> Duration| {
@@ -62,9 +66,10 @@ fn main() {
     assert!(busy < WORSE_AT_MOST, "dating costs more with more invoices");
 }
 
-fn measure(count: u32) -> Figures {
+fn measure(count: u32, keep: Option<&Path>) -> Figures {
     let directory = tempfile::tempdir().expect("a directory");
-    let state = directory.path().join("state");
+    let state = keep.unwrap_or(directory.path()).join("state");
+    assert!(!state.exists(), "{} is there already", state.display());
     let began = Instant::now();
     Shop::make(&state, count);
     println!("{count} open invoices made in {:.1?}", began.elapsed());

@@ -1,4 +1,4 @@
-//! Names under the prefix `TILLD_` that are no settings: a hook that calls `tilld` hands them on, and tests set the rest.
+//! Names under the prefix `TILLD_` that are no settings: a hook that calls `tilld` hands them on, and tests and benches set the rest.
 //! They are neither read nor reported as unknown, and no setting may ever bear one of them (a test of this module).
 
 use crate::hook::payload::VARIABLES;
@@ -6,8 +6,10 @@ use crate::hook::payload::VARIABLES;
 /// The prefix of variables that are read as settings.
 pub(super) const PREFIX: &str = "TILLD_";
 
-/// The switches of the test suite.
-const SWITCHES: [&str; 5] = [
+/// The switches of the test suite and of the benches.
+const SWITCHES: [&str; 7] = [
+    "TILLD_BENCH_INVOICES",
+    "TILLD_BENCH_KEEP",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",
     "TILLD_SEED",
@@ -15,7 +17,8 @@ const SWITCHES: [&str; 5] = [
     "TILLD_UPDATE",
 ];
 
-/// Every variable that has the prefix and is no setting: those a hook is started with, and the test suite's switches.
+/// Every variable that has the prefix and is no setting: those a hook is started with, and the switches of tests and
+/// benches.
 pub fn reserved() -> impl Iterator<Item = &'static str> {
     VARIABLES.into_iter().chain(SWITCHES)
 }
