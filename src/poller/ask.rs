@@ -1,4 +1,8 @@
-//! One question about one invoice, and what becomes of its answer.
+//! One question about one invoice, and what becomes of its answer. What brought none is logged where it says something
+//! new: not during an outage, which the gate tells, and not one by one when there are many (`unanswered.rs`).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use crate::client::Client;
 use crate::client::error::Error;
@@ -11,6 +15,7 @@ use crate::ledger::{DueRow, InvoiceKey, NoAnswer, PollFailed, Reader, Writer};
 use crate::telemetry::chain;
 
 use super::login::{Mark, Token, Word};
+use super::unanswered::{Telling, Unanswered};
 
 /// What a question needs.
 pub(super) struct Asker {
@@ -18,6 +23,8 @@ pub(super) struct Asker {
     pub(super) reader: Reader,
     pub(super) client: Client,
     pub(super) gate: Gate,
+    /// Owned by the asker; held for a few instructions, never across an await.
+    pub(super) unanswered: Mutex<Unanswered>,
 }
 
 /// How a question ended.
@@ -81,8 +88,30 @@ impl Asker {
             return Outcome::LoginRefused;
         }
         let reason = chain(error);
-        tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        if why != NoAnswer::Outage && self.is_told() {
+            tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        } else {
+            tracing::debug!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        }
         Outcome::Trouble(reason)
+    }
+
+    /// True when a question without an answer is told by itself.
+    fn is_told(&self) -> bool {
+        let unanswered = self.unanswered.lock();
+        let telling = unanswered
+            .unwrap_or_else(PoisonError::into_inner)
+            .tell(Instant::now());
+        let Telling::Told { untold } = telling else {
+            return false;
+        };
+        if untold > 0 {
+            tracing::warn!(
+                untold,
+                "{untold} more questions brought no answer; at the level `debug` each is told"
+            );
+        }
+        true
     }
 
     async fn record(&self, row: &DueRow, token: &Token, report: Report, asked_ms: i64) -> Outcome {

@@ -16,9 +16,10 @@ pub(crate) mod recheck;
 mod round;
 pub(crate) mod single;
 pub(crate) mod standing;
+mod unanswered;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -120,6 +121,7 @@ pub(crate) async fn run(
         reader: reader.clone(),
         client,
         gate: gate.clone(),
+        unanswered: Mutex::default(),
     });
     // What cannot be read is written once more than needed.
     let stored = reader.meta(standing::FACT).await.ok().flatten();

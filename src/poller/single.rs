@@ -1,5 +1,6 @@
 //! One question about one invoice, out of turn: for a command that waits while no daemon serves.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::client::Client;
@@ -47,6 +48,7 @@ impl Question {
                 reader,
                 client,
                 gate,
+                unanswered: Mutex::default(),
             },
             token: Token {
                 secret: token,
