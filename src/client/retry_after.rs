@@ -10,10 +10,11 @@ use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 pub(crate) const LONGEST: Duration = Duration::from_hours(1);
 
 /// How long the service wants to be left alone, at most [`LONGEST`]. A date is measured against the answer's own `Date`
-/// where it has one, since our clock may be wrong; a date in the past is a wait of zero.
+/// where it has one, since our clock may be wrong. A wait of zero or a date in the past is no wish: taken for one, it would
+/// let a service that refuses everything be asked at full pace for ever.
 pub(super) fn from_headers(headers: &HeaderMap, now_ms: i64) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    parse(text(RETRY_AFTER)?, text(DATE), now_ms)
+    parse(text(RETRY_AFTER)?, text(DATE), now_ms).filter(|wait| !wait.is_zero())
 }
 
 fn parse(wish: &str, date: Option<&str>, now_ms: i64) -> Option<Duration> {
@@ -59,6 +60,20 @@ mod tests {
             ("", None),
         ] {
             let got = parse(wish, None, now_ms);
+            assert_eq!(got, wanted.map(Duration::from_secs), "`{wish}`");
+        }
+    }
+
+    #[test]
+    fn a_wait_of_zero_is_no_wish() {
+        for (wish, wanted) in [
+            ("0", None),
+            ("Sun, 06 Nov 1994 08:49:37 GMT", None),
+            ("1", Some(1)),
+        ] {
+            let header = wish.parse().expect("a header");
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, header)]);
+            let got = from_headers(&headers, 1_800_000_000_000);
             assert_eq!(got, wanted.map(Duration::from_secs), "`{wish}`");
         }
     }

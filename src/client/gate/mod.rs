@@ -13,6 +13,7 @@ pub(crate) mod outage;
 mod pace;
 #[cfg(test)]
 mod tests;
+mod wishes;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -26,6 +27,7 @@ use super::retry_after;
 use crate::entropy;
 use door::{Door, Pass};
 use outage::{Change, Verdict};
+use wishes::Wishes;
 
 /// How much a process may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,8 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     door: Door,
+    /// Which of the service's wishes are told.
+    wishes: Wishes,
     /// Those who wait, in the order they came.
     operators: VecDeque<u64>,
     background: VecDeque<u64>,
@@ -136,6 +140,7 @@ impl Gate {
         Self(Arc::new(Shared {
             state: Mutex::new(State {
                 door: Door::new(limits),
+                wishes: Wishes::default(),
                 operators: VecDeque::new(),
                 background: VecDeque::new(),
                 number: 0,
@@ -192,12 +197,22 @@ impl Gate {
     /// [`retry_after::LONGEST`] before that. A shorter wish never undoes a longer one.
     pub(crate) fn heed(&self, wish: Duration) {
         let now = Instant::now().into_std();
-        let wait = self.with(|state| state.door.heed(wish, now, dice()));
-        tracing::warn!(
-            wait_s = wait.as_secs(),
-            "payment service wants to be left alone for {} s",
-            wait.as_secs()
-        );
+        let (wait, is_told) = self.with(|state| {
+            let wait = state.door.heed(wish, now, dice());
+            (wait, state.wishes.tell(wish, now))
+        });
+        let wait_s = wait.as_secs();
+        if is_told {
+            tracing::warn!(
+                wait_s,
+                "the payment service wants to be left alone for {wait_s} s"
+            );
+        } else {
+            tracing::debug!(
+                wait_s,
+                "the payment service wants to be left alone for {wait_s} s, again"
+            );
+        }
     }
 
     /// Shuts the gate for what is left of a wish that an earlier process heard and stretched already.
@@ -206,7 +221,7 @@ impl Gate {
         self.with(|state| state.door.heed_still(left, now));
         tracing::info!(
             wait_s = left.as_secs(),
-            "payment service still wants to be left alone for {} s",
+            "the payment service still wants to be left alone for {} s",
             left.as_secs()
         );
     }
