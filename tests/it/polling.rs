@@ -18,6 +18,13 @@ fn logged(world: &World, text: &str) -> usize {
     world.serve_log().matches(text).count()
 }
 
+/// Lines of the level that is written by default.
+fn warned(world: &World, text: &str) -> usize {
+    let log = world.serve_log();
+    let warned = |line: &&str| line.contains(" WARN ") && line.contains(text);
+    log.lines().filter(warned).count()
+}
+
 #[test]
 fn with_every_notification_lost_a_payment_is_found_within_silence_and_cadence() {
     let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
@@ -263,9 +270,28 @@ fn a_service_that_is_out_is_tried_one_by_one() {
     ] {
         assert_eq!(logged(&world, said), 1, "{said}");
     }
+    // What showed the outage is told, and of its tries nothing that is not known.
+    let shown = warned(&world, "no answer about order");
+    assert!(shown < logged(&world, "no answer about order"), "{shown}");
     wait_until(PATIENCE, "the end to be written down", || {
         standing(&world, "$.outage").is_empty()
     });
+}
+
+/// A service that knows none of a million old invoices must not fill the log.
+#[test]
+fn many_questions_without_an_answer_are_a_few_lines() {
+    let world = Setup::new().start();
+    world.faults(&json!({ "lose": true }));
+    for order in 0..12 {
+        world.create(&format!("A-{order}"));
+    }
+    let unknown = json!({ "endpoint": "fetch", "status": 404, "body": r#"{"error":"not_found"}"#, "times": true });
+    world.faults(&json!({ "api_status": unknown }));
+    wait_until(PATIENCE, "many questions", || {
+        logged(&world, "no answer about order") > 12
+    });
+    assert_eq!(warned(&world, "no answer about order"), 5);
 }
 
 #[test]
