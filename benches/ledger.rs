@@ -105,6 +105,7 @@ fn round(shop: &mut Shop, count: u32) -> Duration {
         loop {
             let looked = shop.look();
             asked += looked.asked;
+            assert_eq!(looked.redated, 0, "all are filed as what they are");
             if looked == Looked::default() {
                 break;
             }

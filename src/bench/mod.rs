@@ -31,6 +31,8 @@ use crate::process_mark::ProcessMark;
 const HOUR_MS: i64 = 3_600_000;
 /// Young ones among the invoices.
 const YOUNG: u32 = 500;
+/// How old they are.
+const YOUNG_FOR_MS: i64 = 600_000;
 /// How long a closing ledger may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Bytes of the service's document, as measured on a real one.
@@ -66,7 +68,7 @@ impl Shop {
         let crowd = Crowd {
             count,
             young: YOUNG.min(count / 2),
-            young_ms: now_ms,
+            young_ms: now_ms - YOUNG_FOR_MS,
             old_ms: now_ms - 30 * HOUR_MS,
             due_from_ms: now_ms + HOUR_MS,
             due_within_ms: 4 * HOUR_MS,
@@ -160,7 +162,7 @@ impl Shop {
         let opened = Observation {
             source: Source::Create,
             asked: None,
-            report: report(id),
+            report: report(id, now_ms),
             received_ms: now_ms,
         };
         let settled = Settled::Answered(Box::new(opened));
@@ -173,7 +175,8 @@ fn amount() -> Amount {
     Amount::parse("1500.00").expect("plain")
 }
 
-fn report(id: InvoiceId) -> Report {
+/// What the service says of an invoice at a time, milliseconds since 1970.
+fn report(id: InvoiceId, at_ms: i64) -> Report {
     Report {
         id,
         status: Status::new("new").expect("a status"),
@@ -182,7 +185,7 @@ fn report(id: InvoiceId) -> Report {
         currency: Some("RUB".to_owned()),
         updated_at: Some(Moment::from_ms(1_700_000_000_000)),
         updated_at_text: None,
-        service_ms: Some(clock::wall_ms()),
+        service_ms: Some(at_ms),
         expire_at: None,
         method: None,
         payment_url: None,
@@ -195,7 +198,7 @@ fn report(id: InvoiceId) -> Report {
 fn answer(row: &DueRow, now_ms: i64) -> Observation {
     Observation {
         source: Source::Poll,
-        report: report(row.invoice_id.clone()),
+        report: report(row.invoice_id.clone(), now_ms),
         asked: Some(Asked {
             revision: row.revision,
             at_ms: now_ms,

@@ -27,8 +27,11 @@ pub(crate) struct Crowd {
 pub(crate) fn fill(path: &Path, crowd: &Crowd) -> rusqlite::Result<()> {
     let connection = Connection::open(path)?;
     connection.execute_batch(
-        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN;
-         UPDATE poll SET class = 2 WHERE invoice = 1;",
+        "PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN;",
+    )?;
+    connection.execute(
+        "UPDATE poll SET class = 2, due_ms = ?1 WHERE invoice = 1",
+        [crowd.due_from_ms],
     )?;
     let columns = |table: &str, own: &dyn Fn(&str) -> Option<&'static str>| {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
@@ -60,6 +63,8 @@ pub(crate) fn fill(path: &Path, crowd: &Crowd) -> rusqlite::Result<()> {
     let (names, values) = columns("poll", &|name| match name {
         "invoice" => Some("n.i"),
         "class" => Some("iif(n.i > ?1 - ?2, 1, 2)"),
+        // By the service's clock too they are as old as they are said to be.
+        "service_ms" | "first_service_ms" => Some("iif(n.i > ?1 - ?2, ?5, ?6)"),
         // A multiplication that scatters the numbers: invoices are not due in the order in which they were opened.
         "due_ms" => Some("?3 + (n.i * 7919) % ?4"),
         _ => None,
@@ -68,18 +73,36 @@ pub(crate) fn fill(path: &Path, crowd: &Crowd) -> rusqlite::Result<()> {
         &format!(
             "{numbers} INSERT INTO poll ({names}) SELECT {values} FROM n CROSS JOIN poll o ON o.invoice = 1"
         ),
-        params![crowd.count, crowd.young, crowd.due_from_ms, crowd.due_within_ms],
+        params![
+            crowd.count,
+            crowd.young,
+            crowd.due_from_ms,
+            crowd.due_within_ms,
+            crowd.young_ms,
+            crowd.old_ms
+        ],
     )?;
     connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL;")
 }
 
-/// Makes invoices due at this time: every so manieth.
+/// Makes invoices due at this time: every so manieth, as if nobody had spoken of it since it was opened.
 pub(crate) fn make_due(path: &Path, every: u32, due_ms: i64) -> rusqlite::Result<usize> {
-    let connection = Connection::open(path)?;
+    let mut connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(30))?;
-    connection.execute(
-        "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + ?1 FROM n WHERE i + ?1 <= (SELECT max(id) FROM invoice)) \
-         UPDATE poll SET due_ms = ?2 FROM n WHERE poll.invoice = n.i",
+    let numbers = "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + ?1 FROM n WHERE i + ?1 <= (SELECT max(id) FROM invoice))";
+    let transaction = connection.transaction()?;
+    transaction.execute(
+        &format!(
+            "{numbers} UPDATE invoice SET heard_ms = created_ms FROM n WHERE invoice.id = n.i"
+        ),
+        [every],
+    )?;
+    let due = transaction.execute(
+        &format!(
+            "{numbers} UPDATE poll SET due_ms = ?2, asked_ms = NULL FROM n WHERE poll.invoice = n.i"
+        ),
         params![every, due_ms],
-    )
+    )?;
+    transaction.commit()?;
+    Ok(due)
 }
