@@ -119,18 +119,41 @@ pub(in crate::cli::invoice) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
     None
 }
 
+/// What was tried already: a hint names only what was not.
+#[derive(Clone, Copy)]
+pub(super) struct Tried {
+    /// With `--wait`.
+    pub waited: bool,
+    /// With `--redirect`, or in the end by `--fallback redirect`.
+    pub page: bool,
+}
+
+impl Tried {
+    /// What is left to do when no requisites are free.
+    const fn when_full(self) -> &'static str {
+        match (self.waited, self.page) {
+            (false, false) => {
+                "try again later or with another amount; `--wait 90s` goes on trying, `--fallback redirect` opens it \
+                 on the payment page"
+            }
+            (false, true) => "try again later or with another amount; `--wait 90s` goes on trying",
+            (true, false) => {
+                "try again later or with another amount; `--fallback redirect` opens it on the payment page"
+            }
+            (true, true) => "try again later or with another amount",
+        }
+    }
+}
+
 /// Why there is no invoice.
-pub(super) fn failure(error: opening::Error, source: TokenSource) -> Failure {
+pub(super) fn failure(error: opening::Error, source: TokenSource, tried: Tried) -> Failure {
     match error {
         opening::Error::Create { order_id, source: cause } => {
             let is_full = matches!(cause, CreateError::NoRequisites { .. });
             let failure = service::create_failure(cause, Some(source))
                 .context(format!("could not open an invoice for order `{order_id}`"));
             if is_full {
-                failure.hint(
-                    "try again later or with another amount; `--wait 90s` goes on trying, `--fallback redirect` opens it \
-                     on the payment page",
-                )
+                failure.hint(tried.when_full())
             } else {
                 failure
             }
