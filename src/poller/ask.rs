@@ -81,7 +81,7 @@ impl Asker {
             return Outcome::LoginRefused;
         }
         let reason = chain(error);
-        tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
+        tracing::warn!(order.id = %row.order_id, %reason, "nothing learnt about order {}: {reason}", row.order_id);
         Outcome::Trouble(reason)
     }
 

@@ -254,7 +254,7 @@ impl Gate {
             ),
             Change::Ended(lasted) => tracing::info!(
                 lasted_s = lasted.as_secs(),
-                "the payment service answers again, after {} s without",
+                "the payment service answers again, after {} s without an answer",
                 lasted.as_secs()
             ),
         }
