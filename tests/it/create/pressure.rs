@@ -232,7 +232,13 @@ fn without_requisites_it_falls_back_to_the_payment_page_once() {
     let again = world.open("A-1", "599.80", &more).ends_with(0);
     assert_eq!(again.text("invoice_id"), opened.text("invoice_id"));
     // Without the fallback another mode is another wish.
-    world.open("A-1", "599.80", &[]).ends_with(1);
+    let other = world.open("A-1", "599.80", &[]).ends_with(1);
+    assert!(
+        other
+            .stderr
+            .contains("`--fallback redirect` gives it again"),
+        "{other:?}"
+    );
     assert_eq!(world.requests("create"), before);
     let modes = "SELECT mode || opening FROM invoices ORDER BY 1";
     assert_eq!(
@@ -246,6 +252,9 @@ fn without_requisites_it_falls_back_to_the_payment_page_once() {
         .ends_with(0);
     assert_eq!(opened.text("mode"), "h2h");
     assert!(!opened.stderr.contains("Redirect"), "{opened:?}");
+    let page = [&["--redirect"], ADDRESSES.as_slice()].concat();
+    let other = world.open("A-3", "599.80", &page).ends_with(1);
+    assert!(other.stderr.contains("without `--redirect`"), "{other:?}");
     let again = world
         .open("A-3", "599.80", &with_fallback(&[]))
         .ends_with(0);

@@ -9,7 +9,7 @@ use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
 use crate::clock::wall_ms;
 use crate::daemon;
-use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::opening::{MODE_DIFFERS, Mode, Opening};
 use crate::ledger::InvoiceRow;
 use crate::opening::{self, Opened};
 
@@ -45,7 +45,16 @@ pub(super) fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
                 "order `{}` has an open invoice with another {what}; nothing was sent",
                 row.order_id
             );
-            Err(Failure::new(Exit::Error, text).hint("`--new` opens another invoice beside it"))
+            let hint = match what {
+                MODE_DIFFERS if row.mode == Mode::Redirect => {
+                    "`--redirect` or `--fallback redirect` gives it again; `--new` opens another invoice beside it"
+                }
+                MODE_DIFFERS => {
+                    "without `--redirect` the command gives it again; `--new` opens another invoice beside it"
+                }
+                _ => "`--new` opens another invoice beside it",
+            };
+            Err(Failure::new(Exit::Error, text).hint(hint))
         }
         Opened::Unknown(row) => {
             print(&row)?;
