@@ -9,17 +9,17 @@
 mod ask;
 pub(crate) mod budget;
 pub(crate) mod counting;
+mod ended;
 mod login;
 pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
 mod round;
-pub(crate) mod single;
 pub(crate) mod standing;
 mod unanswered;
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -34,14 +34,16 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
-use ask::{Asker, Ended};
+use ask::Asker;
 use budget::Turn;
 use counting::count_again;
+use ended::Ended;
 use login::{Login, Token};
 use pass::{PER_CLASS, Sorted};
 use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, Standing};
+use unanswered::Unanswered;
 
 /// Due invoices of each class read to choose one, beside those that are being asked about.
 const CHOSEN_FROM: usize = 16;
@@ -97,6 +99,8 @@ struct Poller {
     turn: Turn,
     /// What the ledger knows of how it stands.
     book: Book,
+    /// Which questions without an answer are told.
+    unanswered: Unanswered,
 }
 
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
@@ -121,7 +125,6 @@ pub(crate) async fn run(
         reader: reader.clone(),
         client,
         gate: gate.clone(),
-        unanswered: Mutex::default(),
     });
     // What cannot be read is written once more than needed.
     let stored = reader.meta(standing::FACT).await.ok().flatten();
@@ -142,6 +145,7 @@ pub(crate) async fn run(
         asked: HashSet::new(),
         turn: Turn::default(),
         book: Book::new(stored),
+        unanswered: Unanswered::default(),
     };
     let beat = Beat {
         cadence: settings.cadence,
@@ -215,11 +219,16 @@ impl Work for Poller {
         self.asked.insert(row.key);
         self.login.leaves(token.mark);
         let asker = Arc::clone(&self.asker);
-        async move { asker.ask(row, token, permit).await }
+        async move {
+            let asked = asker.ask(&row, &token.secret, permit).await;
+            Ended::of(row, token.mark, asked)
+        }
     }
 
     async fn ended(&mut self, ended: Ended) {
         self.asked.remove(&ended.key);
+        let is_out = self.asker.gate.view().outage.is_some();
+        ended.tell(&mut self.unanswered, is_out);
         self.login.ended(ended.mark, ended.word);
         self.tell().await;
     }

@@ -32,8 +32,8 @@ pub(super) struct Unanswered {
 impl Unanswered {
     /// A question ended without an answer at this moment.
     pub(super) fn tell(&mut self, now: Instant) -> Telling {
-        let goes_on = |began: &Instant| now.saturating_duration_since(*began) < SPAN;
-        if self.began.filter(goes_on).is_none() {
+        let is_past = |began: Instant| now.saturating_duration_since(began) >= SPAN;
+        if self.began.is_none_or(is_past) {
             (self.began, self.told) = (Some(now), 0);
         }
         if self.told == TOLD {

@@ -67,7 +67,7 @@ fn what_is_not_the_services_word_changes_nothing() {
         world.create(&format!("A-{order}"));
     }
     let put_aside =
-        || logged(&world, "no answer about order") + logged(&world, "names another order");
+        || logged(&world, "nothing learnt about order") + logged(&world, "names another order");
     let object = issued.object.to_string();
     for (status, body) in [
         (200, "<html>maintenance</html>".to_owned()),
@@ -271,8 +271,11 @@ fn a_service_that_is_out_is_tried_one_by_one() {
         assert_eq!(logged(&world, said), 1, "{said}");
     }
     // What showed the outage is told, and of its tries nothing that is not known.
-    let shown = warned(&world, "no answer about order");
-    assert!(shown < logged(&world, "no answer about order"), "{shown}");
+    let shown = warned(&world, "nothing learnt about order");
+    assert!(
+        shown < logged(&world, "nothing learnt about order"),
+        "{shown}"
+    );
     wait_until(PATIENCE, "the end to be written down", || {
         standing(&world, "$.outage").is_empty()
     });
@@ -289,9 +292,9 @@ fn many_questions_without_an_answer_are_a_few_lines() {
     let unknown = json!({ "endpoint": "fetch", "status": 404, "body": r#"{"error":"not_found"}"#, "times": true });
     world.faults(&json!({ "api_status": unknown }));
     wait_until(PATIENCE, "many questions", || {
-        logged(&world, "no answer about order") > 12
+        logged(&world, "nothing learnt about order") > 12
     });
-    assert_eq!(warned(&world, "no answer about order"), 5);
+    assert_eq!(warned(&world, "nothing learnt about order"), 5);
 }
 
 #[test]
@@ -313,7 +316,7 @@ fn one_refused_invoice_holds_up_no_other(status: u16, body: &str) {
     world.faults(&json!({ "api_status": unknown }));
     let others = ["A-2", "A-3"].map(|order| world.create(order));
     wait_until(PATIENCE, "the refusal", || {
-        logged(&world, "no answer about order") == 1
+        logged(&world, "nothing learnt about order") == 1
     });
     for issued in &others {
         world.dictate(issued, "paid");

@@ -269,7 +269,7 @@ impl Gate {
             ),
             Change::Ended(lasted) => tracing::info!(
                 lasted_s = lasted.as_secs(),
-                "the payment service answers again, after {} s without",
+                "the payment service answers again, after {} s without an answer",
                 lasted.as_secs()
             ),
         }
@@ -289,6 +289,11 @@ impl Permit {
     pub(crate) fn leaves(&self) {
         let now = Instant::now().into_std();
         self.gate.with(|state| state.door.leaves(now));
+    }
+
+    /// The service wants to be left alone: see [`Gate::heed`].
+    pub(crate) fn heed(&self, wish: Duration) {
+        self.gate.heed(wish);
     }
 
     /// The request ended, and this is what it says about the service.
