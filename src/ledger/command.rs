@@ -232,8 +232,12 @@ pub struct PollFailed {
 pub enum NoAnswer {
     /// The service gives nobody answers: it says nothing about this invoice.
     Outage,
-    /// The service says that it has no such invoice, or keeps it from this login.
-    NotFound,
+    /// The service says that it has no such invoice, or keeps it from this login: its word about this invoice, if only
+    /// about its end.
+    NotFound {
+        /// The service's clock when it said so, if that was dated: milliseconds since 1970.
+        service_ms: Option<i64>,
+    },
     /// All else.
     Other,
 }

@@ -136,7 +136,11 @@ impl Asker {
 pub(super) fn why(error: &Error, gate: &Gate) -> NoAnswer {
     let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
     match error {
-        Error::NotFound { .. } | Error::Forbidden { .. } => NoAnswer::NotFound,
+        Error::NotFound { service_ms, .. } | Error::Forbidden { service_ms, .. } => {
+            NoAnswer::NotFound {
+                service_ms: *service_ms,
+            }
+        }
         _ if met_nobody && gate.view().outage.is_some() => NoAnswer::Outage,
         _ => NoAnswer::Other,
     }

@@ -121,7 +121,9 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             asked_ms: now_ms - dice.small(3_000),
             now_ms,
             why: match now_ms % 3 {
-                0 => NoAnswer::NotFound,
+                0 => NoAnswer::NotFound {
+                    service_ms: Some(now_ms - 1_000),
+                },
                 1 => NoAnswer::Outage,
                 _ => NoAnswer::Other,
             },
