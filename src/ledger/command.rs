@@ -22,6 +22,9 @@ pub struct Intent {
     /// The path segment of its notificationUrl. When a refused invoice of the order has it already, that row begins
     /// anew: the same process tries again what certainly created nothing.
     pub reference: InvoiceRef,
+    /// The ref of an earlier opening of the order that this one stands in for. It is made only while that one counts as
+    /// refused, whatever the wish is.
+    pub instead_of: Option<InvoiceRef>,
     /// Its notify token, sealed.
     pub sealed: Sealed,
     /// This process.

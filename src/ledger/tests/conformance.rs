@@ -56,6 +56,7 @@ fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
         },
         sealed: Sealed(vec![number]),
         reference: InvoiceRef::from_entropy([number; 16]),
+        instead_of: None,
         creator: mark(1),
         now_ms,
         deadline_ms: now_ms + 35_000,
