@@ -178,8 +178,9 @@ pub(super) fn poll_failed<S: Store>(
         state.service_ms = service_ms;
         let end = silence::end_ms(&rules.schedule, &known);
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
-        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop.
-        let is_strange = stored.invoice.claim.is_none() || is_over;
+        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt
+        // may be paid, and only an answer would tell.
+        let is_strange = stored.invoice.claim.is_none() || stored.invoice.doubt || is_over;
         if is_strange && state.failures >= NOT_FOUND_AFTER {
             add_attention(&mut stored.row, NOT_FOUND);
             store.save(&stored)?;

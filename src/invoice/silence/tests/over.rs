@@ -87,7 +87,26 @@ fn refusals_are_believed_when_they_are_many_and_time_outs_never() {
     let later = asked + 10 * MINUTE;
     for service_ms in [None, Some(END)] {
         check(failing(3, service_ms), later, Due::Unresolved);
+        // Only a poll could end its doubt, and none will.
+        let doubtful = Heard {
+            doubt: true,
+            ..failing(3, service_ms)
+        };
+        check(doubtful, later, Due::Unresolved);
+        let told = Heard {
+            unresolved: true,
+            ..doubtful
+        };
+        check(told, later, Due::Never);
+        // A new doubt is a wish as well, and is asked about.
+        let nudged_ms = Some(later);
+        check(Heard { nudged_ms, ..told }, later, Due::At(later));
     }
+    let doubtful = Heard {
+        doubt: true,
+        ..failing(2, None)
+    };
+    check(doubtful, later, Due::At(later));
     for (answers, service_ms) in [
         (2, None),
         (1, Some(END)),
