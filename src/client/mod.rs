@@ -22,6 +22,8 @@ use crate::wire::problem;
 use address::{Address, AddressError};
 use answer::Answer;
 use error::{CreateError, Error, Foreign};
+use gate::Permit;
+use gate::outage::Verdict;
 use proxy::Proxy;
 
 pub(crate) mod address;
@@ -259,6 +261,25 @@ impl Client {
                 why: Foreign::OtherInvoice,
             })
         }
+    }
+
+    /// Fetches one invoice in a turn of the gate, and tells the gate how that ended.
+    pub(crate) async fn fetch_in_turn(
+        &self,
+        permit: Permit,
+        token: &Secret,
+        id: &InvoiceId,
+    ) -> Result<Report, Error> {
+        permit.leaves();
+        let answer = self.fetch_invoice(token, id).await;
+        if let Some(wait) = answer.as_ref().err().and_then(Error::retry_after) {
+            permit.heed(wait);
+        }
+        permit.ended(match &answer {
+            Ok(_report) => Verdict::Alive,
+            Err(error) => error.verdict(),
+        });
+        answer
     }
 
     async fn post(

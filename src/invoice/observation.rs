@@ -214,3 +214,19 @@ pub struct Observation {
     /// When it reached us, by our clock, in milliseconds since 1970. Dates rows; orders nothing.
     pub received_ms: i64,
 }
+
+impl Observation {
+    /// The answer to a question of ours about an invoice that stood at this revision when it was asked. Times are
+    /// milliseconds since 1970.
+    pub fn polled(report: Report, revision: i64, asked_ms: i64, received_ms: i64) -> Self {
+        Self {
+            source: Source::Poll,
+            report,
+            asked: Some(Asked {
+                revision,
+                at_ms: asked_ms,
+            }),
+            received_ms,
+        }
+    }
+}

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::client::error::Error as FetchError;
-use crate::client::gate::outage::Verdict;
 use crate::client::gate::{Closed, Gate};
 use crate::clock;
 use crate::invoice::ids::{InvoiceId, OrderId};
-use crate::invoice::observation::{Asked, Observation, Source};
+use crate::invoice::observation::Observation;
 use crate::ledger::{InvoiceRow, Operated, ReadError, Reader, WriteError, Writer};
 use crate::secret::Secret;
 
@@ -78,15 +77,7 @@ impl Adopter<'_> {
             .await
             .map_err(Error::Gate)?;
         let asked_ms = clock::wall_ms();
-        permit.leaves();
-        let answer = self.client.fetch_invoice(self.token, id).await;
-        if let Some(wait) = answer.as_ref().err().and_then(FetchError::retry_after) {
-            self.gate.heed(wait);
-        }
-        permit.ended(match &answer {
-            Ok(_report) => Verdict::Alive,
-            Err(error) => error.verdict(),
-        });
+        let answer = self.client.fetch_in_turn(permit, self.token, id).await;
         let named = || id.to_string();
         let report = answer.map_err(|source| Error::Fetch {
             id: named(),
@@ -107,15 +98,7 @@ impl Adopter<'_> {
             Some(own) => report.without(own.secret()),
             None => report,
         };
-        let answer = Observation {
-            source: Source::Poll,
-            report,
-            asked: Some(Asked {
-                revision: row.revision,
-                at_ms: asked_ms,
-            }),
-            received_ms: clock::wall_ms(),
-        };
+        let answer = Observation::polled(report, row.revision, asked_ms, clock::wall_ms());
         let stored = self.writer.adopt(row.key, answer).await;
         stored.map_err(|source| Error::Store {
             id: named(),

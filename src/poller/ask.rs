@@ -1,16 +1,20 @@
-//! One question about one invoice, and what becomes of its answer.
+//! One question about one invoice, and its answer on the one road into the ledger. The same for the daemon's rounds and
+//! for a person who wants to know now.
+//!
+//! Promises that whatever is no answer about this invoice changes nothing but the time of the next question.
 
 use crate::client::Client;
-use crate::client::error::Error;
+use crate::client::error::Error as FetchError;
 use crate::client::gate::outage::Verdict;
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::observation::{Asked, Observation, Report, Source};
+use crate::invoice::observation::{Observation, Report};
 use crate::invoice::transition::Decision;
-use crate::ledger::{DueRow, InvoiceKey, NoAnswer, PollFailed, Reader, Writer};
+use crate::ledger::{
+    DueRow, InvoiceKey, NoAnswer, PollFailed, ReadError, Reader, WriteError, Writer,
+};
+use crate::secret::Secret;
 use crate::telemetry::chain;
-
-use super::login::{Mark, Token, Word};
 
 /// What a question needs.
 pub(super) struct Asker {
@@ -20,100 +24,89 @@ pub(super) struct Asker {
     pub(super) gate: Gate,
 }
 
-/// How a question ended.
-pub(super) struct Ended {
-    /// The invoice.
-    pub(super) key: InvoiceKey,
-    /// What became of it.
-    pub(super) outcome: Outcome,
-    /// The token it was asked with.
-    pub(super) mark: Mark,
-    /// What the answer says about that token.
-    pub(super) word: Word,
-}
-
-/// What became of a question.
-pub(super) enum Outcome {
-    /// The answer is in the ledger.
-    Recorded,
-    /// The service refused the token.
-    LoginRefused,
-    /// No answer, or none that could be recorded; the reason in one line.
-    Trouble(String),
+/// Why a question brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Nothing {
+    /// The service gave no answer about this invoice.
+    #[error("could not ask the service about invoice `{id}`")]
+    Fetch {
+        /// The id.
+        id: String,
+        /// Why.
+        #[source]
+        source: FetchError,
+    },
+    /// The answer has the invoice's id and another order's. Nothing of it was taken.
+    #[error("the service's answer about invoice `{id}` names another order")]
+    OtherOrder {
+        /// The id.
+        id: String,
+    },
+    /// The notify token could not be read. Stored with a secret in it, an answer could not be unsaid: it was dropped.
+    #[error("could not read the notify token of invoice `{id}`")]
+    Read {
+        /// The id.
+        id: String,
+        /// Why.
+        #[source]
+        source: ReadError,
+    },
+    /// The answer could not be recorded.
+    #[error("could not record what the service said about invoice `{id}`")]
+    Store {
+        /// The id.
+        id: String,
+        /// Why.
+        #[source]
+        source: WriteError,
+    },
 }
 
 impl Asker {
-    /// Asks, and records the answer. Whatever is no proper answer changes nothing but the time of the next question.
-    pub(super) async fn ask(&self, row: DueRow, token: Token, permit: Permit) -> Ended {
+    /// Asks, and records the answer; gives what was decided on it.
+    pub(super) async fn ask(
+        &self,
+        row: &DueRow,
+        token: &Secret,
+        permit: Permit,
+    ) -> Result<Decision, Nothing> {
         let asked_ms = clock::wall_ms();
-        permit.leaves();
         let answer = self
             .client
-            .fetch_invoice(&token.secret, &row.invoice_id)
+            .fetch_in_turn(permit, token, &row.invoice_id)
             .await;
-        let (word, outcome) = match answer {
-            Ok(report) => {
-                permit.ended(Verdict::Alive);
-                let outcome = self.record(&row, &token, report, asked_ms).await;
-                (Word::Accepted, outcome)
+        match answer {
+            Ok(report) => self.record(row, token, report, asked_ms).await,
+            Err(source) => {
+                self.put_back(row.key, asked_ms, self.why(&source)).await;
+                let id = row.invoice_id.to_string();
+                Err(Nothing::Fetch { id, source })
             }
-            Err(error) => {
-                if let Some(wait) = error.retry_after() {
-                    self.gate.heed(wait);
-                }
-                permit.ended(error.verdict());
-                let outcome = self.no_answer(&row, &error, asked_ms).await;
-                (said_of_the_token(&error), outcome)
-            }
-        };
-        Ended {
-            key: row.key,
-            outcome,
-            mark: token.mark,
-            word,
         }
     }
 
-    async fn no_answer(&self, row: &DueRow, error: &Error, asked_ms: i64) -> Outcome {
-        let why = why(error, &self.gate);
-        self.put_back(row.key, asked_ms, why).await;
-        if matches!(error, Error::LoginNeeded) {
-            return Outcome::LoginRefused;
-        }
-        let reason = chain(error);
-        tracing::warn!(order.id = %row.order_id, %reason, "no answer about order {}: {reason}", row.order_id);
-        Outcome::Trouble(reason)
-    }
-
-    async fn record(&self, row: &DueRow, token: &Token, report: Report, asked_ms: i64) -> Outcome {
-        let report = report.without(&token.secret);
+    async fn record(
+        &self,
+        row: &DueRow,
+        token: &Secret,
+        report: Report,
+        asked_ms: i64,
+    ) -> Result<Decision, Nothing> {
+        let id = || row.invoice_id.to_string();
+        let report = report.without(token);
         let report = match self.reader.notify_token(row.key).await {
             Ok(Some(own)) => report.without(own.secret()),
             Ok(None) => report,
-            // Stored with a secret in it, it could not be unsaid; asked again, it costs one request.
-            Err(error) => return trouble("an answer was dropped", &error),
+            Err(source) => return Err(Nothing::Read { id: id(), source }),
         };
-        let observation = Observation {
-            source: Source::Poll,
-            report,
-            asked: Some(Asked {
-                revision: row.revision,
-                at_ms: asked_ms,
-            }),
-            received_ms: clock::wall_ms(),
-        };
-        match self.writer.record(row.key, observation).await {
+        let answer = Observation::polled(report, row.revision, asked_ms, clock::wall_ms());
+        match self.writer.record(row.key, answer).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {
                 self.put_back(row.key, asked_ms, NoAnswer::Other).await;
-                let reason = "the answer names another order";
-                tracing::warn!(order.id = %row.order_id, "about order {}: {reason}", row.order_id);
-                Outcome::Trouble(reason.to_owned())
+                Err(Nothing::OtherOrder { id: id() })
             }
-            Ok(_recorded) => Outcome::Recorded,
-            Err(error) => trouble(
-                "an answer could not be recorded and is asked for again",
-                &error,
-            ),
+            Ok(recorded) => Ok(recorded.decision),
+            Err(source) => Err(Nothing::Store { id: id(), source }),
         }
     }
 
@@ -129,40 +122,19 @@ impl Asker {
             tracing::warn!(reason = %chain(&error), "a due time could not be stored");
         }
     }
-}
 
-/// Why a question brought no answer, once the gate knows how it ended. An outage is what others met as well; alone, it may
-/// be this invoice the service is silent about.
-pub(super) fn why(error: &Error, gate: &Gate) -> NoAnswer {
-    let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
-    match error {
-        Error::NotFound { service_ms, .. } | Error::Forbidden { service_ms, .. } => {
-            NoAnswer::NotFound {
-                service_ms: *service_ms,
+    /// Why a question brought no answer, once the gate knows how it ended. An outage is what others met as well; alone, it
+    /// may be this invoice the service is silent about.
+    fn why(&self, error: &FetchError) -> NoAnswer {
+        let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
+        match error {
+            FetchError::NotFound { service_ms, .. } | FetchError::Forbidden { service_ms, .. } => {
+                NoAnswer::NotFound {
+                    service_ms: *service_ms,
+                }
             }
+            _ if met_nobody && self.gate.view().outage.is_some() => NoAnswer::Outage,
+            _ => NoAnswer::Other,
         }
-        _ if met_nobody && gate.view().outage.is_some() => NoAnswer::Outage,
-        _ => NoAnswer::Other,
     }
-}
-
-/// A service that says about an invoice that there is none, or that this shop may not see it, knows whose token it is.
-fn said_of_the_token(error: &Error) -> Word {
-    match error {
-        Error::LoginNeeded => Word::Refused,
-        Error::Forbidden { .. } | Error::NotFound { .. } => Word::Accepted,
-        Error::NotSent { .. }
-        | Error::Unanswered { .. }
-        | Error::Busy { .. }
-        | Error::Refused { .. }
-        | Error::Redirected { .. }
-        | Error::NotTheService { .. }
-        | Error::TokenUnusable => Word::Nothing,
-    }
-}
-
-fn trouble(what: &'static str, error: &dyn std::error::Error) -> Outcome {
-    let reason = chain(error);
-    tracing::warn!(%reason, "{what}");
-    Outcome::Trouble(reason)
 }

@@ -9,12 +9,12 @@
 mod ask;
 pub(crate) mod budget;
 pub(crate) mod counting;
+mod ended;
 mod login;
 pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
 mod round;
-pub(crate) mod single;
 pub(crate) mod standing;
 
 use std::collections::HashSet;
@@ -33,9 +33,10 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
-use ask::{Asker, Ended};
+use ask::Asker;
 use budget::Turn;
 use counting::count_again;
+use ended::Ended;
 use login::{Login, Token};
 use pass::{PER_CLASS, Sorted};
 use recheck::Recheck;
@@ -217,7 +218,10 @@ impl Work for Poller {
         self.asked.insert(row.key);
         self.login.leaves(token.mark);
         let asker = Arc::clone(&self.asker);
-        async move { asker.ask(row, token, permit).await }
+        async move {
+            let asked = asker.ask(&row, &token.secret, permit).await;
+            Ended::of(&row, token.mark, &asked)
+        }
     }
 
     async fn ended(&mut self, ended: Ended) {

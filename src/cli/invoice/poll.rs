@@ -16,7 +16,7 @@ use crate::invoice::ids::{IdError, LONGEST_ID, OrderId};
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Decision;
 use crate::ledger::InvoiceRow;
-use crate::poller::now::{Error, Inquirer};
+use crate::poller::now::{Error, Inquirer, Nothing};
 
 /// Flags of `invoice poll`.
 #[derive(Debug, clap::Args)]
@@ -50,17 +50,16 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let client = service::client(&context)?;
     let found = service::token(&context, &client)?;
     let ledger = ledger::open(&context)?;
-    let (writer, reader) = (ledger.writer(), ledger.reader());
-    let inquirer = Inquirer {
-        writer: &writer,
-        reader: &reader,
-        client: &client,
-        token: &found.token,
-        gate: &Gate::new(plain::gate_limits(settings)),
-    };
+    let reader = ledger.reader();
+    let inquirer = Inquirer::new(
+        (ledger.writer(), reader.clone()),
+        client,
+        Gate::new(plain::gate_limits(settings)),
+        found.token,
+    );
     let asked = inquirer.ask(row.key).await;
     let now = reader.invoice(row.key).await;
-    drop(writer);
+    drop(inquirer);
     ledger.close(ledger::CLOSE_WITHIN).await;
     let row = now?.unwrap_or(row);
     view::print(context.output, &row, wall_ms())?;
@@ -117,7 +116,7 @@ fn nothing_to_ask(row: &InvoiceRow) -> Failure {
 
 fn failure(error: Error, source: TokenSource) -> Failure {
     match error {
-        Error::Fetch { id, source: cause } => {
+        Error::Nothing(Nothing::Fetch { id, source: cause }) => {
             let hidden = matches!(
                 cause,
                 FetchError::NotFound { .. } | FetchError::Forbidden { .. }
@@ -134,9 +133,11 @@ fn failure(error: Error, source: TokenSource) -> Failure {
             }
         }
         error @ Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
-        error @ Error::OtherOrder { .. } => Failure::new(Exit::Unreachable, error)
+        error @ Error::Nothing(Nothing::OtherOrder { .. }) => Failure::new(Exit::Unreachable, error)
             .hint("something else may answer in the service's place; nothing was changed"),
-        error @ (Error::NoId | Error::Read(_) | Error::Store { .. }) => {
+        error @ (Error::NoId
+        | Error::Read(_)
+        | Error::Nothing(Nothing::Read { .. } | Nothing::Store { .. })) => {
             Failure::new(Exit::Ledger, error).hint(
                 "another program holds the ledger, or the disk is full: mend that and run the command again",
             )

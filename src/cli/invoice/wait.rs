@@ -8,17 +8,18 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::output::talk;
+use super::super::output::{escape, talk};
 use super::super::{ledger, service};
 use super::{show, view};
+use crate::client::error::Error as FetchError;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
 use crate::daemon::{self, plain};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
-use crate::ledger::{InvoiceRow, Reader};
-
-use crate::poller::single::{self, Question};
+use crate::ledger::InvoiceRow;
+use crate::poller::now::{Error, Inquirer, Nothing};
+use crate::telemetry::chain;
 
 /// How often the ledger is looked at: quick enough for a person, and one indexed read each.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -86,7 +87,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
                 None => asking.insert(Asking::begin(&context)?),
             };
             // A question cut short leaves nothing behind: its answer is recorded whole or not at all.
-            let asked = timeout_at(until, asker.ask_when_due(&reader, &row)).await;
+            let asked = timeout_at(until, asker.ask_when_due(&row)).await;
             if let Ok(Err(failure)) = asked {
                 close(asking).await;
                 return Err(failure);
@@ -140,8 +141,7 @@ fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
 /// What it takes to ask without a daemon.
 struct Asking {
     ledger: crate::ledger::Ledger,
-    question: Question,
-    gate: Gate,
+    inquirer: Inquirer,
     every: Duration,
     next: Instant,
 }
@@ -153,14 +153,13 @@ impl Asking {
         let found = service::token(context, &client)?;
         let ledger = ledger::open(context)?;
         let gate = Gate::new(plain::gate_limits(settings));
-        let (writer, reader) = (ledger.writer(), ledger.reader());
-        let question = Question::new(writer, reader, client, gate.clone(), found.token);
+        let ends = (ledger.writer(), ledger.reader());
+        let inquirer = Inquirer::new(ends, client, gate, found.token);
         let every = Duration::from_secs(settings.poller.cadence_s);
         talk("no `tilld serve` runs on this state directory: asking the service from here");
         Ok(Self {
             ledger,
-            question,
-            gate,
+            inquirer,
             every,
             next: Instant::now(),
         })
@@ -168,36 +167,36 @@ impl Asking {
 
     /// Asks, unless it did so a moment ago or the service wants to be left alone. Trouble on the way is told and waited
     /// out; a refused login is not.
-    async fn ask_when_due(&mut self, reader: &Reader, row: &InvoiceRow) -> Result<(), Failure> {
-        if Instant::now() < self.next || !self.gate.shut_for().is_zero() {
+    async fn ask_when_due(&mut self, row: &InvoiceRow) -> Result<(), Failure> {
+        if Instant::now() < self.next || !self.inquirer.shut_for().is_zero() {
             return Ok(());
         }
         self.next = Instant::now() + self.every;
-        match self.question.ask(reader, row.key).await {
-            Ok(single::Asked::Recorded | single::Asked::NothingToAsk) => Ok(()),
-            Ok(single::Asked::Trouble(reason)) => {
-                talk(&format!(
-                    "no answer yet: {}",
-                    super::super::output::escape(&reason)
-                ));
+        match self.inquirer.ask(row.key).await {
+            Ok(_) | Err(Error::NoId) => Ok(()),
+            Err(Error::Nothing(Nothing::Fetch {
+                source: FetchError::LoginNeeded,
+                ..
+            })) => Err(
+                Failure::new(Exit::LoginNeeded, "the service refuses the access token")
+                    .hint(service::log_in()),
+            ),
+            Err(Error::Read(error)) => Err(error.into()),
+            Err(trouble @ (Error::Gate(_) | Error::Nothing(_))) => {
+                let reason = chain(&trouble);
+                talk(&format!("no answer yet: {}", escape(&reason)));
                 Ok(())
             }
-            Ok(single::Asked::LoginNeeded) => Err(Failure::new(
-                Exit::LoginNeeded,
-                "the service refuses the access token",
-            )
-            .hint(service::log_in())),
-            Err(error) => Err(error.into()),
         }
     }
 }
 
 async fn close(asking: Option<Asking>) {
     if let Some(Asking {
-        ledger, question, ..
+        ledger, inquirer, ..
     }) = asking
     {
-        drop(question);
+        drop(inquirer);
         ledger.close(ledger::CLOSE_WITHIN).await;
     }
 }

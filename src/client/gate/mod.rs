@@ -276,6 +276,11 @@ impl Permit {
         self.gate.with(|state| state.door.leaves(now));
     }
 
+    /// The service wants to be left alone: see [`Gate::heed`].
+    pub(crate) fn heed(&self, wish: Duration) {
+        self.gate.heed(wish);
+    }
+
     /// The request ended, and this is what it says about the service.
     pub(crate) fn ended(mut self, verdict: Verdict) {
         if let Some(pass) = self.pass.take() {

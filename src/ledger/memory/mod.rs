@@ -9,6 +9,7 @@ mod heard;
 mod invoice;
 mod read;
 mod table;
+mod undo;
 
 use heard::HistoryLine;
 
@@ -32,6 +33,7 @@ use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
 use table::Table;
+use undo::Marks;
 
 /// Earlier claims compared with a new one; as many as SQLite's store gives.
 const RECORDED_MOST: usize = 256;
@@ -103,9 +105,6 @@ pub(crate) struct MemoryStore {
     fate: Fate,
 }
 
-/// A place to go back to: one mark for each table.
-type Marks = [usize; 9];
-
 impl MemoryStore {
     /// An empty store.
     pub(crate) fn new(bounds: Bounds) -> Self {
@@ -148,56 +147,6 @@ impl MemoryStore {
         self.begin()?;
         rules.sorted_by = adopt(self, rules, Lists::Adopt)?;
         self.commit()
-    }
-
-    fn marks(&self) -> Marks {
-        [
-            self.invoices.mark(),
-            self.lines.mark(),
-            self.polls.mark(),
-            self.events.mark(),
-            self.deliveries.mark(),
-            self.attempts.mark(),
-            self.history.mark(),
-            self.refusals.mark(),
-            self.meta.mark(),
-        ]
-    }
-
-    fn go_back(&mut self, marks: Marks) {
-        let [
-            invoices,
-            lines,
-            polls,
-            events,
-            deliveries,
-            attempts,
-            history,
-            refusals,
-            meta,
-        ] = marks;
-        self.invoices.go_back(invoices);
-        self.lines.go_back(lines);
-        self.polls.go_back(polls);
-        self.events.go_back(events);
-        self.deliveries.go_back(deliveries);
-        self.attempts.go_back(attempts);
-        self.history.go_back(history);
-        self.refusals.go_back(refusals);
-        self.meta.go_back(meta);
-    }
-
-    fn forget(&mut self) {
-        self.invoices.forget();
-        self.lines.forget();
-        self.polls.forget();
-        self.events.forget();
-        self.deliveries.forget();
-        self.attempts.forget();
-        self.history.forget();
-        self.refusals.forget();
-        self.meta.forget();
-        self.savepoint = None;
     }
 }
 
