@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Seconds between two polls of a login
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     interval: u64,
-    /// Requisites in the pool; each open invoice occupies one
+    /// Requisites in the pool; each open invoice occupies one, on the payment page once its customer has chosen a method
     #[arg(long, value_name = "N", default_value_t = 20)]
     pool: usize,
     /// Seconds in which an invoice can be paid

@@ -1,6 +1,8 @@
 //! What commands that ask the payment service share: the client made of the settings, the access token, and which exit
 //! code an error of theirs means.
 
+use std::time::Duration;
+
 use super::argv;
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -57,6 +59,11 @@ pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
                     .to_owned(),
             ),
         ),
+        Error::Busy {
+            status: 429,
+            retry_after,
+            ..
+        } => (Exit::Unreachable, Some(later(*retry_after))),
         Error::Unanswered { .. } | Error::Busy { .. } => (
             Exit::Unreachable,
             Some("the service, or something on the way to it, is in trouble: try again later".to_owned()),
@@ -79,6 +86,16 @@ pub(super) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
     hinted(Failure::new(exit, error), hint)
 }
 
+/// The way out of a 429.
+fn later(retry_after: Option<Duration>) -> String {
+    match retry_after.map(|wait| wait.as_secs()) {
+        Some(seconds) if seconds > 0 => {
+            format!("the service wishes to be left alone: try again in {seconds} s")
+        }
+        Some(_) | None => "the service was asked too often: try again later".to_owned(),
+    }
+}
+
 /// A create that yielded no invoice.
 pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) -> Failure {
     match error {
@@ -89,7 +106,10 @@ pub(super) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
             "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`",
         ),
         CreateError::NotCreated { source: cause } => {
-            failure(cause, source).context("the invoice was not created")
+            let is_refused = matches!(cause, Error::Refused { .. });
+            let failure = failure(cause, source).context("the invoice was not created");
+            let hint = "look at amount, currency and method, then run the command again";
+            hinted(failure, is_refused.then_some(hint))
         }
     }
 }
@@ -197,7 +217,7 @@ mod tests {
             (
                 Error::Redirected {
                     status: 302,
-                    host: None,
+                    target: None,
                 },
                 10,
             ),

@@ -21,8 +21,8 @@ pub(super) struct Answer {
     retry_after: Option<Duration>,
     /// The service's own clock: its `Date` (RFC 9110 6.6.1), milliseconds since 1970.
     service_ms: Option<i64>,
-    /// The host a 3xx points to.
-    host: Option<String>,
+    /// Scheme, host and port a 3xx points to.
+    target: Option<String>,
     /// The body, or why it could not be read. A refusal is a refusal whatever became of its body.
     body: Result<Vec<u8>, Error>,
     /// The service's `error` text, with every secret of the request cut out: some services echo what they were sent (A21).
@@ -61,7 +61,7 @@ impl Answer {
         let date = response.headers().get(reqwest::header::DATE);
         let date = date.and_then(|value| value.to_str().ok());
         let service_ms = date.and_then(retry_after::http_date);
-        let host = pointed_to(&response);
+        let target = pointed_to(&response);
         let body = read(response).await;
         let text = body
             .as_ref()
@@ -72,7 +72,7 @@ impl Answer {
             status,
             retry_after,
             service_ms,
-            host,
+            target,
             body,
             text,
         })
@@ -104,7 +104,7 @@ impl Answer {
             200..=299 => Ok(self),
             300..=399 => Err(Error::Redirected {
                 status: self.status,
-                host: self.host,
+                target: self.target,
             }),
             408 | 429 | 500..=599 => Err(Error::Busy {
                 status: self.status,
@@ -190,5 +190,6 @@ fn pointed_to(response: &Response) -> Option<String> {
         .to_str()
         .ok()?;
     let url = response.url().join(target).ok()?;
-    url.host_str().map(str::to_owned)
+    // The whole of it tells http from https and one port from another, where only that is wrong with `service.url`.
+    url.has_host().then(|| url.origin().ascii_serialization())
 }

@@ -63,12 +63,12 @@ pub(crate) enum Error {
         text: Option<String>,
     },
     /// 3xx. Never followed: the token would travel to a place nobody configured.
-    #[error("the payment service answered {status} and points to {}, which is not followed", host.as_deref().unwrap_or("nowhere"))]
+    #[error("the payment service answered {status} and points to {}, which is not followed", target.as_deref().unwrap_or("nowhere"))]
     Redirected {
         /// The HTTP status.
         status: u16,
-        /// The host it points to.
-        host: Option<String>,
+        /// Scheme, host and port it points to. Nothing behind them: a path or query may hold a secret.
+        target: Option<String>,
     },
     /// 2xx, but not the service's word: a proxy, a maintenance page, a cut document (A31).
     #[error("the answer is not the payment service's")]
@@ -320,14 +320,14 @@ mod tests {
             (
                 Error::Redirected {
                     status: 307,
-                    host: None,
+                    target: None,
                 },
                 false,
             ),
             (
                 Error::Redirected {
                     status: 303,
-                    host: None,
+                    target: None,
                 },
                 true,
             ),
@@ -353,7 +353,7 @@ mod tests {
         let foreign = |why| Error::NotTheService { why };
         let redirected = Error::Redirected {
             status: 302,
-            host: None,
+            target: None,
         };
         let refused = Error::Refused {
             status: 422,

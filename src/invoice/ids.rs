@@ -57,7 +57,7 @@ impl InvoiceId {
             && text.bytes().any(|b| b.is_ascii_alphanumeric());
         good.then_some(Self(text)).ok_or(IdError {
             what: "invoice id",
-            wanted: "1 to 128 of the characters `A-Z a-z 0-9 - _ . ~ :`",
+            wanted: "1 to 128 of the characters `A-Z a-z 0-9 - _ . ~ :`, at least one of them a letter or digit",
         })
     }
 
@@ -108,6 +108,8 @@ mod tests {
 
     #[test]
     fn ids_are_safe_in_a_path_and_a_log_line() {
+        let dots = InvoiceId::new("..").expect_err("no id").to_string();
+        assert!(dots.contains("at least one of them a letter"), "{dots}");
         for bad in ["", "..", ".", "a/b", "a b", "a%2f", "a\n", &"x".repeat(129)] {
             assert!(InvoiceId::new(bad).is_err(), "`{bad}`");
         }

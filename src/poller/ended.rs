@@ -48,7 +48,7 @@ fn tell(row: &DueRow, nothing: &Nothing) {
         } => {}
         Nothing::Fetch { source, .. } => {
             let reason = chain(source);
-            tracing::warn!(order.id = %order, %reason, "no answer about order {order}: {reason}");
+            tracing::warn!(order.id = %order, %reason, "nothing learnt about order {order}: {reason}");
         }
         Nothing::OtherOrder { .. } => {
             tracing::warn!(order.id = %order, "about order {order}: the answer names another order");

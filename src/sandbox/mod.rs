@@ -65,7 +65,7 @@ pub(crate) struct Settings {
     pub interval_s: u64,
     /// Payment window of an invoice, s.
     pub invoice_lifetime_s: u64,
-    /// Requisites in the pool.
+    /// Requisites in the pool. A Redirect invoice takes one when its customer chooses a method.
     pub pool: usize,
     /// Pause before a notification is tried again, ms. The sibling service's is 60 s.
     pub notify_retry_ms: u64,

@@ -60,7 +60,7 @@ fn what_is_not_the_services_word_changes_nothing() {
         world.create(&format!("A-{order}"));
     }
     let put_aside =
-        || logged(&world, "no answer about order") + logged(&world, "names another order");
+        || logged(&world, "nothing learnt about order") + logged(&world, "names another order");
     let object = issued.object.to_string();
     for (status, body) in [
         (200, "<html>maintenance</html>".to_owned()),
@@ -287,7 +287,7 @@ fn one_refused_invoice_holds_up_no_other(status: u16, body: &str) {
     world.faults(&json!({ "api_status": unknown }));
     let others = ["A-2", "A-3"].map(|order| world.create(order));
     wait_until(PATIENCE, "the refusal", || {
-        logged(&world, "no answer about order") == 1
+        logged(&world, "nothing learnt about order") == 1
     });
     for issued in &others {
         world.dictate(issued, "paid");

@@ -63,7 +63,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         return steps::keep(&context, &places, &started, args.no_qr);
     }
     let earlier = places.requests.discard().map_err(unkept)?;
-    show::show(&context, &started, !args.no_qr, None)?;
+    show::show(&context, &started, clock::wall_ms(), !args.no_qr, None)?;
     if earlier {
         talk("an earlier `login --start` is given up for this login");
     }

@@ -11,14 +11,14 @@ use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print, print_json, talk};
 use super::qr;
 use crate::client::address::is_loopback_url;
-use crate::clock;
 use crate::invoice::moment::Moment;
 use crate::wire::login::LoginStarted;
 
-/// Shows them. `more` are further fields for programs.
+/// Shows them. The code's life is counted from `began_ms`. `more` are further fields for programs.
 pub(super) fn show(
     context: &Context,
     started: &LoginStarted,
+    began_ms: i64,
     with_qr: bool,
     more: Option<(&str, Value)>,
 ) -> Result<(), Failure> {
@@ -30,7 +30,7 @@ pub(super) fn show(
         ));
     }
     if context.output.json() {
-        return print_json(&fields(started, &doubts, more));
+        return print_json(&fields(started, began_ms, &doubts, more));
     }
     let lines = format!(
         "{}\n{}",
@@ -52,9 +52,14 @@ pub(super) fn show(
     Ok(())
 }
 
-fn fields(started: &LoginStarted, doubts: &[String], more: Option<(&str, Value)>) -> Value {
+fn fields(
+    started: &LoginStarted,
+    began_ms: i64,
+    doubts: &[String],
+    more: Option<(&str, Value)>,
+) -> Value {
     let life_ms = i64::try_from(started.expires_in_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
-    let expires_ms = clock::wall_ms().saturating_add(life_ms);
+    let expires_ms = began_ms.saturating_add(life_ms);
     let mut fields = json!({
         "state": "pending",
         "verification_url": started.verification_url,

@@ -25,11 +25,13 @@ pub(super) fn keep(
     started: &LoginStarted,
     no_qr: bool,
 ) -> Result<Exit, Failure> {
-    let request = LoginRequest::begun(started, places.client.origin(), clock::wall_ms());
+    let began_ms = clock::wall_ms();
+    let request = LoginRequest::begun(started, places.client.origin(), began_ms);
     let replaced = places.requests.begin(&request).map_err(unkept)?;
     show::show(
         context,
         started,
+        began_ms,
         !no_qr,
         Some(("replaced", replaced.into())),
     )?;

@@ -20,8 +20,10 @@ pub(super) enum Verdict {
     Valid(InvoiceId),
     /// The service did not give the invoice, but for another reason than the token.
     NotRefused(InvoiceId, Error),
-    /// 401, or a token that cannot even be sent.
+    /// 401.
     Refused(InvoiceId, Failure),
+    /// A token that cannot even be sent: nobody was asked.
+    Unusable(Failure),
     /// There is no invoice to ask about.
     Unknown,
     /// No answer that says anything about the token.
@@ -34,7 +36,7 @@ impl Verdict {
         match self {
             Self::Valid(_) => "valid",
             Self::NotRefused(..) => "not_refused",
-            Self::Refused(..) => "refused",
+            Self::Refused(..) | Self::Unusable(_) => "refused",
             Self::Unknown => "unknown",
             Self::Unreachable(..) => "unreachable",
         }
@@ -46,7 +48,7 @@ impl Verdict {
             | Self::NotRefused(id, _)
             | Self::Refused(id, _)
             | Self::Unreachable(id, _) => Some(id),
-            Self::Unknown => None,
+            Self::Unusable(_) | Self::Unknown => None,
         }
     }
 
@@ -61,6 +63,7 @@ impl Verdict {
                 &format!("not refused, but the invoice was not given either: {error}"),
             ),
             Self::Refused(id, _) => known(id, "refused"),
+            Self::Unusable(_) => "cannot be sent: the service was not asked".to_owned(),
             Self::Unknown => "cannot be checked yet: no invoice is known to ask about".to_owned(),
             Self::Unreachable(id, _) => known(id, "cannot be checked now"),
         }
@@ -79,7 +82,9 @@ impl Verdict {
     pub(super) fn end(self) -> Exit {
         match self {
             Self::Valid(_) | Self::NotRefused(..) | Self::Unknown => Exit::Ok,
-            Self::Refused(_, failure) | Self::Unreachable(_, failure) => failure.report(false),
+            Self::Refused(_, failure) | Self::Unreachable(_, failure) | Self::Unusable(failure) => {
+                failure.report(false)
+            }
         }
     }
 }
@@ -101,7 +106,8 @@ pub(super) async fn check(context: &Context) -> Result<Verdict, Failure> {
         error @ (Error::Forbidden { .. } | Error::NotFound { .. } | Error::Refused { .. }) => {
             Verdict::NotRefused(id, error)
         }
-        error @ (Error::LoginNeeded | Error::TokenUnusable) => Verdict::Refused(id, failure(error)),
+        error @ Error::LoginNeeded => Verdict::Refused(id, failure(error)),
+        error @ Error::TokenUnusable => Verdict::Unusable(failure(error)),
         error @ (Error::NotSent { .. }
         | Error::Unanswered { .. }
         | Error::Busy { .. }

@@ -15,7 +15,7 @@ use crate::invoice::moment::Moment;
 
 /// What `--help` says at its end.
 pub(super) const ENDS: &str = "Exit codes of --check: 0 the service takes the token, or there is no invoice to ask about yet; 4 it refuses it;
-8 it could not be reached";
+8 it could not be reached, 10 it points to another address";
 
 /// Flags of `whoami`.
 #[derive(Debug, clap::Args)]

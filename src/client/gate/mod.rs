@@ -195,7 +195,7 @@ impl Gate {
         let wait = self.with(|state| state.door.heed(wish, now, dice()));
         tracing::warn!(
             wait_s = wait.as_secs(),
-            "payment service wants to be left alone for {} s",
+            "the payment service wants to be left alone for {} s",
             wait.as_secs()
         );
     }
@@ -206,7 +206,7 @@ impl Gate {
         self.with(|state| state.door.heed_still(left, now));
         tracing::info!(
             wait_s = left.as_secs(),
-            "payment service still wants to be left alone for {} s",
+            "the payment service still wants to be left alone for {} s",
             left.as_secs()
         );
     }
@@ -254,7 +254,7 @@ impl Gate {
             ),
             Change::Ended(lasted) => tracing::info!(
                 lasted_s = lasted.as_secs(),
-                "the payment service answers again, after {} s without",
+                "the payment service answers again, after {} s without an answer",
                 lasted.as_secs()
             ),
         }

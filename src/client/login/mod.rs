@@ -89,7 +89,7 @@ pub(crate) enum LoginError {
     #[error("could not ask for the token")]
     Unaskable(#[source] Error),
     /// The caller wanted to stop.
-    #[error("the login was cancelled")]
+    #[error("the login was cancelled{}", if *may_have_been_granted { " before an answer came that may have granted it" } else { "" })]
     Cancelled {
         /// True when a poll was under way or its answer lost: the token may have been issued all the same.
         may_have_been_granted: bool,

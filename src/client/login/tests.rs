@@ -118,7 +118,7 @@ async fn refusal_and_expiry_end_it_at_once_each_in_its_own_way() {
     );
     let redirected = Err(Error::Redirected {
         status: 302,
-        host: None,
+        target: None,
     });
     assert!(matches!(
         run([redirected]).await.0,

@@ -175,7 +175,7 @@ async fn a_redirect_is_reported_and_never_followed() {
         let stub = Stub::answering(status, &location, "").await;
         let error = stub.fetch().await.expect_err(status);
         assert!(
-            matches!(&error, Error::Redirected { host: Some(host), .. } if host == "127.0.0.1"),
+            matches!(&error, Error::Redirected { target: Some(to), .. } if *to == target.client.origin()),
             "{error:?}"
         );
         assert!(!format!("{error}{error:?}").contains("secret"));

@@ -9,7 +9,7 @@ use super::cabinet::mode;
 use super::{Posted, form_token, instant, layout};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::State;
-use crate::sandbox::state::invoice::{Invoice, Mode};
+use crate::sandbox::state::invoice::{ChoiceError, Invoice, Mode};
 use crate::sandbox::state::login::shop_name;
 use crate::sandbox::state::pool::Method;
 use crate::sandbox::statuses::Happening;
@@ -40,8 +40,9 @@ pub(super) fn page(state: &State, invoice: &Invoice, token: &str) -> Markup {
 }
 
 fn requisites(invoice: &Invoice, method: Method) -> Markup {
-    let details = invoice.requisite.details(method);
-    let fields = details.as_object().into_iter().flatten();
+    let details = invoice.requisite.map(|one| one.details(method));
+    let fields = details.as_ref().and_then(Value::as_object);
+    let fields = fields.into_iter().flatten();
     html! {
         h2 { "Transfer the amount to (" (method.word()) ")" }
         dl {
@@ -157,15 +158,18 @@ pub(super) fn act(state: &mut State, opaque: &str, form: &Form, now: i64) -> Pos
         form.get("happening").and_then(Happening::parse),
     ) {
         (Some(method), None) => state.choose_method(opaque, method, now),
-        (None, Some(happening)) => state.happen(opaque, happening, now),
-        (Some(_), Some(_)) | (None, None) => false,
+        (None, Some(happening)) if state.happen(opaque, happening, now) => Ok(()),
+        (None | Some(_), Some(_)) | (None, None) => Err(ChoiceError::Over),
     };
-    if done {
-        Posted::Done(format!("/pay/{opaque}"))
-    } else {
-        Posted::Refused(
+    match done {
+        Ok(()) => Posted::Done(format!("/pay/{opaque}")),
+        Err(ChoiceError::Over) => Posted::Refused(
             StatusCode::CONFLICT,
             "That cannot happen to this invoice any more. Reload its page.",
-        )
+        ),
+        Err(ChoiceError::NoRequisites) => Posted::Refused(
+            StatusCode::CONFLICT,
+            "All requisites are occupied. Go back and choose again later.",
+        ),
     }
 }

@@ -66,9 +66,10 @@ pub(crate) struct Invoice {
     pub(crate) updated_at: String,
     /// End of the payment window, ms. Told in H2H mode only.
     pub(crate) expires_ms: i64,
-    /// The requisite it was given. Occupied while `occupies`.
-    pub(crate) requisite: Requisite,
-    occupies: bool,
+    /// The requisite it was given, occupied while `is_open`. `None` in Redirect mode until the customer has chosen a method:
+    /// such an invoice is opened while none is free.
+    pub(crate) requisite: Option<Requisite>,
+    is_open: bool,
     /// `notificationUrl`
     pub(crate) notification_url: String,
     /// Its notify token.
@@ -89,6 +90,15 @@ pub(crate) enum CreateRefusal {
     Full,
 }
 
+/// Why the customer could not choose a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChoiceError {
+    /// There is nothing to choose any more.
+    Over,
+    /// All requisites are occupied.
+    NoRequisites,
+}
+
 /// A change dictated by a test. What is `None` stays.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dictated {
@@ -106,16 +116,17 @@ impl Invoice {
     /// The invoice object (contract 2.3), or its Redirect subset.
     pub(crate) fn body(&self, payment_url: &str) -> Value {
         let h2h = self.mode == Mode::H2h;
+        let shown = self.requisite.filter(|_| h2h);
         let body = InvoiceBody {
             id: self.id.clone(),
             status: self.status.clone(),
             method: h2h.then(|| self.asked_method.word().to_owned()),
-            option: h2h.then(|| self.requisite.option().to_owned()),
+            option: shown.map(|requisite| requisite.option().to_owned()),
             amount: self.amount.clone(),
             currency: self.currency.clone(),
             expire_at: h2h.then(|| Moment::from_ms(self.expires_ms).to_string()),
-            requisite_id: h2h.then(|| self.requisite.id()),
-            requisites: h2h.then(|| self.requisite.details(self.asked_method)),
+            requisite_id: shown.map(Requisite::id),
+            requisites: shown.map(|requisite| requisite.details(self.asked_method)),
             rate: RATE.to_owned(),
             created_at: Moment::from_ms(self.created_ms).to_string(),
             updated_at: self.updated_at.clone(),
@@ -142,10 +153,13 @@ impl State {
     ) -> Result<&Invoice, CreateRefusal> {
         let asked_method = check(&request).map_err(CreateRefusal::Field)?;
         self.make_room()?;
-        let requisite = self.pool.take().ok_or(CreateRefusal::NoRequisites)?;
+        let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
+        let requisite = match mode {
+            Mode::H2h => Some(self.pool.take().ok_or(CreateRefusal::NoRequisites)?),
+            Mode::Redirect(_) => None,
+        };
         let seq = self.next_seq;
         self.next_seq += 1;
-        let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
         let lifetime_ms =
             i64::try_from(self.rules.invoice_lifetime_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
         let invoice = Invoice {
@@ -166,7 +180,7 @@ impl State {
             updated_at: Moment::from_ms(now).to_string(),
             expires_ms: now.saturating_add(lifetime_ms),
             requisite,
-            occupies: true,
+            is_open: true,
             notification_url: request.notification_url,
             token: request.notification_token,
             notices: 0,
@@ -182,7 +196,7 @@ impl State {
         while self.invoices.len() >= MOST_INVOICES {
             let oldest = self.finished.pop_front().ok_or(CreateRefusal::Full)?;
             // An invoice can be queued twice or have left the final statuses since: only a final one goes.
-            if self.invoices.get(&oldest).is_some_and(|old| !old.occupies)
+            if self.invoices.get(&oldest).is_some_and(|old| !old.is_open)
                 && let Some(old) = self.invoices.remove(&oldest)
             {
                 self.by_id.remove(&old.id);
@@ -256,23 +270,26 @@ impl State {
         true
     }
 
-    /// The customer of a Redirect invoice chooses how to pay. False when there is nothing to choose any more.
-    pub(crate) fn choose_method(&mut self, opaque: &str, method: Method, now: i64) -> bool {
-        let Some(seq) = self.by_opaque.get(opaque).copied() else {
-            return false;
-        };
+    /// The customer of a Redirect invoice chooses how to pay, and gets a requisite.
+    pub(crate) fn choose_method(
+        &mut self,
+        opaque: &str,
+        method: Method,
+        now: i64,
+    ) -> Result<(), ChoiceError> {
+        let seq = self.by_opaque.get(opaque).copied();
+        let seq = seq.ok_or(ChoiceError::Over)?;
         let waiting = self
             .rules
             .statuses
             .name(Happening::Waiting)
             .map(str::to_owned);
-        let Some(invoice) = self.invoices.get_mut(&seq) else {
-            return false;
-        };
+        let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
         if invoice.method.is_some() || self.rules.statuses.is_final(&invoice.status) {
-            return false;
+            return Err(ChoiceError::Over);
         }
-        invoice.method = Some(method);
+        let requisite = self.pool.take().ok_or(ChoiceError::NoRequisites)?;
+        (invoice.method, invoice.requisite) = (Some(method), Some(requisite));
         if waiting.is_some() && invoice.status == NEW {
             let dictated = Dictated {
                 status: waiting,
@@ -281,7 +298,7 @@ impl State {
             self.change(seq, dictated, now);
             self.notify(seq);
         }
-        true
+        Ok(())
     }
 
     /// Applies a change dictated by a test. False when there is no such invoice.
@@ -323,9 +340,11 @@ impl State {
         if let Some(status) = dictated.status {
             invoice.status = status;
         }
-        if self.rules.statuses.is_final(&invoice.status) && invoice.occupies {
-            invoice.occupies = false;
-            self.pool.give_back(invoice.requisite);
+        if self.rules.statuses.is_final(&invoice.status) && invoice.is_open {
+            invoice.is_open = false;
+            if let Some(requisite) = invoice.requisite {
+                self.pool.give_back(requisite);
+            }
             self.windows.remove(&(invoice.expires_ms, seq));
             self.finished.push_back(seq);
         }

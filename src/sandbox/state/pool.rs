@@ -1,5 +1,6 @@
 //! The finite pool of requisites: each open invoice occupies one, and when none is free the service answers 503
-//! (contract section 7). The people, phones and cards in it are plainly fake.
+//! (contract section 7). In Redirect mode, where the customer gets them on the payment page, it does so from the choice
+//! of a method on. The people, phones and cards in it are plainly fake.
 
 use std::collections::BTreeSet;
 

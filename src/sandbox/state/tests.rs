@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::invoice::{CreateRefusal, Dictated};
+use super::invoice::{ChoiceError, CreateRefusal, Dictated};
 use super::login::DecideError;
 use super::notice::{Answer, MOST_ATTEMPTS};
 use super::pool::Method;
@@ -220,10 +220,10 @@ fn the_pool_is_finite_and_an_end_frees_one() {
     let mut state = state(2);
     let first = made(&mut state, "a", "1", T0);
     made(&mut state, "b", "1", T0 + 1);
-    let refused = state.create_invoice(0, redirect("c"), T0).err();
+    let refused = state.create_invoice(0, request("c", "1"), T0).err();
     assert_eq!(refused, Some(CreateRefusal::NoRequisites));
     assert!(state.happen(&first, Happening::Paid, T0 + 2));
-    assert!(state.create_invoice(0, redirect("c"), T0 + 3).is_ok());
+    assert!(state.create_invoice(0, request("c", "1"), T0 + 3).is_ok());
     // The window of `b` closes: it expires by time alone, once, and says so.
     state.take_notices();
     state.tick(T0 + 30 * MINUTE);
@@ -239,6 +239,30 @@ fn the_pool_is_finite_and_an_end_frees_one() {
     );
     let told: Vec<String> = state.take_notices().into_iter().map(|n| n.status).collect();
     assert_eq!(told, ["expired"]);
+}
+
+/// Contract section 1: in Redirect mode the customer gets the requisites on the payment page.
+#[test]
+fn a_payment_page_needs_a_requisite_only_when_its_customer_has_chosen() {
+    let mut state = state(1);
+    let first = made(&mut state, "a", "1", T0);
+    let page = state.create_invoice(0, redirect("b"), T0).expect("opened");
+    let page = page.opaque.clone();
+    let choose = |state: &mut State| state.choose_method(&page, Method::Sbp, T0 + 1);
+    assert_eq!(choose(&mut state), Err(ChoiceError::NoRequisites));
+    assert!(state.happen(&first, Happening::Paid, T0 + 2));
+    assert_eq!(choose(&mut state), Ok(()));
+    assert_eq!(choose(&mut state), Err(ChoiceError::Over));
+    assert_eq!(state.pool.free(), 0);
+    assert!(state.happen(&page, Happening::Canceled, T0 + 3));
+    assert_eq!(state.pool.free(), 1);
+    // One that ends before the choice gives nothing back.
+    let page = state
+        .create_invoice(0, redirect("c"), T0 + 4)
+        .expect("opened");
+    let page = page.opaque.clone();
+    assert!(state.happen(&page, Happening::Paid, T0 + 5));
+    assert_eq!((state.pool.free(), state.pool.busy()), (1, 0));
 }
 
 #[test]
@@ -328,14 +352,20 @@ fn updated_at_always_increases() {
 fn the_method_is_chosen_once_and_only_in_redirect_mode() {
     let mut state = state(2);
     let h2h = made(&mut state, "a", "1", T0);
-    assert!(!state.choose_method(&h2h, Method::ToCard, T0));
+    assert_eq!(
+        state.choose_method(&h2h, Method::ToCard, T0),
+        Err(ChoiceError::Over)
+    );
     let page = state
         .create_invoice(0, redirect("b"), T0)
         .expect("made")
         .opaque
         .clone();
-    assert!(state.choose_method(&page, Method::ToCard, T0));
-    assert!(!state.choose_method(&page, Method::Sbp, T0));
+    assert_eq!(state.choose_method(&page, Method::ToCard, T0), Ok(()));
+    assert_eq!(
+        state.choose_method(&page, Method::Sbp, T0),
+        Err(ChoiceError::Over)
+    );
     assert_eq!(status(&state, "b"), "waiting");
 }
 

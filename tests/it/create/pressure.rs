@@ -4,6 +4,7 @@
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{ADDRESSES, for_people};
@@ -59,6 +60,8 @@ fn the_end_of_the_wait_says_what_was_missing() {
     free(&world, 0);
     let full = world.open("A-1", "599.80", &["--wait=2"]).ends_with(7);
     assert!(full.stderr.contains("`--fallback redirect`"), "{full:?}");
+    // A hint names what was not tried yet.
+    assert!(!full.stderr.contains("`--wait"), "{full:?}");
     let tries = world.requests("create");
     assert!(tries >= 2, "{tries}");
     let query =
@@ -95,9 +98,51 @@ fn the_end_of_the_wait_says_what_was_missing() {
 }
 
 #[test]
+fn ctrl_c_ends_the_waiting_and_the_command_may_be_repeated() {
+    let world = Setup::new().quiet().not_served().start();
+    // A pause that no test outlasts: the signal meets it and no request.
+    let body = "{\"error\":\"none\"}";
+    answers(&world, 503, body, &json!({ "retry_after_s": 600 }));
+    let mut create = world.start_tilld(&for_people("A-1", &["--wait=60m"]));
+    wait_until(PATIENCE, "the waiting", || {
+        create.stderr().contains("trying again")
+    });
+    create.signal(Signal::INT);
+    wait_until(PATIENCE, "its end", || create.ended().is_some());
+    let opened = world.open("A-1", "599.80", &["--wait=60m"]).ends_with(0);
+    assert!(!opened.stderr.contains("nothing was sent"), "{opened:?}");
+    assert_eq!(world.all_issued().len(), 1);
+}
+
+#[test]
+fn without_requisites_the_hint_names_what_was_not_tried() {
+    let world = Setup::new().quiet().not_served().start();
+    let (wait, fallback) = ("`--wait 90s`", "`--fallback redirect`");
+    let page = [&["--redirect"], ADDRESSES.as_slice()].concat();
+    for (more, named) in [
+        (vec![], [true, true]),
+        (vec!["--wait=1s"], [false, true]),
+        (page, [true, false]),
+        (with_fallback(&[]), [true, false]),
+        (with_fallback(&["--wait=1s"]), [false, false]),
+    ] {
+        let body = "{\"error\":\"none\"}";
+        answers(&world, 503, body, &json!({ "times": true }));
+        let full = world.open("A-1", "599.80", &more).ends_with(7);
+        let hints = [wait, fallback].map(|flag| full.stderr.contains(flag));
+        assert_eq!(hints, named, "{more:?}: {full:?}");
+        assert!(full.stderr.contains("another amount"), "{full:?}");
+    }
+}
+
+#[test]
 fn the_services_wish_to_be_left_alone_is_kept() {
     let world = Setup::new().quiet().not_served().start();
     answers(&world, 429, "{}", &json!({ "retry_after_s": 3 }));
+    let busy = world.open("A-0", "599.80", &[]).ends_with(8);
+    assert!(busy.stderr.contains("try again in 3 s"), "{busy:?}");
+    answers(&world, 429, "{}", &json!({ "retry_after_s": 3 }));
+    let before = world.requests("create");
     let start = std::time::Instant::now();
     world.open("A-1", "599.80", &["--wait=20s"]).ends_with(0);
     assert!(
@@ -105,7 +150,7 @@ fn the_services_wish_to_be_left_alone_is_kept() {
         "{:?}",
         start.elapsed()
     );
-    assert_eq!(world.requests("create"), 2);
+    assert_eq!(world.requests("create"), before + 2);
     answers(
         &world,
         503,
@@ -145,6 +190,7 @@ fn only_what_certainly_created_nothing_is_tried_again() {
             "{status}: {ended:?}"
         );
         assert_eq!(world.requests("create"), before + 1, "{status}");
+        assert!(ended.stderr.contains("hint: "), "{status}: {ended:?}");
     }
     // After a refusal as well: the second try's answer is lost, and that is the end.
     free(&world, 0);
@@ -175,8 +221,7 @@ fn only_what_certainly_created_nothing_is_tried_again() {
 #[test]
 fn without_requisites_it_falls_back_to_the_payment_page_once() {
     let world = Setup::new().quiet().not_served().start();
-    let body = "{\"error\":\"Нет доступных реквизитов\"}";
-    answers(&world, 503, body, &json!({}));
+    free(&world, 0);
     let more = with_fallback(&[]);
     let opened = world.open("A-1", "599.80", &more).ends_with(0);
     assert!(opened.stderr.contains("in the Redirect mode"), "{opened:?}");
@@ -187,7 +232,13 @@ fn without_requisites_it_falls_back_to_the_payment_page_once() {
     let again = world.open("A-1", "599.80", &more).ends_with(0);
     assert_eq!(again.text("invoice_id"), opened.text("invoice_id"));
     // Without the fallback another mode is another wish.
-    world.open("A-1", "599.80", &[]).ends_with(1);
+    let other = world.open("A-1", "599.80", &[]).ends_with(1);
+    assert!(
+        other
+            .stderr
+            .contains("`--fallback redirect` gives it again"),
+        "{other:?}"
+    );
     assert_eq!(world.requests("create"), before);
     let modes = "SELECT mode || opening FROM invoices ORDER BY 1";
     assert_eq!(
@@ -195,11 +246,15 @@ fn without_requisites_it_falls_back_to_the_payment_page_once() {
         ["h2hrefused", "redirectanswered"]
     );
     // With requisites there is nothing to fall back from.
+    free(&world, 5);
     let opened = world
         .open("A-3", "599.80", &with_fallback(&[]))
         .ends_with(0);
     assert_eq!(opened.text("mode"), "h2h");
     assert!(!opened.stderr.contains("Redirect"), "{opened:?}");
+    let page = [&["--redirect"], ADDRESSES.as_slice()].concat();
+    let other = world.open("A-3", "599.80", &page).ends_with(1);
+    assert!(other.stderr.contains("without `--redirect`"), "{other:?}");
     let again = world
         .open("A-3", "599.80", &with_fallback(&[]))
         .ends_with(0);

@@ -60,6 +60,17 @@ fn the_newest_invoice_tells_whether_the_token_is_good() {
         "{ran:?}"
     );
 
+    // A token that no header can carry is no question to the service.
+    let asked = world.requests("fetch");
+    let unusable = [("SERVICE_TOKEN", "shop:\u{1}")];
+    let ran = world.tilld_with(&unusable, &["whoami", "--check", "--json"]);
+    let answer: Value = serde_json::from_str(&ran.stdout).expect("one object");
+    let verdict = field(&answer, "check");
+    assert_eq!((ran.code, field(verdict, "state")), (4, &json!("refused")));
+    assert_eq!(field(verdict, "invoice_id"), &Value::Null);
+    assert!(!ran.stdout.contains("asked about"), "{ran:?}");
+    assert_eq!(world.requests("fetch"), asked);
+
     world.control("POST", "/tokens/revoke", &Value::Null);
     let ran = world.tilld(&["whoami", "--check"]);
     assert_eq!(ran.code, 4, "{ran:?}");

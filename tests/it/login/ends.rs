@@ -109,6 +109,7 @@ fn a_wish_to_stop_while_asking_says_that_the_login_may_have_been_granted() {
     let (code, _, talk) = told(&child.wait_with_output().expect("ends"));
     assert_eq!((code, scene.stored()), (14, old), "{talk}");
     assert!(talk.contains("list of tokens"), "{talk}");
+    assert!(talk.contains("may have granted it"), "{talk}");
 }
 
 #[test]

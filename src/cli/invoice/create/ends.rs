@@ -9,7 +9,7 @@ use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
 use crate::clock::wall_ms;
 use crate::daemon;
-use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::opening::{MODE_DIFFERS, Mode, Opening};
 use crate::ledger::InvoiceRow;
 use crate::opening::{self, Opened};
 
@@ -45,7 +45,16 @@ pub(super) fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
                 "order `{}` has an open invoice with another {what}; nothing was sent",
                 row.order_id
             );
-            Err(Failure::new(Exit::Error, text).hint("`--new` opens another invoice beside it"))
+            let hint = match what {
+                MODE_DIFFERS if row.mode == Mode::Redirect => {
+                    "`--redirect` or `--fallback redirect` gives it again; `--new` opens another invoice beside it"
+                }
+                MODE_DIFFERS => {
+                    "without `--redirect` the command gives it again; `--new` opens another invoice beside it"
+                }
+                _ => "`--new` opens another invoice beside it",
+            };
+            Err(Failure::new(Exit::Error, text).hint(hint))
         }
         Opened::Unknown(row) => {
             print(&row)?;
@@ -119,18 +128,41 @@ pub(in crate::cli::invoice) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
     None
 }
 
+/// What was tried already: a hint names only what was not.
+#[derive(Clone, Copy)]
+pub(super) struct Tried {
+    /// With `--wait`.
+    pub waited: bool,
+    /// With `--redirect`, or in the end by `--fallback redirect`.
+    pub page: bool,
+}
+
+impl Tried {
+    /// What is left to do when no requisites are free.
+    const fn when_full(self) -> &'static str {
+        match (self.waited, self.page) {
+            (false, false) => {
+                "try again later or with another amount; `--wait 90s` goes on trying, `--fallback redirect` opens it \
+                 on the payment page"
+            }
+            (false, true) => "try again later or with another amount; `--wait 90s` goes on trying",
+            (true, false) => {
+                "try again later or with another amount; `--fallback redirect` opens it on the payment page"
+            }
+            (true, true) => "try again later or with another amount",
+        }
+    }
+}
+
 /// Why there is no invoice.
-pub(super) fn failure(error: opening::Error, source: TokenSource) -> Failure {
+pub(super) fn failure(error: opening::Error, source: TokenSource, tried: Tried) -> Failure {
     match error {
         opening::Error::Create { order_id, source: cause } => {
             let is_full = matches!(cause, CreateError::NoRequisites { .. });
             let failure = service::create_failure(cause, Some(source))
                 .context(format!("could not open an invoice for order `{order_id}`"));
             if is_full {
-                failure.hint(
-                    "try again later or with another amount; `--wait 90s` goes on trying, `--fallback redirect` opens it \
-                     on the payment page",
-                )
+                failure.hint(tried.when_full())
             } else {
                 failure
             }

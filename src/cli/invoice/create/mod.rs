@@ -20,6 +20,7 @@ use crate::opening::{Opener, Order};
 use crate::telemetry::chain;
 use crate::wire::create::ReturnUrls;
 
+use ends::Tried;
 pub(super) use ends::doubtful;
 
 /// Longest `--wait`. A customer is gone by then, and a job that may take longer is better run again.
@@ -125,13 +126,17 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         settings: &plain::opening_settings(settings, &public_url),
     };
     let wait = patience.wait;
+    let tried = Tried {
+        waited: !wait.is_zero(),
+        page: order.wanted.mode == Mode::Redirect || patience.fallback.is_some(),
+    };
     let mut tell = |told: Told<'_>| say(&told, wait);
     let opened = opener.open_patiently(&order, patience, &mut tell).await;
     drop(writer);
     ledger.close(ledger::CLOSE_WITHIN).await;
     match opened {
         Ok(opened) => ends::show(&context, opened),
-        Err(error) => Err(ends::failure(error, found.source)),
+        Err(error) => Err(ends::failure(error, found.source, tried)),
     }
 }
 
