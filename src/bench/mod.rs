@@ -149,6 +149,7 @@ impl Shop {
                 mode: Mode::H2h,
                 anew: false,
             },
+            instead_of: None,
             sealed: writer.seal(&token, &reference),
             reference,
             creator: ProcessMark::own(),

@@ -193,8 +193,20 @@ mod tests {
             ),
             (Error::LoginNeeded, 4),
             (Error::TokenUnusable, 4),
-            (Error::NotFound { text: None }, 3),
-            (Error::Forbidden { text: None }, 1),
+            (
+                Error::NotFound {
+                    service_ms: None,
+                    text: None,
+                },
+                3,
+            ),
+            (
+                Error::Forbidden {
+                    service_ms: None,
+                    text: None,
+                },
+                1,
+            ),
             (
                 Error::Refused {
                     status: 422,

@@ -131,9 +131,16 @@ impl Answer {
 
     /// A final 4xx of a request about one invoice.
     pub(super) fn refused_one(self) -> Error {
+        let service_ms = self.service_ms;
         match self.status {
-            403 => Error::Forbidden { text: self.text },
-            404 => Error::NotFound { text: self.text },
+            403 => Error::Forbidden {
+                service_ms,
+                text: self.text,
+            },
+            404 | 410 => Error::NotFound {
+                service_ms,
+                text: self.text,
+            },
             _ => self.refused(),
         }
     }

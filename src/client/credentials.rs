@@ -50,6 +50,8 @@ pub(crate) struct Found {
     pub token: Secret,
     /// Where it comes from.
     pub source: TokenSource,
+    /// When a login stored it, by our clock, in milliseconds since 1970; `None` for what no login stored.
+    pub stored_ms: Option<i64>,
 }
 
 /// What the credentials file remembers of a login besides the token.
@@ -203,12 +205,14 @@ impl Store {
             return Ok(Some(Found {
                 token,
                 source: TokenSource::Environment,
+                stored_ms: None,
             }));
         }
         if let Some(stored) = self.load()? {
             let Credentials {
                 token,
                 origin: issued_by,
+                stored_ms,
                 ..
             } = stored;
             if issued_by != origin {
@@ -220,12 +224,14 @@ impl Store {
             return Ok(Some(Found {
                 token,
                 source: TokenSource::File,
+                stored_ms: Some(stored_ms),
             }));
         }
         let token = elsewhere.systemd_token()?;
         Ok(token.map(|token| Found {
             token,
             source: TokenSource::SystemdCredential,
+            stored_ms: None,
         }))
     }
 

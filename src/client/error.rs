@@ -31,12 +31,16 @@ pub(crate) enum Error {
     /// 403 for one invoice. Says nothing about others (A30).
     #[error("the payment service does not let this shop see the invoice{}", behind(text.as_deref()))]
     Forbidden {
+        /// The service's clock, where the answer is dated: milliseconds since 1970.
+        service_ms: Option<i64>,
         /// The service's `error` text.
         text: Option<String>,
     },
-    /// 404 for one invoice. Says nothing about others (A30).
+    /// 404 or 410 for one invoice. Says nothing about others (A30).
     #[error("the payment service knows no such invoice{}", behind(text.as_deref()))]
     NotFound {
+        /// The service's clock, where the answer is dated: milliseconds since 1970.
+        service_ms: Option<i64>,
         /// The service's `error` text.
         text: Option<String>,
     },
@@ -371,8 +375,20 @@ mod tests {
             (foreign(Foreign::OtherInvoice), true),
             (foreign(Foreign::OtherOrder), true),
             (Error::LoginNeeded, true),
-            (Error::NotFound { text: None }, true),
-            (Error::Forbidden { text: None }, true),
+            (
+                Error::NotFound {
+                    service_ms: None,
+                    text: None,
+                },
+                true,
+            ),
+            (
+                Error::Forbidden {
+                    service_ms: None,
+                    text: None,
+                },
+                true,
+            ),
             (refused, true),
         ] {
             let verdict = error.verdict();

@@ -22,6 +22,9 @@ pub struct Intent {
     /// The path segment of its notificationUrl. When a refused invoice of the order has it already, that row begins
     /// anew: the same process tries again what certainly created nothing.
     pub reference: InvoiceRef,
+    /// The ref of an earlier opening of the order that this one stands in for. It is made only while that one counts as
+    /// refused, whatever the wish is.
+    pub instead_of: Option<InvoiceRef>,
     /// Its notify token, sealed.
     pub sealed: Sealed,
     /// This process.
@@ -232,8 +235,12 @@ pub struct PollFailed {
 pub enum NoAnswer {
     /// The service gives nobody answers: it says nothing about this invoice.
     Outage,
-    /// The service says that it has no such invoice, or keeps it from this login.
-    NotFound,
+    /// The service says that it has no such invoice, or keeps it from this login: its word about this invoice, if only
+    /// about its end.
+    NotFound {
+        /// The service's clock when it said so, if that was dated: milliseconds since 1970.
+        service_ms: Option<i64>,
+    },
     /// All else.
     Other,
 }

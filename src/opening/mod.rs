@@ -146,6 +146,8 @@ pub(crate) enum Error {
 struct Ticket {
     reference: InvoiceRef,
     token: NotifyToken,
+    /// The ref of the tries in another mode that these stand in for.
+    instead_of: Option<InvoiceRef>,
     /// Requests that left, or were to leave.
     tries: u32,
 }
@@ -155,7 +157,16 @@ impl Ticket {
         Self {
             reference: InvoiceRef::from_entropy(entropy::bytes()),
             token: NotifyToken::from_entropy(entropy::bytes()),
+            instead_of: None,
             tries: 0,
+        }
+    }
+
+    /// A ticket for another mode, of no use any more once the service is heard of this one's invoice after all.
+    fn instead(&self) -> Self {
+        Self {
+            instead_of: Some(self.reference.clone()),
+            ..Self::new()
         }
     }
 
@@ -170,10 +181,6 @@ impl Ticket {
 
 impl Opener<'_> {
     /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
-    pub(crate) async fn open(&self, order: &Order) -> Result<Opened, Error> {
-        self.try_once(order, &mut Ticket::new(), TURN_WITHIN).await
-    }
-
     async fn try_once(
         &self,
         order: &Order,
@@ -222,6 +229,7 @@ impl Opener<'_> {
             wanted: order.wanted.clone(),
             sealed: self.writer.seal(&ticket.token, &ticket.reference),
             reference: ticket.reference.clone(),
+            instead_of: ticket.instead_of.clone(),
             creator: ProcessMark::own(),
             now_ms,
             deadline_ms: now_ms

@@ -3,7 +3,7 @@
 //! Relies on [`CreateError::may_be_sent_again`] for the one question that matters (A32). Promises that another request
 //! leaves only after an end that certainly created nothing; any other end, an unknown one above all, is the end of the
 //! waiting. All tries in one mode have one row, one ref and one notify token, so a notification that gives such an end the
-//! lie settles the row, and nothing more is sent.
+//! lie settles the row, and nothing more is sent, in the other mode neither.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) enum Told<'a> {
 }
 
 impl Opener<'_> {
-    /// Opens an invoice as [`Opener::open`] does, with patience. A standing invoice of the other mode is as good as one of
+    /// Opens an invoice, or finds why none is to be opened, with patience. A standing invoice of the other mode is as good as one of
     /// the wanted mode when there is a fallback: a repeated command may have opened it.
     pub(crate) async fn open_patiently(
         &self,
@@ -44,14 +44,17 @@ impl Opener<'_> {
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<Opened, Error> {
         let either_mode = patience.fallback.is_some();
-        let ended = match self.wait_for_requisites(order, patience.wait, tell).await {
+        let mut ticket = Ticket::new();
+        let waited = self.wait_for_requisites(order, &mut ticket, patience.wait, tell);
+        let ended = match waited.await {
             Err(error) => match patience.fallback {
                 Some(return_urls) if is_full(&error) => {
                     tell(Told::FallsBack);
                     let mut order = order.clone();
                     order.wanted.mode = Mode::Redirect;
                     order.return_urls = Some(return_urls);
-                    self.open(&order).await
+                    let mut ticket = ticket.instead();
+                    self.try_once(&order, &mut ticket, TURN_WITHIN).await
                 }
                 Some(_) | None => Err(error),
             },
@@ -67,16 +70,17 @@ impl Opener<'_> {
     async fn wait_for_requisites(
         &self,
         order: &Order,
+        ticket: &mut Ticket,
         wait: Duration,
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<Opened, Error> {
         let until = Instant::now() + wait;
         let left = || until.saturating_duration_since(Instant::now());
-        let (mut ticket, mut pauses) = (Ticket::new(), Pauses::default());
+        let mut pauses = Pauses::default();
         let (mut full, mut told) = (None, false);
         loop {
             let turn_within = left().max(TURN_WITHIN);
-            let error = match self.try_once(order, &mut ticket, turn_within).await {
+            let error = match self.try_once(order, ticket, turn_within).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => error,
             };

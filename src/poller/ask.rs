@@ -128,7 +128,11 @@ impl Asker {
     fn why(&self, error: &FetchError) -> NoAnswer {
         let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
         match error {
-            FetchError::NotFound { .. } | FetchError::Forbidden { .. } => NoAnswer::NotFound,
+            FetchError::NotFound { service_ms, .. } | FetchError::Forbidden { service_ms, .. } => {
+                NoAnswer::NotFound {
+                    service_ms: *service_ms,
+                }
+            }
             _ if met_nobody && self.gate.view().outage.is_some() => NoAnswer::Outage,
             _ => NoAnswer::Other,
         }

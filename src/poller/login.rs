@@ -1,5 +1,6 @@
 //! The access token as the poller sees it: read anew in every look, so that a login or logout takes effect by itself, and
-//! left alone once the service has refused it, until another one lies there (A30).
+//! left alone once the service has refused it, until another login was made (A30): one that yields the same token once more
+//! is another login too.
 //!
 //! One 401 may be a proxy's mood. It stops the questions for [`ASK_AGAIN_AFTER`], then one more is asked with the same
 //! token; only when that is refused as well is nothing asked until the login changes.
@@ -56,12 +57,19 @@ enum Trust {
     Refused,
 }
 
+/// The token that lies there.
+struct Current {
+    secret: Secret,
+    /// When a login stored it.
+    stored_ms: Option<i64>,
+}
+
 /// The token, and what became of it.
 pub(super) struct Login {
     store: Store,
     elsewhere: Elsewhere,
     origin: String,
-    current: Option<(Secret, u64)>,
+    current: Option<Current>,
     /// Counts the tokens seen.
     number: u64,
     trust: Trust,
@@ -169,21 +177,24 @@ impl Login {
     /// The token that lies there, and its number.
     fn find(&mut self) -> Option<(Secret, u64)> {
         let found = match self.store.find(&self.elsewhere, &self.origin) {
-            Ok(Some(found)) => found.token,
+            Ok(Some(found)) => found,
             Ok(None) => {
                 return self.none("login needed: no access token is stored, so nothing is asked; run `tilld login`".to_owned());
             }
             Err(error) => return self.none(format!("login needed: {}", chain(&error))),
         };
-        let current = self.current.take();
-        let same = current.filter(|(secret, _)| secret.expose() == found.expose());
-        let current = same.unwrap_or_else(|| {
+        let is_same = |current: &Current| {
+            current.secret.expose() == found.token.expose() && current.stored_ms == found.stored_ms
+        };
+        if !self.current.as_ref().is_some_and(is_same) {
             self.number += 1;
             self.trust = Trust::Good;
-            (found, self.number)
-        });
-        self.current = Some(current.clone());
-        Some(current)
+            self.current = Some(Current {
+                secret: found.token.clone(),
+                stored_ms: found.stored_ms,
+            });
+        }
+        Some((found.token, self.number))
     }
 
     fn none<T>(&mut self, why: String) -> Option<T> {
@@ -221,11 +232,15 @@ mod tests {
         }
 
         fn log_in(&self, token: &str) {
+            self.log_in_at(token, 0);
+        }
+
+        fn log_in_at(&self, token: &str, stored_ms: i64) {
             let credentials = Credentials {
                 token: Secret::new(token.to_owned()),
                 shop_name: String::new(),
                 origin: ORIGIN.to_owned(),
-                stored_ms: 0,
+                stored_ms,
             };
             let stored = Store::new(self.directory.path()).store(&credentials);
             stored.expect("stored");
@@ -269,6 +284,25 @@ mod tests {
         shop.log_in("two");
         assert!(shop.ask().is_some() && shop.login.told.is_none());
         assert_eq!(shop.login.access(), Access::Good);
+    }
+
+    /// The service refused everybody for a while, and gives a shop that logs in the token it has already.
+    #[tokio::test(start_paused = true)]
+    async fn a_login_that_yields_the_same_token_is_another_login() {
+        let mut shop = Shop::new();
+        shop.log_in("one");
+        shop.refuse_for_good();
+        pass(5).await;
+        let second = shop.ask().expect("one more");
+        shop.login.ended(second, Word::Refused);
+        shop.log_in_at("one", 0);
+        assert!(shop.ask().is_none(), "the same login");
+        shop.log_in_at("one", 1);
+        let third = shop.ask().expect("another login");
+        assert_eq!(shop.login.access(), Access::Good);
+        shop.login.ended(second, Word::Refused);
+        shop.login.ended(third, Word::Accepted);
+        assert!(shop.ask().is_some());
     }
 
     #[tokio::test(start_paused = true)]

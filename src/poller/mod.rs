@@ -190,13 +190,17 @@ impl Work for Poller {
             .ok()?;
         let class = |row: &DueRow| silence::class(&row.heard, now_ms);
         due.retain(|row| old_too || class(row) != Class::Old);
+        let more = due.len() > 1;
+        if self.asker.gate.view().outage.is_some() {
+            due = pass::to_try_with(due);
+        }
         let row = pass::choose(&due, 1, now_ms, &mut self.turn)
             .into_iter()
             .next()?;
         Some(Chosen {
             question: (row.clone(), token),
             class: class(row),
-            more: due.len() > 1,
+            more,
         })
     }
 

@@ -61,6 +61,14 @@ pub(crate) fn choose<'a>(
         .collect()
 }
 
+/// With whom an outage is tried: those that failed least. Were it tried with the most pressing ones alone, one that the
+/// service is silent about would keep it from ending.
+pub(crate) fn to_try_with(mut due: Vec<DueRow>) -> Vec<DueRow> {
+    let least = due.iter().map(|row| row.heard.failures).min();
+    due.retain(|row| Some(row.heard.failures) == least);
+    due
+}
+
 /// The place behind everything of a class that is due at this time.
 pub(crate) const fn after(class: Class, due_ms: i64) -> Place {
     Place {
@@ -144,6 +152,16 @@ mod tests {
         assert_eq!(keys(&sorted.ask), [1]);
         assert_eq!(sorted.redate, [InvoiceKey(2), InvoiceKey(5)]);
         assert_eq!(sorted.unresolved, [InvoiceKey(3)]);
+    }
+
+    #[test]
+    fn an_outage_is_not_tried_with_one_that_failed_while_another_did_not() {
+        let mut poisoned = row(1, 5 * MINUTE, 2 * MINUTE, NOW - 9);
+        poisoned.heard.failures = 4;
+        let due = vec![poisoned.clone(), row(2, 50 * MINUTE, 20 * MINUTE, NOW)];
+        assert_eq!(keys(&to_try_with(due)), [2]);
+        assert_eq!(keys(&to_try_with(vec![poisoned])), [1]);
+        assert!(to_try_with(Vec::new()).is_empty());
     }
 
     #[test]

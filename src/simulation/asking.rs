@@ -168,11 +168,14 @@ impl World {
                 Err(Hold::Change) => return,
             }
         };
-        let (due, now_ms) = (self.due(), self.wall_ms());
+        let (mut due, now_ms) = (self.due(), self.wall_ms());
         let Some(daemon) = &mut self.daemon else {
             return;
         };
         daemon.wants = due.len() > 1;
+        if daemon.door.outage().since().is_some() {
+            due = pass::to_try_with(due);
+        }
         let chosen = pass::choose(&due, 1, now_ms, &mut daemon.turn);
         let Some(row) = chosen.into_iter().next() else {
             if let Some(pass) = &pass {

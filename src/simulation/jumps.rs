@@ -120,6 +120,7 @@ impl World {
                 anew: false,
             },
             reference: InvoiceRef::from_entropy([7; 16]),
+            instead_of: None,
             sealed: Sealed(Vec::new()),
             creator: ProcessMark::own(),
             now_ms: self.wall(),

@@ -38,6 +38,7 @@ impl World {
             },
             reference: reference.clone(),
             // Nothing opens it here: the listener's comparison is given the token itself.
+            instead_of: None,
             sealed: Sealed(Vec::new()),
             creator: ProcessMark::own(),
             now_ms: self.wall_ms(),

@@ -106,8 +106,18 @@ async fn only_the_invoice_asked_for_in_a_2xx_json_object_is_an_answer() {
 async fn the_status_class_decides() {
     for (status, wanted) in [
         ("401 Unauthorized", "LoginNeeded"),
-        ("403 Forbidden", "Forbidden { text: Some(\"why\") }"),
-        ("404 Not Found", "NotFound { text: Some(\"why\") }"),
+        (
+            "403 Forbidden",
+            "Forbidden { service_ms: Some(784111777000), text: Some(\"why\") }",
+        ),
+        (
+            "404 Not Found",
+            "NotFound { service_ms: Some(784111777000), text: Some(\"why\") }",
+        ),
+        (
+            "410 Gone",
+            "NotFound { service_ms: Some(784111777000), text: Some(\"why\") }",
+        ),
         (
             "422 Unprocessable",
             "Refused { status: 422, text: Some(\"why\") }",
@@ -125,7 +135,12 @@ async fn the_status_class_decides() {
             "Busy { status: 502, retry_after: Some(30s), text: Some(\"why\") }",
         ),
     ] {
-        let stub = Stub::answering(status, "Retry-After: 30\r\n", "{\"error\":\"why\"}").await;
+        let stub = Stub::answering(
+            status,
+            "Retry-After: 30\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+            "{\"error\":\"why\"}",
+        )
+        .await;
         let error = stub.fetch().await.expect_err(status);
         assert_eq!(format!("{error:?}"), wanted);
     }

@@ -6,12 +6,13 @@ use super::{Heard, Schedule};
 /// The service's clock and ours may differ by this much and still be taken to agree, milliseconds. Its times have whole
 /// seconds only.
 const CLOCKS_AGREE_MS: i64 = 60_000;
-/// Where the service's answers bear no date: answers after the end that are wanted before an invoice is given up.
-const UNDATED_ANSWERS: u32 = 3;
-/// Where they bear none: the least time between the first of these answers and the last, by our clock, milliseconds.
-const UNDATED_SPREAD_MS: i64 = 3_600_000;
+/// Where the service's answers bear no date, or are refusals (403, 404): answers after the end that are wanted before an
+/// invoice is given up. A refusal may be a proxy's mood.
+const WEAK_ANSWERS: u32 = 3;
+/// The least time between the first of these answers and the last, by our clock, milliseconds.
+const WEAK_SPREAD_MS: i64 = 3_600_000;
 
-/// Answers to questions that were sent after the end, by our clock, one after the other.
+/// Answers about the invoice, refusals too, to questions that were sent after the end, by our clock, one after the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// How many.
@@ -50,11 +51,15 @@ pub fn end_ms(schedule: &Schedule, heard: &Heard) -> i64 {
         .saturating_add(schedule.horizon_ms)
 }
 
-/// True when the last answer, to a question sent at `asked_ms`, came late enough for the invoice to be given up.
+/// True when the last answer, to a question sent at `asked_ms`, came late enough for the invoice to be given up. Time-outs
+/// and outages never make it so: they are no answers.
 pub(super) fn is_over(heard: &Heard, end_ms: i64, asked_ms: i64) -> bool {
-    if let Some(service_ms) = heard.service_ms {
-        return service_ms.saturating_add(CLOCKS_AGREE_MS) >= end_ms;
-    }
-    let spread = |since: i64| asked_ms.saturating_sub(since) >= UNDATED_SPREAD_MS;
-    heard.ended.answers >= UNDATED_ANSWERS && heard.ended.since_ms.is_some_and(spread)
+    let spread = |since: i64| asked_ms.saturating_sub(since) >= WEAK_SPREAD_MS;
+    let many = heard.ended.answers >= WEAK_ANSWERS && heard.ended.since_ms.is_some_and(spread);
+    let Some(service_ms) = heard.service_ms else {
+        return many;
+    };
+    let is_late = service_ms.saturating_add(CLOCKS_AGREE_MS) >= end_ms;
+    // While questions fail, what was heard of it last, if anything, is a refusal.
+    is_late && (heard.failures == 0 || many)
 }

@@ -101,6 +101,14 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
     let heard = &believable(heard, now_ms);
     let urgent = heard.doubt || heard.pending_since_ms.is_some();
     let planned = match heard.outcome {
+        // The poll that is to end its doubt is refused for good.
+        Outcome::Open if urgent && is_refused_for_good(schedule, heard, now_ms) => {
+            if heard.unresolved {
+                Due::Never
+            } else {
+                Due::Unresolved
+            }
+        }
         _ if urgent => Due::At(urgent_at(heard, now_ms)),
         Outcome::Open => open(schedule, heard, now_ms),
         Outcome::Failed => after_failure(heard),
@@ -157,6 +165,14 @@ fn believable(heard: &Heard, now_ms: i64) -> Heard {
 fn counted_ms(heard: &Heard) -> Option<i64> {
     let owed = (1..=MADE_UP_FOR).contains(&heard.failures);
     heard.asked_ms.filter(|_| !owed)
+}
+
+/// Past its end the service said often enough that there is no such invoice, and nothing else since.
+fn is_refused_for_good(schedule: &Schedule, heard: &Heard, now_ms: i64) -> bool {
+    let end = end_ms(schedule, heard);
+    let asked = counted_ms(heard).filter(|asked| *asked >= end);
+    let is_over = asked.is_some_and(|asked| end::is_over(heard, end, asked));
+    heard.failures > 0 && now_ms >= end && is_over
 }
 
 fn urgent_at(heard: &Heard, now_ms: i64) -> i64 {

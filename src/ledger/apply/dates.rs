@@ -168,15 +168,20 @@ pub(super) fn poll_failed<S: Store>(
     let failures = state.failures.saturating_add(1);
     state.failures = match failed.why {
         NoAnswer::Outage => state.failures.max(failures.min(OUTAGE_COUNTS)),
-        NoAnswer::NotFound | NoAnswer::Other => failures,
+        NoAnswer::NotFound { .. } | NoAnswer::Other => failures,
     };
-    if failed.why == NoAnswer::NotFound && state.failures >= NOT_FOUND_AFTER {
+    if let NoAnswer::NotFound { service_ms } = failed.why {
         let mut stored = load(store, failed.key)?;
-        let end = silence::end_ms(&rules.schedule, &heard(&stored, &state));
+        let known = heard(&stored, &state);
+        // Beyond its end this is the last that will be heard of it.
+        state.ended = (state.ended).answered(&rules.schedule, &known, failed.asked_ms);
+        state.service_ms = service_ms;
+        let end = silence::end_ms(&rules.schedule, &known);
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
-        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One that is
-        // past its end is given up by an answer alone, and none will come.
-        if stored.invoice.claim.is_none() || is_over {
+        // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt
+        // may be paid, and only an answer would tell.
+        let is_strange = stored.invoice.claim.is_none() || stored.invoice.doubt || is_over;
+        if is_strange && state.failures >= NOT_FOUND_AFTER {
             add_attention(&mut stored.row, NOT_FOUND);
             store.save(&stored)?;
         }

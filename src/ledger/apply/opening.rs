@@ -27,7 +27,11 @@ pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, A
             .ok_or(ApplyError::Missing("such invoice"))
     };
     let own = rows.iter().find(|row| row.reference == intent.reference);
-    if let Some(row) = own.filter(|row| row.opening != Opening::Refused) {
+    let earlier = rows
+        .iter()
+        .find(|row| Some(&row.reference) == intent.instead_of.as_ref());
+    let mut tried = own.into_iter().chain(earlier);
+    if let Some(row) = tried.find(|row| row.opening != Opening::Refused) {
         return Ok(refuted(row.clone()));
     }
     match judge(&standing, &intent.wanted, intent.now_ms) {

@@ -37,6 +37,7 @@ pub(super) fn track<S: Store>(store: &mut S, wish: &Tracking) -> Result<Operated
             anew: true,
         },
         reference: wish.reference.clone(),
+        instead_of: None,
         sealed: wish.sealed.clone(),
         creator: ProcessMark::own(),
         now_ms,

@@ -64,6 +64,12 @@ async fn a_row_that_is_no_longer_refused_is_not_opened_twice() {
     assert_eq!(row.opening, Opening::Answered);
     let begun = writer.begin_opening(insisting(&first)).await;
     assert!(matches!(begun, Ok(Begun::Standing(row)) if row.key == key));
+    // Nor in another mode, in a row of its own, which is what falling back means.
+    let mut redirect = intent(&writer, "a");
+    (redirect.wanted.mode, redirect.wanted.anew) = (Mode::Redirect, true);
+    redirect.instead_of = Some(first.reference.clone());
+    let begun = writer.begin_opening(redirect).await;
+    assert!(matches!(begun, Ok(Begun::Standing(row)) if row.key == key));
     // For another create of the order as well.
     let other = writer.begin_opening(intent(&writer, "a")).await;
     assert!(matches!(other, Ok(Begun::Standing(_))), "{other:?}");

@@ -133,6 +133,32 @@ async fn an_outage_puts_an_invoice_back_by_no_more_than_it_takes_to_notice_its_e
     assert_eq!(asked(1, NoAnswer::Outage).await, Some(600_000));
 }
 
+/// Money may hang on its doubt, and only an answer would end it.
+#[tokio::test]
+async fn one_in_doubt_that_the_service_does_not_know_is_shown_to_a_person() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let doubtful = opened(&writer, "a").await;
+    let odd = said(Source::Notification, "id-a", "odd", 1);
+    writer.record(doubtful, odd).await.expect("stored");
+    let plain = opened(&writer, "b").await;
+    for (key, wanted) in [(doubtful, true), (plain, false)] {
+        for number in 1..=2 {
+            let failed = PollFailed {
+                key,
+                asked_ms: NOW + number * 60_000,
+                now_ms: NOW + number * 60_000,
+                why: NoAnswer::NotFound { service_ms: None },
+            };
+            writer.poll_failed(failed).await.expect("stored");
+        }
+        let row = reader.invoice(key).await.expect("read").expect("there");
+        let is_shown = row.attention.iter().any(|word| word == "not_found");
+        assert_eq!(is_shown, wanted, "{:?}", row.attention);
+    }
+}
+
 #[tokio::test]
 async fn a_nudge_before_the_id_is_known_is_remembered() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -2,6 +2,7 @@
 //! `simulation/jumps.rs`.
 
 use super::*;
+use crate::invoice::silence;
 use crate::invoice::transition::Why;
 
 /// What the rules of the tests allow between two runs of a delivery.
@@ -126,6 +127,47 @@ async fn an_invoice_given_up_by_a_clock_that_was_ahead_is_taken_back_and_told_on
     assert_eq!(told.count(), 1);
 }
 
+/// The service has removed what is long over, or keeps it from this shop, and says so for ever.
+#[tokio::test]
+async fn one_that_is_refused_for_ever_past_its_end_is_given_up_and_one_without_an_answer_is_not() {
+    let end = NOW + 1_800_000 + 3 * DAY;
+    let refused = |service_ms| NoAnswer::NotFound { service_ms };
+    for (why, wanted) in [
+        (refused(None), true),
+        (refused(Some(end)), true),
+        // Our clock is ahead.
+        (refused(Some(NOW + DAY)), false),
+        (NoAnswer::Other, false),
+        (NoAnswer::Outage, false),
+    ] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ledger = open(&directory);
+        let (writer, reader) = (ledger.writer(), ledger.reader());
+        let key = opened(&writer, "a").await;
+        let (mut now_ms, mut given_up_ms) = (end, None);
+        for _question in 0..14 {
+            let failed = PollFailed {
+                key,
+                asked_ms: now_ms,
+                now_ms,
+                why,
+            };
+            writer.poll_failed(failed).await.expect("stored");
+            let row = reader.pollable(key).await.expect("read").expect("there");
+            match silence::next(&rules().schedule, &row.heard, now_ms) {
+                silence::Due::At(at) => now_ms = at.max(now_ms + DAY / 144),
+                silence::Due::Unresolved => {
+                    given_up_ms = Some(now_ms);
+                    break;
+                }
+                silence::Due::Never => panic!("nobody gave it up"),
+            }
+        }
+        assert_eq!(given_up_ms.is_some(), wanted, "{why:?}");
+        assert!(given_up_ms.is_none_or(|at| at >= end + DAY / 24), "{why:?}");
+    }
+}
+
 /// A machine without a battery started in 1970, and was set while an invoice of that time was open.
 #[tokio::test]
 async fn an_invoice_opened_in_1970_is_as_old_as_the_services_clock_says() {
@@ -146,7 +188,7 @@ async fn an_invoice_opened_in_1970_is_as_old_as_the_services_clock_says() {
     let heard = row.expect("there").heard;
     assert_eq!(heard.created_ms, NOW);
     let schedule = &rules().schedule;
-    let young = crate::invoice::silence::class(&heard, NOW + 60_000);
-    assert_eq!(young, crate::invoice::silence::Class::Young);
-    assert!(crate::invoice::silence::end_ms(schedule, &heard) > NOW + DAY);
+    let young = silence::class(&heard, NOW + 60_000);
+    assert_eq!(young, silence::Class::Young);
+    assert!(silence::end_ms(schedule, &heard) > NOW + DAY);
 }

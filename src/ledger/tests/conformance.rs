@@ -56,6 +56,7 @@ fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
         },
         sealed: Sealed(vec![number]),
         reference: InvoiceRef::from_entropy([number; 16]),
+        instead_of: None,
         creator: mark(1),
         now_ms,
         deadline_ms: now_ms + 35_000,
@@ -121,7 +122,9 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             asked_ms: now_ms - dice.small(3_000),
             now_ms,
             why: match now_ms % 3 {
-                0 => NoAnswer::NotFound,
+                0 => NoAnswer::NotFound {
+                    service_ms: Some(now_ms - 1_000),
+                },
                 1 => NoAnswer::Outage,
                 _ => NoAnswer::Other,
             },

@@ -95,6 +95,7 @@ fn intent(writer: &Writer, order: &str) -> Intent {
         },
         sealed: writer.seal(&NotifyToken::from_entropy([9; 32]), &reference),
         reference,
+        instead_of: None,
         creator: ProcessMark::own(),
         now_ms: NOW,
         deadline_ms: NOW + 35_000,

@@ -61,6 +61,7 @@ async fn opening(ledger: &Ledger) -> InvoiceKey {
         },
         sealed: ledger.writer().seal(&token, &reference),
         reference,
+        instead_of: None,
         creator: ProcessMark::own(),
         now_ms,
         deadline_ms: now_ms + 35_000,

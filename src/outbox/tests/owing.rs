@@ -110,6 +110,7 @@ impl Owing {
                 mode: Mode::H2h,
                 anew: false,
             },
+            instead_of: None,
             sealed: self
                 .writer()
                 .seal(&NotifyToken::from_entropy(entropy::bytes()), &reference),

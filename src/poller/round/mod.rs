@@ -155,8 +155,9 @@ impl<W: Work> Round<W> {
         } else {
             permit.unused();
             self.wants = false;
-            self.old_waits = !old_too;
         }
+        // No old one was looked at: the end of another says that it is its turn.
+        self.old_waits = !self.wants && !old_too;
         if !self.wants {
             self.look_ahead().await;
         }

@@ -126,7 +126,9 @@ impl Work for Till {
         };
         let chosen = due.iter().find(|(of, ..)| *of == class)?;
         self.due.remove(chosen);
-        let (class, question, more) = (chosen.0, chosen.2, !self.due().is_empty());
+        let (class, question) = (chosen.0, chosen.2);
+        let may = |(class, ..): &(Class, _, _)| old_too || *class != Class::Old;
+        let more = self.due().iter().any(may);
         Some(Chosen {
             question,
             class,
@@ -255,6 +257,22 @@ async fn old_ones_that_hang_do_not_take_the_last_place() {
     // Three at a time, and the next as soon as one has ended.
     let old = seen.with(|entries| entries.asked.len()) - asked.len();
     assert_eq!(old, 12);
+}
+
+/// The last turn before the places of the old ones were all taken went to a young one, behind which none but old ones wait.
+#[tokio::test(start_paused = true)]
+async fn an_old_one_takes_the_place_that_came_free_and_waits_for_no_ring() {
+    let slowly: Answers = |class| match class {
+        Class::Old => (SECOND * 2, Verdict::Alive),
+        Class::Urgent | Class::Young => at_once(class),
+    };
+    let till = Till::new(slowly)
+        .with(1..1_000, Class::Old, Duration::ZERO, None)
+        .with(0..1, Class::Young, SECOND / 2, None);
+    let seen = play(till, &gate(5, 4), Rings::well(), SECOND * 9 / 2).await;
+    assert_eq!(seen.asked(0).len(), 1);
+    // Three at a time, each for two seconds.
+    assert_eq!(seen.with(|entries| entries.asked.len()), 9 + 1);
 }
 
 #[tokio::test(start_paused = true)]

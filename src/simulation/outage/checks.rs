@@ -158,7 +158,8 @@ pub(super) fn persons_first(world: &World) {
     }
 }
 
-/// The outage put no invoice back further than the tries that were made with it.
+/// The outage put no invoice back further than the tries that were made with it, and those were many invoices' tries: one
+/// that the service is silent about for a reason of its own would keep the outage from ending.
 pub(super) fn no_failure_of_its_own(world: &World) {
     let mut failed: HashMap<InvoiceKey, u32> = HashMap::new();
     // What still hangs when the outage ends fails later.
@@ -170,13 +171,7 @@ pub(super) fn no_failure_of_its_own(world: &World) {
         }
     }
     let most = failed.values().max().copied().unwrap_or_default();
-    assert!(
-        most > PUT_BACK_AFTER,
-        "one was asked again and again: {most}"
-    );
-    for failures in failed.values_mut() {
-        *failures = PUT_BACK_AFTER.min(*failures);
-    }
+    assert!(most < PUT_BACK_AFTER, "tried with the same one: {most}");
     assert_eq!(world.book.failures, failed);
     let mut left = world.ids.keys().map(|key| world.store.failures(*key));
     assert!(

@@ -257,11 +257,16 @@ impl World {
 
     /// The most pressing one at this moment, and whether more is due behind it.
     fn choose(&mut self) -> Option<(DueRow, bool)> {
-        let due = self.due();
-        let now_ms = self.wall_ms();
-        let turn = &mut self.daemon.as_mut().expect("alive").turn;
-        let row = pass::choose(&due, 1, now_ms, turn).first().copied()?;
-        Some((row.clone(), due.len() > 1))
+        let mut due = self.due();
+        let (more, now_ms) = (due.len() > 1, self.wall_ms());
+        let daemon = self.daemon.as_mut().expect("alive");
+        if daemon.door.outage().since().is_some() {
+            due = pass::to_try_with(due);
+        }
+        let row = pass::choose(&due, 1, now_ms, &mut daemon.turn)
+            .first()
+            .copied()?;
+        Some((row.clone(), more))
     }
 
     fn due(&mut self) -> Vec<DueRow> {

@@ -35,6 +35,7 @@ impl World {
                 anew: false,
             },
             reference,
+            instead_of: None,
             sealed: Sealed(Vec::new()),
             creator: ProcessMark::own(),
             now_ms: self.wall_ms(),

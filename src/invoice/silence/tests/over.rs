@@ -69,6 +69,54 @@ fn without_dates_three_answers_over_an_hour_are_wanted() {
     }
 }
 
+/// So many questions failed that the plan goes on without their answers. A refusal counts, and one alone is not enough.
+#[test]
+fn refusals_are_believed_when_they_are_many_and_time_outs_never() {
+    let asked = END + 60 * MINUTE;
+    let failing = |answers, service_ms| Heard {
+        failures: 9,
+        ..answered(
+            asked,
+            service_ms,
+            Ended {
+                answers,
+                since_ms: Some(END).filter(|_| answers > 0),
+            },
+        )
+    };
+    let later = asked + 10 * MINUTE;
+    for service_ms in [None, Some(END)] {
+        check(failing(3, service_ms), later, Due::Unresolved);
+        // Only a poll could end its doubt, and none will.
+        let doubtful = Heard {
+            doubt: true,
+            ..failing(3, service_ms)
+        };
+        check(doubtful, later, Due::Unresolved);
+        let told = Heard {
+            unresolved: true,
+            ..doubtful
+        };
+        check(told, later, Due::Never);
+        // A new doubt is a wish as well, and is asked about.
+        let nudged_ms = Some(later);
+        check(Heard { nudged_ms, ..told }, later, Due::At(later));
+    }
+    let doubtful = Heard {
+        doubt: true,
+        ..failing(2, None)
+    };
+    check(doubtful, later, Due::At(later));
+    for (answers, service_ms) in [
+        (2, None),
+        (1, Some(END)),
+        (3, Some(END - 60_001)),
+        (0, None),
+    ] {
+        check(failing(answers, service_ms), later, Due::At(later));
+    }
+}
+
 #[test]
 fn no_due_time_lies_further_ahead_than_the_longest_gap() {
     assert_eq!(longest_gap_ms(&schedule()), 48 * 60 * MINUTE);
