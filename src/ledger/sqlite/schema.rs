@@ -259,4 +259,36 @@ mod tests {
             assert_eq!(count, Ok(0), "{view}");
         }
     }
+
+    /// Given up by a clock that may have been ahead, and nobody knows: they must be findable when it is set back.
+    #[test]
+    fn who_was_given_up_before_it_was_noted_when_is_dated_by_what_is_known() {
+        let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+        for step in STEPS.iter().take(3) {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+            .execute_batch(
+                "WITH n(i, outcome, unresolved, due) AS (VALUES (1, 'open', 1, NULL), (2, 'failed', 0, NULL), \
+                   (3, 'paid', 0, NULL), (4, 'open', 0, 900), (5, 'failed', 0, 900)) \
+                 INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
+                   amount_asked, currency_asked, amount_agreed, currency_agreed, outcome, outcome_ms, created_ms, \
+                   updated_ms, unresolved) \
+                 SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
+                   '1', 'RUB', '1', 'RUB', outcome, 100, 0, 200, unresolved FROM n; \
+                 INSERT INTO poll (invoice, due_ms, class) SELECT id, CASE WHEN id > 3 THEN 900 END, 2 FROM invoice; \
+                 UPDATE poll SET asked_ms = 300 WHERE invoice = 2",
+            )
+            .expect("filled");
+        let step = STEPS.get(3).expect("the fourth step");
+        connection.execute_batch(step).expect("the step runs");
+        let mut statement = connection
+            .prepare("SELECT retired_ms FROM poll ORDER BY invoice")
+            .expect("asked");
+        let retired: Vec<Option<i64>> = statement
+            .query_map([], |row| row.get(0))
+            .and_then(Iterator::collect)
+            .expect("read");
+        assert_eq!(retired, [Some(200), Some(300), None, None, None]);
+    }
 }
