@@ -102,7 +102,7 @@ fn pending(request: &LoginRequest, json: bool) -> Result<(), Failure> {
         }));
     }
     talk(&format!(
-        "not confirmed yet; the code is good for another {left_s} s, asked again in {next_s} s at the earliest"
+        "not confirmed yet, as far as is known; the code is good for another {left_s} s, asked again in {next_s} s at the earliest"
     ));
     talk(&format!("hint: run `{}` again", finish_line()));
     Ok(())
