@@ -137,7 +137,13 @@ fn a_clock_of_1970_at_boot_takes_notifications_and_is_set_right_without_a_burst(
     // Heard, stored and told to the shop whatever the clock shows.
     let told = issued.first().expect("eight of them");
     assert_eq!(world.tell_as_it_is(told).status, 200);
-    wait_until(PATIENCE, "the hook", || world.hook_log("all").len() == 1);
+    // The others may have been asked about by now: what is dated by a clock that was right counts as due.
+    wait_until(PATIENCE, "the hook", || {
+        world
+            .hook_log("all")
+            .iter()
+            .any(|line| line.contains(" A-0 "))
+    });
     assert_eq!(
         world.value("SELECT count(*) FROM events WHERE kind = 'unresolved'"),
         "0"
