@@ -176,6 +176,31 @@ fn the_service_is_left_alone_as_long_as_it_asks() {
     }
 }
 
+/// A29: a restart is no way around what the service asked for.
+#[test]
+fn a_wish_to_be_left_alone_outlives_the_daemon() {
+    let mut world = Setup::new().start();
+    let busy = json!({ "endpoint": "fetch", "status": 429, "retry_after_s": 600, "times": 1 });
+    world.faults(&json!({ "lose": true, "api_status": busy }));
+    world.create("A-1");
+    wait_until(PATIENCE, "the wish to be written down", || {
+        !standing(&world, "$.left_alone_until_ms").is_empty()
+    });
+    world.kill9_serve();
+    let asked = world.requests("fetch");
+    world.start_serve();
+    wait_until(PATIENCE, "the wish to be remembered", || {
+        logged(&world, "still wants to be left alone") == 1
+    });
+    // All else goes on; what is due is not asked about.
+    for order in ["A-2", "A-3"] {
+        let issued = world.dictate(&world.create(order), "paid");
+        assert_eq!(world.tell_as_it_is(&issued).status, 200);
+        world.settle();
+    }
+    assert_eq!(world.requests("fetch"), asked);
+}
+
 #[test]
 fn a_refused_login_stops_the_questions_and_nothing_else() {
     let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
