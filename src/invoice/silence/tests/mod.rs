@@ -329,3 +329,26 @@ fn what_is_paid_is_left_alone() {
         Due::Never,
     );
 }
+
+#[test]
+fn a_nudge_is_pressing_until_a_question_that_came_after_it_is_done_with() {
+    let at = 90 * MINUTE;
+    let of = |asked: Option<i64>, heard: Option<i64>, failures| {
+        let heard = Heard {
+            nudged_ms: Some(80 * MINUTE),
+            asked_ms: asked.map(|minute| minute * MINUTE),
+            heard_ms: heard.map(|minute| minute * MINUTE),
+            failures,
+            ..silent()
+        };
+        class(&heard, at)
+    };
+    assert_eq!(of(None, None, 0), Class::Urgent);
+    assert_eq!(of(Some(79), Some(79), 0), Class::Urgent);
+    assert_eq!(of(Some(81), Some(81), 0), Class::Old, "answered");
+    // Asked in vain: owed, as the plan has it, until it was made up for often enough.
+    assert_eq!(of(Some(81), Some(79), 1), Class::Urgent);
+    assert_eq!(of(Some(81), None, MADE_UP_FOR), Class::Urgent);
+    assert_eq!(of(Some(89), Some(79), MADE_UP_FOR + 1), Class::Old);
+    assert_eq!(of(Some(89), Some(82), 3), Class::Old, "heard of since");
+}
