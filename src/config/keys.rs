@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 
 use figment::value::{Dict, Value};
 
+use super::hooks::{Hook, OnAbandoned};
 use super::reserved::PREFIX;
-use super::settings::{Hook, Settings, ranges};
+use super::settings::{Settings, ranges};
 
 /// What kind of value a key takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,15 +40,14 @@ pub(super) fn known() -> &'static Shape {
     &KNOWN
 }
 
-/// The defaults, with one hook so that its keys show.
+/// The defaults, with a hook of each kind so that their keys show.
 fn sample() -> Value {
     let settings = Settings {
         hook: vec![Hook {
-            name: String::new(),
-            on: Vec::new(),
-            run: Vec::new(),
-            timeout_s: Hook::default_timeout_s(),
+            concurrency: Some(1),
+            ..Hook::default()
         }],
+        on_abandoned: Some(OnAbandoned::default()),
         ..Settings::default()
     };
     Value::serialize(settings).expect("settings are plain data")
@@ -135,7 +135,9 @@ pub fn keys() -> Vec<Key> {
     known().walk(&mut |key, shape| {
         if !matches!(shape, Shape::Table(_)) {
             let default = match key {
-                "hook.timeout_s" => Some(Hook::default_timeout_s().to_string()),
+                "hook.timeout_s" | "on_abandoned.timeout_s" => {
+                    Some(Hook::default_timeout_s().to_string())
+                }
                 _ => defaults.find_ref(key).and_then(as_toml),
             };
             keys.push(Key {

@@ -6,6 +6,7 @@
 //! they live in files of their own.
 
 mod error;
+mod hooks;
 mod keys;
 mod load;
 mod presentations;
@@ -17,13 +18,13 @@ mod validate;
 mod variables;
 
 pub use error::{Error, Origin};
+pub use hooks::{Hook, ON_ABANDONED, OnAbandoned, Outbox};
 pub use keys::{Key, keys, variable_of};
 pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
 pub use presentations::Presentations;
 pub use reserved::{is_reserved, reserved};
 pub use settings::{
-    Hook, Ledger, Listener, Moves, Outbox, PROXY_OF_ENVIRONMENT, Poller, Service, Settings,
-    Statuses, Step,
+    Ledger, Listener, Moves, PROXY_OF_ENVIRONMENT, Poller, Service, Settings, Statuses, Step,
 };
 
 #[cfg(test)]

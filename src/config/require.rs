@@ -6,7 +6,8 @@ use rustix::fs::{Access, AtFlags, CWD};
 use url::Url;
 
 use super::error::Error;
-use super::settings::{Hook, Settings};
+use super::hooks::Hook;
+use super::settings::Settings;
 
 impl Settings {
     /// The service base address.
@@ -75,6 +76,7 @@ mod tests {
             on: vec!["paid".to_owned()],
             run: vec![program.to_owned()],
             timeout_s: 30,
+            ..Hook::default()
         }
     }
 

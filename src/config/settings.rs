@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::invoice::status::StatusLists;
 use crate::telemetry::{Format, Level};
 
+use super::hooks::{Hook, OnAbandoned, Outbox};
 use super::presentations::Presentations;
 
 /// All settings.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub outbox: Outbox,
     /// The hooks, in the order of the file. Default none.
     pub hook: Vec<Hook>,
+    /// Who is told that a delivery was given up. Default nobody.
+    pub on_abandoned: Option<OnAbandoned>,
     /// The ledger.
     pub ledger: Ledger,
 }
@@ -238,57 +241,6 @@ impl Step {
     }
 }
 
-/// `[outbox]`: how hooks are run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Outbox {
-    /// Hooks running at once. Default 4: scripts share the shop's machine.
-    pub concurrency: u64,
-    /// Seconds before each attempt, counted from the one before it; their number is the number of attempts. Up to a
-    /// tenth is added at random. Default: at once, then with growing gaps over about 3.5 days.
-    pub schedule_s: Vec<u64>,
-    /// Seconds between TERM and KILL for a hook that ran into its timeout. Default 10.
-    pub grace_s: u64,
-    /// Seconds running hooks are given at a stop before they are ended. Default 20.
-    pub drain_s: u64,
-}
-
-impl Default for Outbox {
-    fn default() -> Self {
-        Self {
-            concurrency: 4,
-            schedule_s: vec![
-                0, 5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 86_400, 86_400, 86_400,
-            ],
-            grace_s: 10,
-            drain_s: 20,
-        }
-    }
-}
-
-/// `[[hook]]`: a script that is told of events.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Hook {
-    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name, so it should not change.
-    pub name: String,
-    /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`,
-    /// `status:NAME`, `*`.
-    pub on: Vec<String>,
-    /// The program by its absolute path, then its arguments. No shell reads them.
-    pub run: Vec<String>,
-    /// Seconds one attempt may take. Default 30.
-    #[serde(default = "Hook::default_timeout_s")]
-    pub timeout_s: u64,
-}
-
-impl Hook {
-    /// The default of `timeout_s`: a script that needs longer usually waits for something that does not come.
-    pub const fn default_timeout_s() -> u64 {
-        30
-    }
-}
-
 /// `[ledger]`: what is kept, and how long a busy file is waited for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -340,10 +292,13 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("poller.requests_per_second", (1, 100)),
         ("poller.concurrency", (1, 64)),
         ("outbox.concurrency", (1, 256)),
+        ("outbox.slow_concurrency", (0, 256)),
         ("outbox.schedule_s", (0, 7 * DAY_S)),
         ("outbox.grace_s", (1, 300)),
         ("outbox.drain_s", (0, 3600)),
         ("hook.timeout_s", (1, 3600)),
+        ("hook.concurrency", (1, 256)),
+        ("on_abandoned.timeout_s", (1, 3600)),
         ("ledger.busy_budget_ms", (10, 60_000)),
         ("ledger.history_per_invoice", (10, 10_000)),
         ("ledger.history_rows", (100, 10_000_000)),

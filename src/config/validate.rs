@@ -7,9 +7,10 @@ use figment::value::Value;
 use url::{Host, Url};
 
 use super::error::{Error, Origin};
+use super::hooks::{Hook, ON_ABANDONED, OnAbandoned};
 use super::keys::{Shape, join, known};
 use super::presentations::Presentations;
-use super::settings::{Hook, PROXY_OF_ENVIRONMENT, Settings, ranges};
+use super::settings::{PROXY_OF_ENVIRONMENT, Settings, ranges};
 use crate::hook::Selector;
 use crate::invoice::status::Status;
 
@@ -49,6 +50,12 @@ impl Settings {
                 let key = format!("hook[{}].{name}", place + 1);
                 Err(refused(&key, origin("hook"), rule))
             })
+        })?;
+        let told = self.on_abandoned.as_ref().map(OnAbandoned::hook);
+        let rule = told.and_then(|hook| hook.action_rule());
+        rule.map_or(Ok(()), |(name, rule)| {
+            let key = format!("{ON_ABANDONED}.{name}");
+            Err(refused(&key, origin(ON_ABANDONED), rule))
         })
     }
 
@@ -176,15 +183,17 @@ impl Hook {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-".contains(c);
         let name =
             (1..=LONGEST_HOOK_NAME).contains(&self.name.len()) && self.name.chars().all(plain);
-        let program = self
-            .run
-            .first()
-            .is_some_and(|program| Path::new(program).is_absolute());
-        let whole = self.run.iter().all(|part| !part.contains('\0'));
         let rules = [
             (
                 "name",
                 broken(name, "must be 1 to 64 of the characters `a-z 0-9 _ -`"),
+            ),
+            (
+                "name",
+                broken(
+                    self.name != ON_ABANDONED,
+                    "must not be `on_abandoned`, which is the hook under `[on_abandoned]`",
+                ),
             ),
             (
                 "on",
@@ -194,11 +203,45 @@ impl Hook {
                      `unresolved`, `status:NAME`, `*`",
                 ),
             ),
+        ];
+        let broken = rules
+            .into_iter()
+            .find_map(|(key, rule)| rule.map(|rule| (key, rule)));
+        broken.or_else(|| self.action_rule())
+    }
+
+    /// The key of what is run or posted to that breaks a rule, and the rule.
+    fn action_rule(&self) -> Option<(&'static str, String)> {
+        let Some(address) = &self.post else {
+            let program = self
+                .run
+                .first()
+                .is_some_and(|program| Path::new(program).is_absolute());
+            let whole = self.run.iter().all(|part| !part.contains('\0'));
+            let secret = broken(self.secret_file.is_none(), "goes with `post` only");
+            let run = broken(
+                program && whole,
+                "must begin with the absolute path of a program, unless there is a `post`",
+            );
+            return run
+                .map(|rule| ("run", rule))
+                .or(secret.map(|rule| ("secret_file", rule)));
+        };
+        let secret = self.secret_file.as_deref().is_some_and(Path::is_absolute);
+        let rules = [
             (
                 "run",
                 broken(
-                    program && whole,
-                    "must begin with the absolute path of a program",
+                    self.run.is_empty(),
+                    "must not stand beside `post`: one hook, one way",
+                ),
+            ),
+            ("post", address_rule(Some(address), false)),
+            (
+                "secret_file",
+                broken(
+                    secret,
+                    "must be the absolute path of the file with the secret that signs what is posted",
                 ),
             ),
         ];

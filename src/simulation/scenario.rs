@@ -202,6 +202,7 @@ fn settings(dice: &mut Dice) -> config::Settings {
         on: on.iter().map(|&word| word.to_owned()).collect(),
         run: vec![format!("/bin/{name}")],
         timeout_s: 30,
+        ..config::Hook::default()
     };
     let Statuses {
         open,

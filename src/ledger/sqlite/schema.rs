@@ -4,11 +4,12 @@
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 4] = [
+pub(super) const STEPS: [&str; 5] = [
     TABLES_AND_VIEWS,
     WHY_AND_HELD,
     DUE_BY_CLASS,
     CLOCK_AND_RETIRED,
+    BY_HOOK_AND_GENERATION,
 ];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
@@ -240,6 +241,14 @@ UPDATE poll SET retired_ms = (SELECT max(i.outcome_ms, i.updated_ms, coalesce(po
 WHERE due_ms IS NULL AND (SELECT i.outcome = 'failed' OR i.outcome = 'open' AND i.unresolved <> 0
   FROM invoice i WHERE i.id = poll.invoice AND i.invoice_id IS NOT NULL);
 CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
+";
+
+/// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
+/// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known.
+const BY_HOOK_AND_GENERATION: &str = "
+DROP INDEX delivery_due;
+CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
+ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ";
 
 #[cfg(test)]
