@@ -7,9 +7,10 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 7] = [
+const SWITCHES: [&str; 8] = [
     "TILLD_BENCH_INVOICES",
     "TILLD_BENCH_KEEP",
+    "TILLD_KILLS",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",
     "TILLD_SEED",
