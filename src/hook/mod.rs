@@ -4,6 +4,7 @@
 
 mod capture;
 mod group;
+mod inherited;
 pub mod launch;
 mod members;
 mod old_group;
