@@ -2,8 +2,10 @@
 //! that none of them stands in another's way (A36, A41).
 
 mod apart;
+mod hostile;
 mod retry;
 mod told;
+mod turns;
 
 use std::fs;
 use std::path::PathBuf;
