@@ -85,16 +85,12 @@ pub(super) fn apply<S: Store>(
         Command::Claim {
             claimant,
             now_ms,
-            want,
-        } => {
-            let hooks: Vec<String> = rules.subscriptions.iter().map(|s| s.hook.clone()).collect();
-            Ok(Reply::Claimed(store.claim(
-                claimant,
-                *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
-                *want,
-                &hooks,
-            )?))
-        }
+            lanes,
+        } => Ok(Reply::Claimed(store.claim(
+            claimant,
+            *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
+            lanes,
+        )?)),
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {
                 Ok(Reply::Done)
