@@ -43,6 +43,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .iter()
             .map(subscription)
             .collect::<Result<_, _>>()?,
+        on_abandoned: settings.on_abandoned.is_some(),
         first_delay_ms: ms(settings
             .outbox
             .schedule_s
@@ -170,7 +171,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
     let grace = Duration::from_secs(outbox.grace_s);
     outbox::Settings {
         hooks: settings
-            .hook
+            .every_hook()
             .iter()
             .filter_map(|hook| hook_program(hook, grace))
             .collect(),

@@ -1,7 +1,9 @@
 //! Which events a hook wants. Pure; the ledger asks it while it writes an event, so that the deliveries stand in the
-//! same commit. Beside it: what a hook is told (`payload`, pure), and how its program is run (`process`, built on the
-//! launcher, the process group, the working directory and the captured output).
+//! same commit. Beside it: what a hook is told (`payload`, pure), telling that one gave up (`abandonment`, pure), and how
+//! its program is run (`process`, built on the launcher, the process group, the working directory and the captured
+//! output).
 
+pub mod abandonment;
 mod capture;
 mod group;
 pub mod launch;

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_ms;
 use crate::hook;
+use crate::hook::abandonment::configured;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Claimed, DeliveryKey, Reader, Writer};
 use crate::process_mark::ProcessMark;
@@ -136,7 +137,9 @@ struct Desk {
 }
 
 impl Desk {
+    /// What is run for a delivery to this hook.
     fn program(&self, hook: &str) -> Option<&Program> {
+        let hook = configured(hook);
         self.settings
             .hooks
             .iter()

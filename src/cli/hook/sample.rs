@@ -67,6 +67,7 @@ pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
         requisites: None,
         expire_ms: Some(now_ms.saturating_add(WINDOW_MS)),
         service: Some(body.to_json().to_string()),
+        abandoned: None,
     }
 }
 

@@ -11,11 +11,11 @@ mod record;
 
 use std::collections::BTreeSet;
 
-use crate::hook::Subscription;
+use crate::hook::{Subscription, abandonment};
 use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
-use super::command::{Command, Reply};
+use super::command::{After, Command, Reply};
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub schedule: Schedule,
     /// Which hooks are owed what.
     pub subscriptions: Vec<Subscription>,
+    /// Somebody is told of deliveries that are given up.
+    pub on_abandoned: bool,
     /// How long after its event a delivery is first run, milliseconds.
     pub first_delay_ms: i64,
     /// The longest time between two runs of a delivery, milliseconds: one that waits for longer was planned by a clock
@@ -47,6 +49,16 @@ pub(crate) struct Rules {
     pub longest_delay_ms: i64,
     /// The number of these lists in the ledger, set when it is opened; `None` while other lists are stored there.
     pub sorted_by: Option<i64>,
+}
+
+impl Rules {
+    /// The hook names of the deliveries that may be run.
+    fn delivery_names(&self) -> Vec<String> {
+        let hooks = self.subscriptions.iter().map(|known| known.hook.clone());
+        let tellers = self.subscriptions.iter().filter(|_| self.on_abandoned);
+        let tellers = tellers.filter_map(|known| abandonment::teller_of(&known.hook));
+        hooks.chain(tellers).collect()
+    }
 }
 
 /// Why a command was not applied.
@@ -87,7 +99,7 @@ pub(super) fn apply<S: Store>(
             now_ms,
             want,
         } => {
-            let hooks: Vec<String> = rules.subscriptions.iter().map(|s| s.hook.clone()).collect();
+            let hooks = rules.delivery_names();
             Ok(Reply::Claimed(store.claim(
                 claimant,
                 *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
@@ -103,7 +115,11 @@ pub(super) fn apply<S: Store>(
             }
         }
         Command::Finish(key, record, after) => {
-            store.finish(*key, record, *after)?;
+            let ended = store.finish(*key, record, *after)?;
+            if ended && *after == After::Abandoned && rules.on_abandoned {
+                let at_ms = record.ended_ms.saturating_add(rules.first_delay_ms);
+                store.owe_abandonment(*key, at_ms)?;
+            }
             Ok(Reply::Done)
         }
         Command::Retry(wish) => Ok(Reply::Retried(store.retry(wish)?)),
