@@ -49,8 +49,8 @@ async fn poll(ledger: &Ledger, key: InvoiceKey, said: Observation) {
             at_ms: received_ms,
         });
         let polled = Observation {
-            received_ms,
             asked,
+            received_ms,
             ..said.clone()
         };
         ledger.writer().record(key, polled).await.expect("stored");
