@@ -135,43 +135,6 @@ fn a_program_that_is_not_absolute_or_cannot_run_is_refused_at_the_start() {
 }
 
 #[test]
-fn a_script_that_no_interpreter_can_read_fails_with_the_reason() {
-    let dir = tempfile::tempdir().expect("a directory");
-    for (name, text, why) in [
-        (
-            "bare",
-            "echo shipped\n",
-            "it is no program and has no `#!` line that names its interpreter",
-        ),
-        (
-            "crlf",
-            "#!/bin/sh\r\necho shipped\r\n",
-            "its interpreter `/bin/sh\\r` is missing (its first line ends in a carriage return)",
-        ),
-        (
-            "lost",
-            "#!/no/such/perl -w\n",
-            "its interpreter `/no/such/perl` is missing",
-        ),
-    ] {
-        let path = file(dir.path(), name, text, "755");
-        let mut world = with_program(path.to_str().expect("UTF-8"));
-        world.start_serve();
-        world.pay("A-1");
-        world.settle();
-        let wanted = format!("not started: `{}`: {why}", path.display());
-        let results = results(&world, "ship");
-        assert_eq!(results.len(), 1);
-        assert!(results.concat().starts_with(&wanted), "{results:?}");
-        // Never a success, and where a person looks.
-        assert_eq!(state(&world, "ship"), "abandoned");
-        let shown = world.tilld(&["delivery", "list", "--state", "abandoned"]);
-        assert!(shown.ends_with(0).stdout.contains("ship"));
-        assert!(world.serve_log().contains(why), "{name}");
-    }
-}
-
-#[test]
 fn a_working_directory_that_cannot_be_made_is_a_failed_attempt_with_its_reason() {
     let mut world = Setup::new()
         .quiet()
