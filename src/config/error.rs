@@ -130,7 +130,7 @@ impl Error {
                  `[{ until_s = 1800, every_s = 50 }, { until_s = 86400, every_s = 1800 }]`"
                     .to_owned(),
             ),
-            Self::Refused { key, .. } if key.ends_with(".run") => Some(PROGRAM_HINT.to_owned()),
+            Self::Refused { key, .. } if key.rsplit('.').next() == Some("run") => Some(PROGRAM_HINT.to_owned()),
             Self::Program { .. } => Some(PROGRAM_HINT.to_owned()),
             Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
             Self::StateDirectory => {
