@@ -244,6 +244,16 @@ pub struct Claimed {
     pub given_up: Option<GivenUp>,
 }
 
+/// What a claim would find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Something, now.
+    pub now: bool,
+    /// When the next delivery becomes due that is not due yet, milliseconds since 1970. It may still have to wait for
+    /// another one then.
+    pub next_ms: Option<i64>,
+}
+
 /// A delivery that is running, or was when its daemon died.
 #[derive(Clone, Debug)]
 pub struct Running {

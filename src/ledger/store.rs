@@ -12,7 +12,7 @@ use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
-use super::command::{AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
+use super::command::{AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
 /// Why a database could not do it.
@@ -210,15 +210,16 @@ pub(super) trait Store {
     /// Stores the polling side of an invoice.
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError>;
 
-    /// Claims up to `want` deliveries of the named hooks: none whose invoice has a run under way, none before an earlier
-    /// one of the same invoice and hook is done or abandoned. Due is what is planned for the start of `ahead`, which is
-    /// now, or before it, and what is planned for later than its end: a clock was ahead when that was written.
+    /// Claims up to as many deliveries as each lane wants: none whose invoice has a run under way, none before an earlier
+    /// one of the same invoice and hook is done or abandoned, one of an invoice at most; the longest due first, whatever
+    /// their lane, so that no hook passes another by at an invoice they share. Due is what is planned for the start of
+    /// `ahead`, which is now, or before it, and after that what is planned for later than its end: a clock was ahead when
+    /// that was written.
     fn claim(
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError>;
     /// Stores the process of a running delivery. False when it is not running.
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError>;

@@ -11,7 +11,7 @@ mod record;
 
 use std::collections::BTreeSet;
 
-use crate::hook::{Subscription, abandonment};
+use crate::hook::Subscription;
 use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
@@ -51,16 +51,6 @@ pub(crate) struct Rules {
     pub sorted_by: Option<i64>,
 }
 
-impl Rules {
-    /// The hook names of the deliveries that may be run.
-    fn delivery_names(&self) -> Vec<String> {
-        let hooks = self.subscriptions.iter().map(|known| known.hook.clone());
-        let tellers = self.subscriptions.iter().filter(|_| self.on_abandoned);
-        let tellers = tellers.filter_map(|known| abandonment::teller_of(&known.hook));
-        hooks.chain(tellers).collect()
-    }
-}
-
 /// Why a command was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
@@ -97,16 +87,12 @@ pub(super) fn apply<S: Store>(
         Command::Claim {
             claimant,
             now_ms,
-            want,
-        } => {
-            let hooks = rules.delivery_names();
-            Ok(Reply::Claimed(store.claim(
-                claimant,
-                *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
-                *want,
-                &hooks,
-            )?))
-        }
+            lanes,
+        } => Ok(Reply::Claimed(store.claim(
+            claimant,
+            *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
+            lanes,
+        )?)),
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {
                 Ok(Reply::Done)

@@ -20,7 +20,7 @@ use std::ops::RangeInclusive;
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
 use super::command::{
-    After, AttemptRecord, Command, Intent, Refusal, ReleaseWish, Reply, RetryWish,
+    After, AttemptRecord, Command, Intent, Lane, Refusal, ReleaseWish, Reply, RetryWish,
 };
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
@@ -375,10 +375,9 @@ impl Store for MemoryStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError> {
-        Ok(self.claim_runnable(claimant, &ahead, want, hooks))
+        Ok(self.claim_runnable(claimant, &ahead, lanes))
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {

@@ -17,6 +17,7 @@ mod read;
 mod read_store;
 mod refusals;
 mod rows;
+mod runnable;
 mod schema;
 mod silent;
 mod story;
@@ -31,7 +32,7 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
+use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
@@ -285,10 +286,9 @@ impl Store for SqliteStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError> {
-        deliveries::claim(&self.connection, claimant, &ahead, want, hooks).map_err(from_sqlite)
+        deliveries::claim(&self.connection, claimant, &ahead, lanes).map_err(from_sqlite)
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {

@@ -135,7 +135,10 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
         10..12 => Command::Claim {
             claimant: mark(2),
             now_ms,
-            want: u32::try_from(dice.below(4)).expect("small"),
+            lanes: two_lanes((
+                u32::try_from(dice.below(4)).expect("small"),
+                u32::try_from(dice.below(3)).expect("small"),
+            )),
         },
         12 => Command::NameChild(delivery, mark(3)),
         13 | 14 => {
@@ -188,6 +191,14 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
         }),
         _ => Command::Record(key, Box::new(any_observation(dice, key.0, now_ms))),
     }
+}
+
+fn two_lanes(want: (u32, u32)) -> Vec<Lane> {
+    let lane = |name: &str, want| Lane {
+        names: vec![name.to_owned(), format!("told:{name}")],
+        want,
+    };
+    vec![lane("fulfil", want.0), lane("log", want.1)]
 }
 
 /// As text, with the random ids of events out of the way.
@@ -317,8 +328,12 @@ impl Pair {
         let mut running: Vec<Running> = self.beside.running().expect("read");
         running.sort_by_key(|row| row.key);
         self.same("running", &running, &self.memory.running());
-        let next = self.beside.next_delivery_ms(now_ms).expect("read");
-        self.same("next", &next, &self.memory.next_delivery_ms(now_ms));
+        let ahead = now_ms..=now_ms + 60_000;
+        for want in [(0, 2), (1, 0), (3, 1)] {
+            let lanes = two_lanes(want);
+            let outlook = self.beside.outlook(&ahead, &lanes).expect("read");
+            self.same("outlook", &outlook, &self.memory.outlook(&ahead, &lanes));
+        }
         let lines = sqlite::count_for_tests(&self.path, "history");
         self.same("history", &lines, &self.memory.history().count());
         let refusals = self

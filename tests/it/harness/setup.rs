@@ -17,6 +17,7 @@ pub(super) struct Hook {
     pub(super) on: Vec<String>,
     script: String,
     timeout_s: u64,
+    at_once: Option<u32>,
 }
 
 /// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
@@ -78,7 +79,14 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             script: script.to_owned(),
             timeout_s: 30,
+            at_once: None,
         });
+        self
+    }
+
+    /// The last hook may have so many runs at once whatever `outbox` says.
+    pub(crate) fn at_once(mut self, most: u32) -> Self {
+        self.hooks.last_mut().expect("a hook").at_once = Some(most);
         self
     }
 
@@ -151,12 +159,16 @@ impl Setup {
                 on,
                 script,
                 timeout_s,
+                at_once,
             } = hook;
             let run = run(&hooks, name, script);
             let block = format!(
                 "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = {run:?}\ntimeout_s = {timeout_s}\n"
             );
             text.push_str(&block);
+            if let Some(most) = at_once {
+                text.extend(["concurrency = ", &most.to_string(), "\n"]);
+            }
         }
         if let Some(script) = &self.on_abandoned {
             let run = run(&hooks, "on_abandoned", script);

@@ -189,6 +189,7 @@ fn no_more_hooks_run_at_once_than_allowed() {
     let world = Setup::new()
         .quiet()
         .set("outbox.concurrency", 2)
+        .set("outbox.slow_concurrency", 0)
         .hook("all", &["paid"], &script)
         .start();
     for order in ["A-1", "A-2", "A-3", "A-4", "A-5"] {
