@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
-use crate::config::{ON_ABANDONED, PROXY_OF_ENVIRONMENT, Settings};
-use crate::hook::abandonment::teller_of;
+use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
+use crate::hook::abandonment::{self, ON_ABANDONED};
 use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
@@ -173,8 +173,12 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
         hooks: settings
             .every_hook()
             .iter()
-            .filter_map(|hook| hook_program(hook, outbox))
-            .map(|hook| answering(hook, settings))
+            .filter_map(|hook| {
+                Some(outbox::Hook {
+                    answers_to: answers_to(&hook.name, &settings.hook),
+                    ..hook_program(hook, outbox)?
+                })
+            })
             .collect(),
         // The first gap stands before the first attempt and is dated by the ledger.
         schedule: outbox
@@ -213,13 +217,15 @@ pub(crate) fn hook_program(
     })
 }
 
-/// The hook that is told of what was given up is owed deliveries under a name for each of the others.
-fn answering(mut hook: outbox::Hook, settings: &Settings) -> outbox::Hook {
-    if hook.name == ON_ABANDONED {
-        let others = settings.hook.iter();
-        hook.answers_to = others.filter_map(|other| teller_of(&other.name)).collect();
+/// The names of the deliveries that are owed to a hook: its own, or of who is told that hooks gave up, one for each of them.
+fn answers_to(name: &str, hooks: &[crate::config::Hook]) -> Vec<String> {
+    if name != ON_ABANDONED {
+        return vec![name.to_owned()];
     }
-    hook
+    hooks
+        .iter()
+        .filter_map(|hook| abandonment::teller_of(&hook.name))
+        .collect()
 }
 
 /// A hook's places. A limit of its own is a hard one: nothing runs beside it.
