@@ -221,7 +221,7 @@ mod tests {
         let ahead = BEHIND + 9..=BEHIND + 99;
         let steps = |lanes: &[Lane]| {
             let found = choose(&connection, &ahead, lanes).expect("read");
-            let mut statement = connection.prepare_cached(DUE).expect("prepared");
+            let statement = connection.prepare_cached(DUE).expect("prepared");
             let read = statement.reset_status(rusqlite::StatementStatus::VmStep);
             (found, read)
         };

@@ -162,7 +162,7 @@ impl Setup {
             );
             text.push_str(&block);
             if let Some(most) = at_once {
-                text.push_str(&format!("concurrency = {most}\n"));
+                text.extend(["concurrency = ", &most.to_string(), "\n"]);
             }
         }
         text
