@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
 use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
+use crate::hook::abandonment::{self, ON_ABANDONED};
 use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
@@ -43,6 +44,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .iter()
             .map(subscription)
             .collect::<Result<_, _>>()?,
+        on_abandoned: settings.on_abandoned.is_some(),
         first_delay_ms: ms(settings
             .outbox
             .schedule_s
@@ -169,9 +171,14 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
     let outbox = &settings.outbox;
     outbox::Settings {
         hooks: settings
-            .hook
+            .every_hook()
             .iter()
-            .filter_map(|hook| hook_program(hook, outbox))
+            .filter_map(|hook| {
+                Some(outbox::Hook {
+                    answers_to: answers_to(&hook.name, &settings.hook),
+                    ..hook_program(hook, outbox)?
+                })
+            })
             .collect(),
         // The first gap stands before the first attempt and is dated by the ledger.
         schedule: outbox
@@ -208,6 +215,17 @@ pub(crate) fn hook_program(
         answers_to: vec![hook.name.clone()],
         room: room(hook, outbox),
     })
+}
+
+/// The names of the deliveries that are owed to a hook: its own, or of who is told that hooks gave up, one for each of them.
+fn answers_to(name: &str, hooks: &[crate::config::Hook]) -> Vec<String> {
+    if name != ON_ABANDONED {
+        return vec![name.to_owned()];
+    }
+    hooks
+        .iter()
+        .filter_map(|hook| abandonment::teller_of(&hook.name))
+        .collect()
 }
 
 /// A hook's places. A limit of its own is a hard one: nothing runs beside it.

@@ -223,13 +223,18 @@ pub(super) trait Store {
     ) -> Result<Vec<Claimed>, StoreError>;
     /// Stores the process of a running delivery. False when it is not running.
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError>;
-    /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted.
+    /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted. False when
+    /// the delivery is not running: the end was stored before.
     fn finish(
         &mut self,
         key: DeliveryKey,
         record: &AttemptRecord,
         after: super::command::After,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
+    /// Owes it to somebody to be told that this delivery was given up with its last attempt, at this time, milliseconds
+    /// since 1970. Whoever was told before that it was given up is told anew, with a fresh schedule; who was not told yet
+    /// is told of the last time. That one which tells was given up is told nobody.
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError>;
     /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
     fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError>;
 

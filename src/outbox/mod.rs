@@ -155,6 +155,7 @@ struct Desk {
 }
 
 impl Desk {
+    /// What is run for a delivery to this hook.
     fn program(&self, name: &str) -> Option<&Program> {
         let hook = self.settings.hooks.get(self.settings.hook_of(name)?)?;
         Some(&hook.program)

@@ -77,10 +77,15 @@ impl MemoryStore {
         true
     }
 
-    pub(super) fn end_run(&mut self, key: DeliveryKey, record: &AttemptRecord, after: After) {
+    pub(super) fn end_run(
+        &mut self,
+        key: DeliveryKey,
+        record: &AttemptRecord,
+        after: After,
+    ) -> bool {
         let owed = self.deliveries.get(key.0).cloned();
         let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
-            return;
+            return false;
         };
         (owed.state, owed.next_ms) = match after {
             After::Done => (DeliveryState::Done, None),
@@ -100,6 +105,7 @@ impl MemoryStore {
             record: record.clone(),
         });
         self.deliveries.put(key.0, owed);
+        true
     }
 
     pub(super) fn retry_again(&mut self, wish: &RetryWish) -> usize {
@@ -181,6 +187,7 @@ impl MemoryStore {
             replay: false,
             event: self.events.get(owed.event)?.row.clone(),
             invoice: self.invoices.get(owed.invoice)?.row.clone(),
+            given_up: self.given_up(owed),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! fail, in both ways a commit can: not done, and done but reported failed. A daemon that dies between `begin` and `commit`
 //! leaves nothing, which is what rolling back is here.
 
+mod abandonment;
 mod deliveries;
 mod heard;
 mod invoice;
@@ -73,6 +74,8 @@ struct Owed {
     started_ms: i64,
     claimant: Option<ProcessMark>,
     child: Option<ProcessMark>,
+    /// The attempt with which the delivery that this one tells of was given up.
+    gave_up_after: Option<u32>,
 }
 
 /// One run that has ended.
@@ -320,6 +323,7 @@ impl Store for MemoryStore {
             started_ms: 0,
             claimant: None,
             child: None,
+            gave_up_after: None,
         });
         Ok(())
     }
@@ -385,8 +389,12 @@ impl Store for MemoryStore {
         key: DeliveryKey,
         record: &AttemptRecord,
         after: After,
-    ) -> Result<(), StoreError> {
-        self.end_run(key, record, after);
+    ) -> Result<bool, StoreError> {
+        Ok(self.end_run(key, record, after))
+    }
+
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError> {
+        self.owe_telling(key, at_ms);
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, params};
 
-use super::{rows, runnable};
+use super::{abandonment, rows, runnable};
 use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
 use crate::ledger::store::Next;
@@ -62,7 +62,8 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
         rows::INVOICE,
         rows::EVENT
     );
-    connection.prepare_cached(&sql)?.query_row([key], |row| {
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut claimed = statement.query_row([key], |row| {
         let (attempt, round_start): (u32, u32) = (row.get("attempts")?, row.get("round_start")?);
         Ok(Claimed {
             key: DeliveryKey(key),
@@ -72,8 +73,11 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
             replay: row.get("replay")?,
             event: rows::event(row)?,
             invoice: rows::invoice(row)?,
+            given_up: None,
         })
-    })
+    })?;
+    claimed.given_up = abandonment::given_up(connection, key, &claimed.hook, &claimed.event)?;
+    Ok(claimed)
 }
 
 pub(super) fn name_child(
@@ -92,7 +96,7 @@ pub(super) fn finish(
     key: DeliveryKey,
     record: &AttemptRecord,
     after: After,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<bool> {
     let (state, next_ms) = match after {
         After::Done => (DeliveryState::Done, None),
         After::Retry { at_ms } | After::Postponed { at_ms } => {
@@ -113,7 +117,7 @@ pub(super) fn finish(
     )?;
     if update.execute(params![key.0, state.as_str(), next_ms, uncounted])? == 0 {
         // Stored before, and the answer was lost: the first word stands.
-        return Ok(());
+        return Ok(false);
     }
     let mut insert = connection.prepare_cached(
         "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
@@ -126,9 +130,8 @@ pub(super) fn finish(
         stdout,
         stderr,
     } = record;
-    insert
-        .execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])
-        .map(drop)
+    insert.execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])?;
+    Ok(true)
 }
 
 pub(super) fn retry(connection: &Connection, wish: &RetryWish) -> rusqlite::Result<usize> {

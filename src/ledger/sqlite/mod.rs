@@ -3,6 +3,7 @@
 //! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
 //! so that no acknowledgement waits for it.
 
+mod abandonment;
 pub(crate) mod bulk;
 mod deliveries;
 mod due;
@@ -299,8 +300,12 @@ impl Store for SqliteStore {
         key: DeliveryKey,
         record: &AttemptRecord,
         after: After,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         deliveries::finish(&self.connection, key, record, after).map_err(from_sqlite)
+    }
+
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError> {
+        abandonment::owe(&self.connection, key, at_ms).map_err(from_sqlite)
     }
 
     fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {

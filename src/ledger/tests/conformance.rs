@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use super::*;
+use crate::hook::abandonment::told_of;
 use crate::invoice::observation::{How, Odd};
 use crate::invoice::silence::Class;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
@@ -36,7 +37,7 @@ impl Dice {
     }
 }
 
-fn mark(pid: i32) -> ProcessMark {
+pub(super) fn mark(pid: i32) -> ProcessMark {
     ProcessMark {
         boot_id: "boot".to_owned(),
         pid,
@@ -44,7 +45,7 @@ fn mark(pid: i32) -> ProcessMark {
     }
 }
 
-fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
+pub(super) fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
     let sum = Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum");
     Intent {
         order_id: OrderId::new(format!("order-{order}")).expect("an order id"),
@@ -208,18 +209,22 @@ fn plain(shown: &impl Debug, ids: &[String]) -> String {
 }
 
 /// The same transaction through both, and all that can be asked afterwards.
-struct Pair {
+pub(super) struct Pair {
     file: SqliteStore,
     beside: ReadStore,
-    memory: MemoryStore,
+    pub(super) memory: MemoryStore,
     rules: Rules,
     path: PathBuf,
     /// Ids of events, in the file and in memory.
-    ids: [Vec<String>; 2],
+    pub(super) ids: [Vec<String>; 2],
 }
 
 impl Pair {
-    fn run(&mut self, file: &[Command], memory: &[Command]) {
+    pub(super) fn run(
+        &mut self,
+        file: &[Command],
+        memory: &[Command],
+    ) -> Vec<Result<Reply, apply::ApplyError>> {
         let (file, memory): (Vec<&Command>, Vec<&Command>) =
             (file.iter().collect(), memory.iter().collect());
         let in_file = batch::run(&mut self.file, &self.rules, &file).expect("it commits");
@@ -234,10 +239,11 @@ impl Pair {
                 assert_eq!(one, other, "answers to {command:?}");
             }
         }
+        in_file
     }
 
     /// The merchant's lists as they are configured now.
-    fn adopt(&mut self) {
+    pub(super) fn adopt(&mut self) {
         self.file.begin().expect("it begins");
         let number = apply::adopt(&mut self.file, &self.rules, Lists::Adopt).expect("stored");
         self.file.commit().expect("it commits");
@@ -258,7 +264,7 @@ impl Pair {
         assert_eq!(plain(file, file_ids), plain(memory, memory_ids), "{what}");
     }
 
-    fn compare(&mut self, now_ms: i64) {
+    pub(super) fn compare(&mut self, now_ms: i64) {
         let mut invoices = self.beside.list_invoices(Filter::All, ALL).expect("read");
         invoices.reverse();
         let beside: Vec<_> = self.memory.invoices().collect();
@@ -344,7 +350,7 @@ impl Pair {
     }
 }
 
-fn pair(directory: &tempfile::TempDir) -> Pair {
+pub(super) fn pair(directory: &tempfile::TempDir) -> Pair {
     let bounds = Bounds {
         history_per_invoice: 5,
         history_rows: 60,
@@ -356,7 +362,10 @@ fn pair(directory: &tempfile::TempDir) -> Pair {
         file,
         beside: ReadStore::open(&path).expect("it opens"),
         memory: MemoryStore::new(bounds),
-        rules: rules(),
+        rules: Rules {
+            on_abandoned: true,
+            ..rules()
+        },
         path,
         ids: [Vec::new(), Vec::new()],
     }
@@ -408,6 +417,8 @@ fn both_stores_answer_and_keep_the_same() {
     let [events, _] = &pair.ids;
     let deliveries = pair.memory.deliveries();
     let ran: u32 = deliveries.iter().map(|delivery| delivery.attempts).sum();
+    let mut tellers = deliveries.iter().map(|delivery| told_of(&delivery.hook));
+    assert!(tellers.any(|told| told.is_some()), "nothing was given up");
     let (made, most) = (events.len(), u64::from(ran));
     assert!(
         made >= 20 && most > 10 && held > 0,

@@ -1,6 +1,7 @@
 //! The ledger through its own doors, on a real file.
 
 use super::*;
+mod abandonment;
 mod again;
 mod asking;
 mod claims;
@@ -9,6 +10,7 @@ mod conformance;
 mod foreign;
 mod lists;
 mod operator;
+mod owed;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
@@ -54,6 +56,7 @@ fn rules() -> Rules {
             subscription("fulfil", vec![Selector::Paid]),
             subscription("log", vec![Selector::All]),
         ],
+        on_abandoned: false,
         first_delay_ms: 0,
         longest_delay_ms: 60_000,
         sorted_by: None,

@@ -56,6 +56,7 @@ impl Owing {
                 policy,
                 schedule,
                 subscriptions,
+                on_abandoned: false,
                 first_delay_ms: 0,
                 longest_delay_ms: 60_000,
                 sorted_by: None,

@@ -26,6 +26,7 @@ pub(super) struct Hook {
 pub(crate) struct Setup {
     settings: BTreeMap<String, String>,
     pub(super) hooks: Vec<Hook>,
+    on_abandoned: Option<String>,
     pub(super) sandbox: Vec<String>,
     pub(super) under: Vec<String>,
     pub(super) service: Option<String>,
@@ -38,6 +39,7 @@ impl Setup {
         let setup = Self {
             settings: BTreeMap::new(),
             hooks: Vec::new(),
+            on_abandoned: None,
             sandbox: Vec::new(),
             under: Vec::new(),
             service: None,
@@ -91,6 +93,12 @@ impl Setup {
     /// The last hook may take so many seconds instead of 30.
     pub(crate) fn within_s(mut self, seconds: u64) -> Self {
         self.hooks.last_mut().expect("a hook").timeout_s = seconds;
+        self
+    }
+
+    /// Who is told of what was given up: a script as a hook's, whose file is that of the name `on_abandoned`.
+    pub(crate) fn on_abandoned(mut self, script: &str) -> Self {
+        self.on_abandoned = Some(script.to_owned());
         self
     }
 
@@ -153,18 +161,29 @@ impl Setup {
                 timeout_s,
                 at_once,
             } = hook;
-            let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
-            let (file, log) = (path("sh"), path("log"));
-            fs::write(&file, script).expect("a script");
-            // Read by a shell instead of run: a file just written here may be held open by a child about to start.
+            let run = run(&hooks, name, script);
             let block = format!(
-                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = [\"/bin/sh\", {file:?}, {log:?}]\ntimeout_s = {timeout_s}\n"
+                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = {run:?}\ntimeout_s = {timeout_s}\n"
             );
             text.push_str(&block);
             if let Some(most) = at_once {
                 text.extend(["concurrency = ", &most.to_string(), "\n"]);
             }
         }
+        if let Some(script) = &self.on_abandoned {
+            let run = run(&hooks, "on_abandoned", script);
+            let block = format!("[on_abandoned]\nrun = {run:?}\n");
+            text.push_str(&block);
+        }
         text
     }
+}
+
+/// Writes a script and gives the line that runs it. Read by a shell instead of run: a file just written here may be held
+/// open by a child about to start.
+fn run(hooks: &Path, name: &str, script: &str) -> [String; 3] {
+    let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
+    let (file, log) = (path("sh"), path("log"));
+    fs::write(&file, script).expect("a script");
+    ["/bin/sh".to_owned(), file, log]
 }

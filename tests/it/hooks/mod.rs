@@ -1,7 +1,9 @@
 //! Hooks as the merchant's scripts experience them, run by the real daemon: what they are told, what their end means, and
 //! that none of them stands in another's way (A36, A41).
 
+mod abandoned;
 mod retry;
+mod starts;
 mod told;
 
 use std::fs;
