@@ -8,6 +8,7 @@ mod conformance;
 mod foreign;
 mod lists;
 mod operator;
+mod restored;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
@@ -56,6 +57,7 @@ fn rules() -> Rules {
         first_delay_ms: 0,
         longest_delay_ms: 60_000,
         sorted_by: None,
+        restore: Restore::default(),
     }
 }
 
