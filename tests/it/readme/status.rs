@@ -38,6 +38,7 @@ fn the_fields_of_status_are_the_programs_own() {
     let file = copy.to_string_lossy();
     world.tilld(&["db", "backup", &file]).ends_with(0);
     assert_eq!(world.stop_serve(PATIENCE), 0);
+    std::fs::remove_file(world.ledger().with_extension("db-wal")).expect("removed");
     std::fs::copy(&copy, world.ledger()).expect("restored");
     world.start_serve();
     let odd = world.create("A-1");
