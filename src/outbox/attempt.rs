@@ -11,6 +11,7 @@ use super::Desk;
 use super::retry::{self, Count, Plan};
 use crate::clock::wall_ms;
 use crate::entropy;
+use crate::hook::abandonment;
 use crate::hook::payload::Facts;
 use crate::hook::process::{Ending, Finished, Program, launch};
 use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
@@ -86,14 +87,7 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
 }
 
 async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Finished, Went) {
-    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
-    let facts = facts(
-        &claimed.hook,
-        claimed.attempt,
-        claimed.replay,
-        event,
-        invoice,
-    );
+    let facts = told(claimed);
     let launched = match launch(program, &desk.settings.surroundings, &facts).await {
         Ok(launched) => launched,
         Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
@@ -183,6 +177,17 @@ fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     }
 }
 
+/// What is told with this delivery: its event, or that the event's delivery to another hook was given up.
+fn told(claimed: &Claimed) -> Facts {
+    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
+    let hook = abandonment::configured(&claimed.hook);
+    let facts = facts(hook, claimed.attempt, claimed.replay, event, invoice);
+    match &claimed.given_up {
+        Some(given_up) => facts.telling(given_up.clone()),
+        None => facts,
+    }
+}
+
 /// What a hook is told of an event: the event as it was, and the invoice as it stands. `attempt` is 1-based.
 pub(crate) fn facts(
     hook: &str,
@@ -219,5 +224,6 @@ pub(crate) fn facts(
         requisites: invoice.requisites,
         expire_ms: invoice.expire_ms,
         service: event.raw,
+        abandoned: None,
     }
 }

@@ -3,6 +3,7 @@
 //! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
 //! so that no acknowledgement waits for it.
 
+mod abandonment;
 mod backup;
 pub(crate) mod bulk;
 mod deliveries;
@@ -17,6 +18,7 @@ mod read;
 mod read_store;
 mod refusals;
 mod rows;
+mod runnable;
 mod schema;
 mod silent;
 mod story;
@@ -31,7 +33,7 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
+use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
 use super::mark::{Keeper, Mark};
 use super::restore::position;
@@ -337,10 +339,9 @@ impl Store for SqliteStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError> {
-        deliveries::claim(&self.connection, claimant, &ahead, want, hooks).map_err(from_sqlite)
+        deliveries::claim(&self.connection, claimant, &ahead, lanes).map_err(from_sqlite)
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
@@ -352,8 +353,12 @@ impl Store for SqliteStore {
         key: DeliveryKey,
         record: &AttemptRecord,
         after: After,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         deliveries::finish(&self.connection, key, record, after).map_err(from_sqlite)
+    }
+
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError> {
+        abandonment::owe(&self.connection, key, at_ms).map_err(from_sqlite)
     }
 
     fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {

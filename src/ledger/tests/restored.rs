@@ -48,7 +48,9 @@ async fn run_all(ledger: &Ledger) {
     let writer = ledger.writer();
     loop {
         let own = ProcessMark::own();
-        let claimed = writer.claim_deliveries(own, NOW + 1_000_000, 8).await;
+        let claimed = writer
+            .claim_deliveries(own, NOW + 1_000_000, lanes(8))
+            .await;
         let claimed = claimed.expect("stored");
         if claimed.is_empty() {
             return;

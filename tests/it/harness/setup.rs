@@ -17,6 +17,7 @@ pub(super) struct Hook {
     pub(super) on: Vec<String>,
     script: String,
     timeout_s: u64,
+    at_once: Option<u32>,
 }
 
 /// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
@@ -25,6 +26,7 @@ pub(super) struct Hook {
 pub(crate) struct Setup {
     settings: BTreeMap<String, String>,
     pub(super) hooks: Vec<Hook>,
+    on_abandoned: Option<String>,
     pub(super) sandbox: Vec<String>,
     pub(super) under: Vec<String>,
     pub(super) service: Option<String>,
@@ -37,6 +39,7 @@ impl Setup {
         let setup = Self {
             settings: BTreeMap::new(),
             hooks: Vec::new(),
+            on_abandoned: None,
             sandbox: Vec::new(),
             under: Vec::new(),
             service: None,
@@ -76,13 +79,26 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             script: script.to_owned(),
             timeout_s: 30,
+            at_once: None,
         });
+        self
+    }
+
+    /// The last hook may have so many runs at once whatever `outbox` says.
+    pub(crate) fn at_once(mut self, most: u32) -> Self {
+        self.hooks.last_mut().expect("a hook").at_once = Some(most);
         self
     }
 
     /// The last hook may take so many seconds instead of 30.
     pub(crate) fn within_s(mut self, seconds: u64) -> Self {
         self.hooks.last_mut().expect("a hook").timeout_s = seconds;
+        self
+    }
+
+    /// Who is told of what was given up: a script as a hook's, whose file is that of the name `on_abandoned`.
+    pub(crate) fn on_abandoned(mut self, script: &str) -> Self {
+        self.on_abandoned = Some(script.to_owned());
         self
     }
 
@@ -143,16 +159,31 @@ impl Setup {
                 on,
                 script,
                 timeout_s,
+                at_once,
             } = hook;
-            let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
-            let (file, log) = (path("sh"), path("log"));
-            fs::write(&file, script).expect("a script");
-            // Read by a shell instead of run: a file just written here may be held open by a child about to start.
+            let run = run(&hooks, name, script);
             let block = format!(
-                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = [\"/bin/sh\", {file:?}, {log:?}]\ntimeout_s = {timeout_s}\n"
+                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = {run:?}\ntimeout_s = {timeout_s}\n"
             );
+            text.push_str(&block);
+            if let Some(most) = at_once {
+                text.extend(["concurrency = ", &most.to_string(), "\n"]);
+            }
+        }
+        if let Some(script) = &self.on_abandoned {
+            let run = run(&hooks, "on_abandoned", script);
+            let block = format!("[on_abandoned]\nrun = {run:?}\n");
             text.push_str(&block);
         }
         text
     }
+}
+
+/// Writes a script and gives the line that runs it. Read by a shell instead of run: a file just written here may be held
+/// open by a child about to start.
+fn run(hooks: &Path, name: &str, script: &str) -> [String; 3] {
+    let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
+    let (file, log) = (path("sh"), path("log"));
+    fs::write(&file, script).expect("a script");
+    ["/bin/sh".to_owned(), file, log]
 }
