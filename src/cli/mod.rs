@@ -7,6 +7,7 @@
 
 mod argv;
 mod context;
+mod db;
 mod delivery;
 mod demo;
 mod explain;
@@ -93,6 +94,8 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
+    /// Make a backup of the ledger
+    Db(db::Args),
     /// Show all that happened to an order, oldest first, and why each thing was decided
     Explain(explain::Args),
     /// Show how everything stands and what needs a person
@@ -151,6 +154,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Delivery(args) => delivery::run(args, context).await,
         Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
+        Command::Db(args) => db::run(args, context).await,
         Command::Explain(args) => explain::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
     }
