@@ -92,9 +92,11 @@
 //! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
 //! - **Hook**: a configured script. **Delivery**: one event owed to one hook. **Attempt**: one run of it. **Abandoned**:
-//!   given up. **Place**: what a run takes while it goes on; each hook has its own, and further, slow ones for runs that
-//!   last. **Held**: it waits until a person releases it, since what it tells is old and only the lists of status names
-//!   made it so (`ledger/apply/reassess.rs`). **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
+//!   given up, by the schedule or by a person. **Place**: what a run takes while it goes on; each hook has its own, and
+//!   further, slow ones for runs that last. **Held**: it waits until a person releases it, since what it tells is old and
+//!   only the lists of status names made it so (`ledger/apply/reassess.rs`). **Retry**: it is due now though it waited or was
+//!   abandoned. **Replay**: it was done, and is run again by a person's wish; it stays one from then on. **Attention**:
+//!   something a person must look at. **Refusal**: a request on the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
 //! `decide` and `plan` are pure, `run` is a loop. Suffixes: `_at` wall clock, `_deadline` monotonic, `_for` durations, units

@@ -19,9 +19,8 @@ use std::ops::RangeInclusive;
 
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
-use super::command::{
-    After, AttemptRecord, Command, Intent, Lane, Refusal, ReleaseWish, Reply, RetryWish,
-};
+use super::choice::Acting;
+use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
@@ -70,7 +69,9 @@ struct Owed {
     attempts: u32,
     round_start: u32,
     next_ms: Option<i64>,
+    replay: bool,
     held_why: Option<&'static str>,
+    abandoned_by: Option<&'static str>,
     started_ms: i64,
     claimant: Option<ProcessMark>,
     child: Option<ProcessMark>,
@@ -319,7 +320,9 @@ impl Store for MemoryStore {
             attempts: 0,
             round_start: 0,
             next_ms,
+            replay: false,
             held_why,
+            abandoned_by: None,
             started_ms: 0,
             claimant: None,
             child: None,
@@ -398,8 +401,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
-        Ok(self.retry_again(wish))
+    fn act(&mut self, acting: &Acting) -> Result<usize, StoreError> {
+        Ok(self.act_on(acting))
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
@@ -444,10 +447,6 @@ impl Store for MemoryStore {
 
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
         Ok(self.heard_of(key))
-    }
-
-    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
-        Ok(self.release_wished(wish))
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

@@ -5,6 +5,7 @@
 
 mod abandonment;
 pub(crate) mod bulk;
+mod chosen;
 mod deliveries;
 mod due;
 mod failure;
@@ -32,7 +33,8 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
+use super::choice::Acting;
+use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
@@ -308,8 +310,8 @@ impl Store for SqliteStore {
         abandonment::owe(&self.connection, key, at_ms).map_err(from_sqlite)
     }
 
-    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
-        deliveries::retry(&self.connection, wish).map_err(from_sqlite)
+    fn act(&mut self, acting: &Acting) -> Result<usize, StoreError> {
+        chosen::act(&self.connection, acting).map_err(from_sqlite)
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
@@ -336,10 +338,6 @@ impl Store for SqliteStore {
 
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
         heard::claims(&self.connection, key).map_err(from_sqlite)
-    }
-
-    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
-        held::release(&self.connection, wish).map_err(from_sqlite)
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

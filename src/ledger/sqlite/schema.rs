@@ -245,12 +245,22 @@ CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 
 /// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
 /// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
-/// delivery that tells of another one notes the attempt with which that one was given up.
+/// delivery that tells of another one notes the attempt with which that one was given up; and one that a person gave up, that
+/// nobody need look at it.
 const BY_HOOK_AND_GENERATION: &str = "
 DROP INDEX delivery_due;
 CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
 ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delivery ADD COLUMN gave_up_after INTEGER;
+
+ALTER TABLE delivery ADD COLUMN abandoned_by TEXT;
+CREATE INDEX delivery_given_up ON delivery (id) WHERE state = 'abandoned' AND abandoned_by IS NULL;
+DROP VIEW deliveries;
+CREATE VIEW deliveries AS SELECT
+  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
+  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
+  d.next_ms, d.held_why, d.replay, d.abandoned_by
+FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
 ";
 
 #[cfg(test)]
