@@ -92,10 +92,12 @@
 //! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
 //! - **Hook**: a configured script. **Delivery**: one event owed to one hook. **Attempt**: one run of it. **Abandoned**:
-//!   given up. **Place**: what a run takes while it goes on; each hook has its own, and further, slow ones for runs that
-//!   last. **Held**: it waits until a person releases it, since what it tells is old: only the lists of status names made it
-//!   so (`ledger/apply/reassess`), or the ledger was restored and it may have run before (`ledger/apply/restored.rs`).
-//!   **Generation**: how often a ledger was restored. **Mark**: the file that says how far a ledger was. **Attention**:
+//!   given up, by the schedule or by a person. **Place**: what a run takes while it goes on; each hook has its own, and
+//!   further, slow ones for runs that last. **Held**: it waits until a person releases it, since what it tells is old: only
+//!   the lists of status names made it so (`ledger/apply/reassess.rs`), or the ledger was restored and it may have run before
+//!   (`ledger/apply/restored.rs`). **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and
+//!   is run again by a person's wish; it stays one from then on. **Generation**: how often a ledger was restored. **Mark**:
+//!   the file that says how far a ledger was. **Attention**:
 //!   something a person must look at. **Refusal**: a request on the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
