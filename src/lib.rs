@@ -121,7 +121,8 @@
 //!
 //! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
 //! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
-//! break must be noticed by a test.
+//! break must be noticed by a test. `TILLD_KILLS=200 cargo test --test it kills -- --nocapture` kills the daemon more often
+//! than they do; with `TILLD_SEED` by the same plan.
 
 #[doc(hidden)]
 pub mod bench;

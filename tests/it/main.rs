@@ -17,6 +17,7 @@ mod harness;
 mod hook;
 mod hooks;
 mod invoice_read;
+mod kills;
 mod launch;
 mod layout;
 mod limits;
