@@ -61,7 +61,7 @@
 //! | `bench` | what `benches/` reach: a ledger with many open invoices, and the poller's look at it without a network |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
-//! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
@@ -132,6 +132,7 @@ mod opening;
 mod outbox;
 mod poller;
 mod process_mark;
+mod retry_after;
 mod sandbox;
 pub mod secret;
 mod shutdown;
