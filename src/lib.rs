@@ -17,7 +17,7 @@
 //!                                               ▼
 //!                                    ledger: decide → one commit (invoice + event + deliveries)
 //!                                               │
-//!                                    outbox ────┴──▶ hook (the shop's script)
+//!                                    outbox ────┴──▶ hook (the shop's script, or an address of the shop)
 //!  shop scripts, sqlite3, PHP, Python ◀── read-only views of the same file
 //! ```
 //!
@@ -47,7 +47,7 @@
 //! |---|---|
 //! | [`invoice`] | pure: amounts, statuses, claims, the moves between them, when silence is too long |
 //! | [`wire`] | pure: the service's JSON, and the only place its field names occur |
-//! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run |
+//! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run, how its address is posted to |
 //! | [`config`] | the settings: defaults, file, variables, flags; unknown keys are refused |
 //! | [`http`] | serving HTTP: accept loop, limits, timeouts, drain |
 //! | [`client`] | the typed client of the service, the login, the credentials, the gate all requests pass |
@@ -55,7 +55,7 @@
 //! | [`ledger`] | one writing thread with group commit, readers, sealed tokens; SQLite is below `ledger/sqlite` alone |
 //! | [`opening`] | opens an invoice safely: row first, then the request, then the record |
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
-//! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
+//! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
 //! | `bench` | what `benches/` reach: a ledger with many open invoices, and the poller's look at it without a network |
@@ -90,8 +90,8 @@
 //!   the place where a notification carries its notify token.
 //! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
-//! - **Hook**: a configured script. **Delivery**: one event owed to one hook. **Attempt**: one run of it. **Abandoned**:
-//!   given up. **Held**: it waits until a person releases it, since what it tells is old and only the lists of status names
+//! - **Hook**: a configured script, or an address of the shop that is posted to. **Delivery**: one event owed to one hook.
+//!   **Attempt**: one run of it, or one post. **Abandoned**: given up. **Held**: it waits until a person releases it, since what it tells is old and only the lists of status names
 //!   made it so (`ledger/apply/reassess.rs`). **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,

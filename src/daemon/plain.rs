@@ -9,6 +9,7 @@ use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
 use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
 use crate::hook::launch;
+use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
@@ -16,6 +17,7 @@ use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
 use crate::ledger::{Bounds, Lists, Options, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
+use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
 use crate::{listener, opening, outbox, poller};
 
@@ -172,7 +174,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
         hooks: settings
             .hook
             .iter()
-            .filter_map(|hook| hook_program(hook, grace))
+            .filter_map(|hook| hook_action(hook, grace))
             .collect(),
         // The first gap stands before the first attempt and is dated by the ledger.
         schedule: outbox
@@ -191,18 +193,25 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
     }
 }
 
-/// A hook with its program; `None` is impossible for settings that were checked, which have a program for each hook.
-pub(crate) fn hook_program(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
-    let (path, args) = hook.run.split_first()?;
-    let program = Program {
-        path: path.into(),
-        args: args.to_vec(),
-        timeout: Duration::from_secs(hook.timeout_s),
-        grace,
+/// A hook with what it does; `None` is impossible for settings that were checked, which have a program or an address for
+/// each hook.
+pub(crate) fn hook_action(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
+    let timeout = Duration::from_secs(hook.timeout_s);
+    let action = if let Some(address) = &hook.post {
+        let secret_file = hook.secret_file.clone()?;
+        Action::Post(Target::new(address, secret_file, timeout))
+    } else {
+        let (path, args) = hook.run.split_first()?;
+        Action::Run(Program {
+            path: path.into(),
+            args: args.to_vec(),
+            timeout,
+            grace,
+        })
     };
     Some(outbox::Hook {
         name: hook.name.clone(),
-        program,
+        action,
     })
 }
 

@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_ms;
 use crate::hook;
+use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Claimed, DeliveryKey, Reader, Writer};
 use crate::process_mark::ProcessMark;
@@ -45,8 +46,27 @@ pub(crate) const STOP_MARGIN: Duration = Duration::from_secs(5);
 pub(crate) struct Hook {
     /// Its name, unique in the config.
     pub name: String,
-    /// What to run.
-    pub program: Program,
+    /// What to do.
+    pub action: Action,
+}
+
+/// How a hook is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// This is run.
+    Run(Program),
+    /// It is posted there.
+    Post(Target),
+}
+
+impl Action {
+    /// How long it may go on after it was asked to end. A request ends at once.
+    fn grace(&self) -> Duration {
+        match self {
+            Self::Run(program) => program.grace,
+            Self::Post(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// What the merchant configured, as far as the outbox acts on it.
@@ -73,7 +93,7 @@ impl Settings {
     fn longest_grace(&self) -> Duration {
         self.hooks
             .iter()
-            .map(|hook| hook.program.grace)
+            .map(|hook| hook.action.grace())
             .max()
             .unwrap_or_default()
     }
@@ -136,12 +156,12 @@ struct Desk {
 }
 
 impl Desk {
-    fn program(&self, hook: &str) -> Option<&Program> {
+    fn action(&self, hook: &str) -> Option<&Action> {
         self.settings
             .hooks
             .iter()
             .find(|known| known.name == hook)
-            .map(|known| &known.program)
+            .map(|known| &known.action)
     }
 }
 

@@ -251,7 +251,9 @@ fn is_done(world: &World, delivery: &DeliveryRow) -> Result<(), String> {
         DeliveryState::Abandoned => {
             let failures = results().filter(|result| !["interrupted", "exit 75"].contains(result));
             let schedule = world.scenario.settings.outbox.schedule_s.len();
-            let hopeless = results().next_back() == Some("exit 65");
+            let hopeless = results()
+                .next_back()
+                .is_some_and(|result| ["exit 65", "http 410"].contains(&result));
             if hopeless || failures.count() == schedule {
                 Ok(())
             } else {

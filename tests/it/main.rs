@@ -29,6 +29,7 @@ mod operator;
 mod orders;
 mod poll;
 mod polling;
+mod posts;
 mod presentations;
 mod readme;
 mod refusals;

@@ -1,4 +1,5 @@
-//! `tilld hook list`: the hooks as they are configured, and whether their programs can be run by this user now.
+//! `tilld hook list`: the hooks as they are configured, and whether this user can run their programs, or
+//! sign what they post, now.
 
 use std::error::Error as _;
 
@@ -19,6 +20,9 @@ struct Shown<'a> {
     name: &'a str,
     on: &'a [String],
     run: &'a [String],
+    /// Only of a hook that posts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    post: Option<&'a str>,
     timeout_s: u64,
     usable: bool,
     /// Why it is not usable.
@@ -43,19 +47,23 @@ pub(super) fn run(_args: &Args, context: &Context) -> Result<Exit, Failure> {
             [
                 hook.name.to_owned(),
                 hook.on.join(" "),
-                hook.run.first().cloned().unwrap_or_default(),
+                // An address is told from a path by how it begins.
+                hook.post
+                    .map(str::to_owned)
+                    .or_else(|| hook.run.first().cloned())
+                    .unwrap_or_default(),
                 format!("{} s", hook.timeout_s),
                 usable.map_or_else(|| "yes".to_owned(), |problem| format!("no: {problem}")),
             ]
         })
         .collect();
-    let headings = ["NAME", "ON", "PROGRAM", "TIMEOUT", "USABLE"];
+    let headings = ["NAME", "ON", "RUN OR POST", "TIMEOUT", "USABLE"];
     context.output.table(Some(headings), &cells)?;
     Ok(Exit::Ok)
 }
 
 fn shown(hook: &Hook) -> Shown<'_> {
-    // Name and program stand in their own columns: the operating system's reason is enough.
+    // Name and program or file stand in their own columns: the operating system's reason is enough.
     let problem = hook.check().err().map(|error| match error.source() {
         Some(reason) => reason.to_string(),
         None => error.to_string(),
@@ -64,6 +72,7 @@ fn shown(hook: &Hook) -> Shown<'_> {
         name: &hook.name,
         on: &hook.on,
         run: &hook.run,
+        post: hook.post.as_deref(),
         timeout_s: hook.timeout_s,
         usable: problem.is_none(),
         problem,
