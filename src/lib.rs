@@ -31,7 +31,8 @@
 //!    (`ledger/sqlite/open.rs`), replies after the commit (`ledger/writer.rs`), the answer after the reply
 //!    (`listener/mod.rs`).
 //! 3. A hook sees only committed events. An invoice never has two runs at once, each hook gets an invoice's events in their
-//!    order, different invoices go side by side: the claim in `ledger/sqlite/deliveries.rs` is where this is judged.
+//!    order, different invoices go side by side: the choice in `ledger/sqlite/runnable.rs` is where this is judged. How many
+//!    runs each hook has at once is kept in `outbox/places.rs`: one that hangs takes no place of another.
 //! 4. A wake may be lost, the periodic scan may not: the loops in `poller/mod.rs` and `outbox/mod.rs` work from the ledger's
 //!    state, never from a message alone (`wake.rs`).
 //! 5. Nothing secret is readable in the ledger file, a log line, an error, a `Debug`, argv or a child's environment:
@@ -91,7 +92,9 @@
 //! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
 //! - **Hook**: a configured script, or an address of the shop that is posted to. **Delivery**: one event owed to one hook.
-//!   **Attempt**: one run of it, or one post. **Abandoned**: given up. **Held**: it waits until a person releases it, since what it tells is old and only the lists of status names
+//!   **Attempt**: one run of it, or one post. **Abandoned**: given up. **Place**: what a run takes while it goes on; each
+//!   hook has its own, and further, slow ones for runs that last. **Held**: it waits until a person releases it, since
+//!   what it tells is old and only the lists of status names
 //!   made it so (`ledger/apply/reassess.rs`). **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
@@ -110,6 +113,10 @@
 //!
 //! `cargo bench` measures the poller's looks at a ledger of a million open invoices beside one of a thousand, its start, and
 //! the memory it holds; it takes some minutes and 2 GB of the temporary directory.
+//!
+//! What the outbox does under load is printed by `TILLD_INVOICES=1000 cargo test --release --test it troublemakers --
+//! --nocapture` (a thousand invoices with one script that hangs and one that fails, and without them) and
+//! `TILLD_RUNS=10000 cargo test --release --test it quick_runs -- --nocapture` (what a run costs beside a bare start).
 //!
 //! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
 //! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every

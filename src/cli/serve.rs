@@ -58,7 +58,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     let settings = context.settings()?;
     settings.require_service()?;
     let public = settings.require_public()?;
-    for hook in &settings.hook {
+    for hook in settings.every_hook() {
         hook.check()?;
     }
     plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
@@ -77,10 +77,11 @@ fn report(context: &Context) -> Result<Exit, Failure> {
     let (service, public) = (settings.require_service()?, settings.require_public()?);
     let state_dir = context.state_dir()?;
     let file = context.config_file()?;
-    let hooks: Vec<&str> = settings
-        .hook
-        .iter()
-        .map(|hook| hook.name.as_str())
+    // Its name is reserved, so it is taken for no other.
+    let hooks: Vec<String> = settings
+        .every_hook()
+        .into_iter()
+        .map(|hook| hook.name)
         .collect();
     if context.output.json() {
         print_json(&serde_json::json!({

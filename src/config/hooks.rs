@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::settings::Settings;
+
 /// `[outbox]`: how hooks are run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -91,7 +93,7 @@ pub struct OnAbandoned {
 }
 
 /// The name under which `[on_abandoned]` is a hook. No `[[hook]]` may have it.
-pub const ON_ABANDONED: &str = "on_abandoned";
+pub use crate::hook::abandonment::ON_ABANDONED;
 
 impl OnAbandoned {
     /// The hook it is; it is told of no event by itself.
@@ -111,5 +113,13 @@ impl OnAbandoned {
             timeout_s,
             concurrency: None,
         }
+    }
+}
+
+impl Settings {
+    /// All that is run or posted to: the hooks, and the one that is told of what was given up.
+    pub fn every_hook(&self) -> Vec<Hook> {
+        let told = self.on_abandoned.as_ref().map(OnAbandoned::hook);
+        self.hook.iter().cloned().chain(told).collect()
     }
 }

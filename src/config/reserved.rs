@@ -7,11 +7,13 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 7] = [
+const SWITCHES: [&str; 9] = [
     "TILLD_BENCH_INVOICES",
     "TILLD_BENCH_KEEP",
+    "TILLD_INVOICES",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",
+    "TILLD_RUNS",
     "TILLD_SEED",
     "TILLD_SEEDS",
     "TILLD_UPDATE",

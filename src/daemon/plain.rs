@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
 use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
+use crate::hook::abandonment::{self, ON_ABANDONED};
 use crate::hook::launch;
 use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
@@ -45,6 +46,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
             .iter()
             .map(subscription)
             .collect::<Result<_, _>>()?,
+        on_abandoned: settings.on_abandoned.is_some(),
         first_delay_ms: ms(settings
             .outbox
             .schedule_s
@@ -169,12 +171,16 @@ pub(crate) fn gate_limits(settings: &Settings) -> gate::Limits {
 /// How hooks are run.
 pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::Settings {
     let outbox = &settings.outbox;
-    let grace = Duration::from_secs(outbox.grace_s);
     outbox::Settings {
         hooks: settings
-            .hook
+            .every_hook()
             .iter()
-            .filter_map(|hook| hook_action(hook, grace))
+            .filter_map(|hook| {
+                Some(outbox::Hook {
+                    answers_to: answers_to(&hook.name, &settings.hook),
+                    ..hook_action(hook, outbox)?
+                })
+            })
             .collect(),
         // The first gap stands before the first attempt and is dated by the ledger.
         schedule: outbox
@@ -183,7 +189,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
             .skip(1)
             .map(|gap| Duration::from_secs(*gap))
             .collect(),
-        concurrency: at_least_one(outbox.concurrency),
+        longest_delay_ms: longest_delay_ms(&outbox.schedule_s),
         drain: Duration::from_secs(outbox.drain_s),
         surroundings: Surroundings {
             launcher: launch::own_binary(),
@@ -195,7 +201,10 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
 
 /// A hook with what it does; `None` is impossible for settings that were checked, which have a program or an address for
 /// each hook.
-pub(crate) fn hook_action(hook: &crate::config::Hook, grace: Duration) -> Option<outbox::Hook> {
+pub(crate) fn hook_action(
+    hook: &crate::config::Hook,
+    outbox: &crate::config::Outbox,
+) -> Option<outbox::Hook> {
     let timeout = Duration::from_secs(hook.timeout_s);
     let action = if let Some(address) = &hook.post {
         let secret_file = hook.secret_file.clone()?;
@@ -206,13 +215,40 @@ pub(crate) fn hook_action(hook: &crate::config::Hook, grace: Duration) -> Option
             path: path.into(),
             args: args.to_vec(),
             timeout,
-            grace,
+            grace: Duration::from_secs(outbox.grace_s),
         })
     };
     Some(outbox::Hook {
         name: hook.name.clone(),
         action,
+        answers_to: vec![hook.name.clone()],
+        room: room(hook, outbox),
     })
+}
+
+/// The names of the deliveries that are owed to a hook: its own, or of who is told that hooks gave up, one for each of them.
+fn answers_to(name: &str, hooks: &[crate::config::Hook]) -> Vec<String> {
+    if name != ON_ABANDONED {
+        return vec![name.to_owned()];
+    }
+    hooks
+        .iter()
+        .filter_map(|hook| abandonment::teller_of(&hook.name))
+        .collect()
+}
+
+/// A hook's places. A limit of its own is a hard one: nothing runs beside it.
+fn room(hook: &crate::config::Hook, outbox: &crate::config::Outbox) -> outbox::Room {
+    match hook.concurrency {
+        Some(most) => outbox::Room {
+            ordinary: small(most),
+            slow: 0,
+        },
+        None => outbox::Room {
+            ordinary: small(outbox.concurrency),
+            slow: small(outbox.slow_concurrency),
+        },
+    }
 }
 
 /// How invoices are opened. `public_url` was required and checked by the caller.

@@ -15,6 +15,8 @@ use std::process::{Command, ExitCode};
 
 use rustix::io::Errno;
 
+use super::format;
+
 /// The word that makes tilld a launcher. Internal: no command, in no help text.
 pub const WORD: &str = "__launch";
 
@@ -75,16 +77,7 @@ fn check(program: &Path) -> Result<(), String> {
     if !program.is_absolute() {
         return Err("its path is not absolute".to_owned());
     }
-    let mut head = [0; 4];
-    // A program that may be run but not read is left to the kernel's judgement.
-    let Ok(()) = File::open(program).and_then(|mut file| file.read_exact(&mut head)) else {
-        return Ok(());
-    };
-    if head.starts_with(b"#!") || &head == b"\x7fELF" {
-        Ok(())
-    } else {
-        Err("it is no program and has no `#!` line that names its interpreter".to_owned())
-    }
+    format::check(program)
 }
 
 /// Why a start failed, in words that name the file which is really missing.
@@ -200,7 +193,8 @@ mod tests {
         for (text, good) in [
             ("echo hello\n", false),
             ("#!/bin/sh\n", true),
-            ("\x7fELF\x02", true),
+            ("\x7fELF\x02", false),
+            ("", false),
         ] {
             fs::write(&path, text).expect("written");
             assert_eq!(check(&path).is_ok(), good, "{text:?}");

@@ -1,9 +1,11 @@
 //! Which events a hook wants. Pure; the ledger asks it while it writes an event, so that the deliveries stand in the
-//! same commit. Beside it: what a hook is told (`payload`, pure), how its program is run (`process`, built on the
-//! launcher, the process group, the working directory and the captured output), and how an address is posted to instead
-//! (`post`, with the `secret_file` and the `signature`, pure).
+//! same commit. Beside it: what a hook is told (`payload`, pure), telling that one gave up (`abandonment`, pure), how its
+//! program is run (`process`, built on the launcher, the process group, the working directory and the captured output),
+//! and how an address is posted to instead (`post`, with the `secret_file` and the `signature`, pure).
 
+pub mod abandonment;
 mod capture;
+mod format;
 mod group;
 pub mod launch;
 mod members;
@@ -18,7 +20,7 @@ mod work_dir;
 use std::fmt;
 
 use crate::invoice::event::{Change, EventKind};
-use crate::invoice::status::{LONGEST_STATUS, Status};
+use crate::invoice::status::{LONGEST_STATUS, Outcome, Status};
 
 pub use old_group::settle_old_child;
 pub use work_dir::{leftovers, remove};
@@ -120,6 +122,38 @@ pub struct Subscription {
 }
 
 impl Subscription {
+    /// The kinds of events it is owed whatever their status; those it wants for a status come on top.
+    pub fn kinds(&self) -> Vec<EventKind> {
+        let any = |kind| Change {
+            kind,
+            rewound: false,
+            cause: None,
+            status: None,
+            previous_status: None,
+            outcome: Outcome::Open,
+            previous_outcome: Outcome::Open,
+        };
+        let mut kinds = EventKind::ALL.to_vec();
+        kinds.retain(|kind| self.wants(&any(*kind)));
+        kinds
+    }
+
+    /// The statuses whose events it is owed, but for those that tell of a person's hand.
+    pub fn statuses(&self) -> Vec<&str> {
+        let names = self.on.iter().filter_map(|selector| match selector {
+            Selector::Status(name) => Some(name.as_str()),
+            Selector::Paid
+            | Selector::PaidAgain
+            | Selector::Failed
+            | Selector::Reversed
+            | Selector::Late
+            | Selector::Mismatch
+            | Selector::Unresolved
+            | Selector::All => None,
+        });
+        names.collect()
+    }
+
     /// True when the hook is owed this event.
     pub fn wants(&self, change: &Change) -> bool {
         self.on.iter().any(|selector| selector.wants(change))
@@ -129,7 +163,6 @@ impl Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::invoice::status::Outcome;
 
     fn change(kind: EventKind) -> Change {
         let outcome = Outcome::Open;
@@ -170,6 +203,12 @@ mod tests {
         for (text, wanted) in kinds {
             let selector = Selector::parse(text).expect(text);
             assert_eq!(selector.to_string(), text);
+            let alone = Subscription {
+                hook: "fulfil".to_owned(),
+                on: vec![selector.clone()],
+            };
+            assert_eq!(alone.kinds(), wanted, "{text}");
+            assert_eq!(alone.statuses(), [""; 0], "{text}");
             for kind in every.into_iter().filter_map(EventKind::parse) {
                 assert_eq!(
                     selector.wants(&change(kind)),

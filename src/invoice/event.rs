@@ -31,7 +31,8 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    const ALL: [Self; 10] = [
+    /// All of them, in the order they usually come.
+    pub const ALL: [Self; 10] = [
         Self::Opened,
         Self::Status,
         Self::Paid,

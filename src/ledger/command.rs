@@ -309,6 +309,16 @@ pub enum Objection {
     Paid,
 }
 
+/// Deliveries that share places, and how many of them may begin. Claims and looks are told one for each hook: whose
+/// places are full is not read past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// The names, in the column `hook`, of the deliveries that run in these places.
+    pub names: Vec<String>,
+    /// At most this many.
+    pub want: u32,
+}
+
 /// One change asked of the writer.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
@@ -332,8 +342,8 @@ pub(crate) enum Command {
         claimant: ProcessMark,
         /// Now, milliseconds since 1970.
         now_ms: i64,
-        /// At most this many.
-        want: u32,
+        /// Of whom, and how many of each.
+        lanes: Vec<Lane>,
     },
     /// The process of a claimed delivery.
     NameChild(DeliveryKey, ProcessMark),

@@ -36,7 +36,7 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{CLOCK_MARK, Lists, Rules};
 pub(crate) use command::{
-    Acceptance, After, AttemptRecord, Begun, Held, Intent, NoAnswer, Objection, Operated,
+    Acceptance, After, AttemptRecord, Begun, Held, Intent, Lane, NoAnswer, Objection, Operated,
     PollFailed, Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
@@ -58,6 +58,8 @@ pub(crate) use story::{
 pub(crate) use command::Command as LedgerCommand;
 #[cfg(test)]
 pub(crate) use command::Reply as LedgerReply;
+#[cfg(test)]
+pub(crate) use row::Outlook;
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
 
@@ -355,19 +357,20 @@ impl Writer {
             .map(drop)
     }
 
-    /// Claims up to `want` deliveries to be run by this process. None of them may run before its child is named.
+    /// Claims deliveries to be run by this process, of each lane as many as it wants and all that may run if they are
+    /// fewer. None of them may run before its child is named.
     pub async fn claim_deliveries(
         &self,
         claimant: ProcessMark,
         now_ms: i64,
-        want: u32,
+        lanes: Vec<Lane>,
     ) -> Result<Vec<Claimed>, WriteError> {
         match self
             .queue
             .ask(Command::Claim {
                 claimant,
                 now_ms,
-                want,
+                lanes,
             })
             .await?
         {

@@ -1,16 +1,17 @@
 //! Reads, beside the writer and never waiting for it. Each read runs on a blocking thread with a connection from a small
 //! pool; a connection that failed is dropped and opened anew.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
 use super::apply::{CLOCK_MARK, UNSORTED};
-use super::command::Held;
+use super::command::{Held, Lane};
 use super::error::{OpenError, ReadError};
 use super::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Place,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
@@ -250,9 +251,14 @@ impl Reader {
         self.ask(ReadStore::running).await
     }
 
-    /// The earliest time after now at which a waiting delivery is due.
-    pub async fn next_delivery_ms(&self, now_ms: i64) -> Result<Option<i64>, ReadError> {
-        self.ask(move |store| store.next_delivery_ms(now_ms)).await
+    /// What a claim for these lanes would find. `ahead`: from now to the latest time that a delivery can rightly be planned
+    /// for.
+    pub async fn outlook(
+        &self,
+        ahead: RangeInclusive<i64>,
+        lanes: Vec<Lane>,
+    ) -> Result<Outlook, ReadError> {
+        self.ask(move |store| store.outlook(&ahead, &lanes)).await
     }
 
     /// Refused requests, newest first.

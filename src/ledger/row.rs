@@ -1,5 +1,6 @@
 //! What the ledger gives back: rows as plain data, with nothing secret in them.
 
+use crate::hook::abandonment::GivenUp;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
@@ -239,6 +240,18 @@ pub struct Claimed {
     pub event: EventRow,
     /// The invoice as it stands now.
     pub invoice: InvoiceRow,
+    /// The delivery of the same event that was given up, when this one is owed to tell that.
+    pub given_up: Option<GivenUp>,
+}
+
+/// What a claim would find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outlook {
+    /// Something, now.
+    pub now: bool,
+    /// When the next delivery becomes due that is not due yet, milliseconds since 1970. It may still have to wait for
+    /// another one then.
+    pub next_ms: Option<i64>,
 }
 
 /// A delivery that is running, or was when its daemon died.

@@ -12,7 +12,7 @@ use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
-use super::command::{AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
+use super::command::{AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
 /// Why a database could not do it.
@@ -210,25 +210,31 @@ pub(super) trait Store {
     /// Stores the polling side of an invoice.
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError>;
 
-    /// Claims up to `want` deliveries of the named hooks: none whose invoice has a run under way, none before an earlier
-    /// one of the same invoice and hook is done or abandoned. Due is what is planned for the start of `ahead`, which is
-    /// now, or before it, and what is planned for later than its end: a clock was ahead when that was written.
+    /// Claims up to as many deliveries as each lane wants: none whose invoice has a run under way, none before an earlier
+    /// one of the same invoice and hook is done or abandoned, one of an invoice at most; the longest due first, whatever
+    /// their lane, so that no hook passes another by at an invoice they share. Due is what is planned for the start of
+    /// `ahead`, which is now, or before it, and after that what is planned for later than its end: a clock was ahead when
+    /// that was written.
     fn claim(
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError>;
     /// Stores the process of a running delivery. False when it is not running.
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError>;
-    /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted.
+    /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted. False when
+    /// the delivery is not running: the end was stored before.
     fn finish(
         &mut self,
         key: DeliveryKey,
         record: &AttemptRecord,
         after: super::command::After,
-    ) -> Result<(), StoreError>;
+    ) -> Result<bool, StoreError>;
+    /// Owes it to somebody to be told that this delivery was given up with its last attempt, at this time, milliseconds
+    /// since 1970. Whoever was told before that it was given up is told anew, with a fresh schedule; who was not told yet
+    /// is told of the last time. That one which tells was given up is told nobody.
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError>;
     /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
     fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError>;
 

@@ -12,6 +12,7 @@ use super::retry::{self, Count, Plan};
 use super::{Action, Desk};
 use crate::clock::wall_ms;
 use crate::entropy;
+use crate::hook::abandonment;
 use crate::hook::payload::Facts;
 use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Ending, Finished, Program, launch};
@@ -89,7 +90,7 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
 }
 
 async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Finished, Went) {
-    let facts = facts_of(claimed);
+    let facts = told(claimed);
     let launched = match launch(program, &desk.settings.surroundings, &facts).await {
         Ok(launched) => launched,
         Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
@@ -113,21 +114,10 @@ async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Fini
 }
 
 async fn post(desk: &Desk, target: &Target, claimed: &Claimed) -> Finished {
-    match prepare(target, &facts_of(claimed)).await {
+    match prepare(target, &told(claimed)).await {
         Ok(prepared) => prepared.run(&desk.ending).await,
         Err(error) => unrun(Ending::NotStarted(error.why())),
     }
-}
-
-fn facts_of(claimed: &Claimed) -> Facts {
-    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
-    facts(
-        &claimed.hook,
-        claimed.attempt,
-        claimed.replay,
-        event,
-        invoice,
-    )
 }
 
 fn unrun(ending: Ending) -> Finished {
@@ -197,6 +187,17 @@ fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     }
 }
 
+/// What is told with this delivery: its event, or that the event's delivery to another hook was given up.
+fn told(claimed: &Claimed) -> Facts {
+    let (event, invoice) = (claimed.event.clone(), claimed.invoice.clone());
+    let hook = abandonment::configured(&claimed.hook);
+    let facts = facts(hook, claimed.attempt, claimed.replay, event, invoice);
+    match &claimed.given_up {
+        Some(given_up) => facts.telling(given_up.clone()),
+        None => facts,
+    }
+}
+
 /// What a hook is told of an event: the event as it was, and the invoice as it stands. `attempt` is 1-based.
 pub(crate) fn facts(
     hook: &str,
@@ -233,5 +234,6 @@ pub(crate) fn facts(
         requisites: invoice.requisites,
         expire_ms: invoice.expire_ms,
         service: event.raw,
+        abandoned: None,
     }
 }

@@ -1,11 +1,13 @@
 //! Runs the hooks that are owed an event: claim stored, run, outcome stored, again and again until a hook says it is done.
 //!
-//! Works from the ledger's state alone: a lost wake costs at most one scan, and what an earlier daemon (or a claim whose
-//! answer was lost) left running is found there and settled before anything else of its invoice. Which deliveries may
-//! run, and in which order, is the ledger's judgement when it claims them; the limit on how many run at once is kept here.
+//! Works from the ledger's state alone: a lost wake costs at most one look, what another process makes due is found by the
+//! next one, and what an earlier daemon (or a claim whose answer was lost) left running is found there and settled before
+//! anything else of its invoice. Which deliveries may run, and in which order, is the ledger's judgement when it claims
+//! them; how many of each hook run at once is kept in `places`. Looks read; a claim is made only when one found something.
 //! Relies on being the only outbox of its ledger while its process lives.
 
 mod attempt;
+mod places;
 pub(crate) mod retry;
 mod settle;
 #[cfg(test)]
@@ -13,7 +15,6 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,17 +26,23 @@ use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
-use crate::ledger::{Claimed, DeliveryKey, Reader, Writer};
+use crate::ledger::{Claimed, DeliveryKey, Lane, Reader, Writer};
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
 pub(crate) use attempt::facts;
+pub(crate) use places::Room;
 
 use attempt::Went;
+use places::Places;
 
-/// How long a wake may stay lost: the ledger is looked at this often anyway. As long rests the outbox after the ledger
-/// could not store something.
+/// How often the ledger is looked at for something to begin: what a command of the operator or another process made due
+/// is begun within a second, and a look takes some microseconds of a reader.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// How often deliveries that stand as running, with nobody here who runs them, are looked for. As long rests the outbox
+/// after the ledger could not store something.
 const SCAN_EVERY: Duration = Duration::from_secs(5);
 
 /// How long a stop may take beyond the drain and the longest grace: SIGKILL's work and the last results to be stored.
@@ -48,6 +55,10 @@ pub(crate) struct Hook {
     pub name: String,
     /// What to do.
     pub action: Action,
+    /// The names under which deliveries are owed to it, of no other hook: they all run in its places.
+    pub answers_to: Vec<String>,
+    /// Its places.
+    pub room: Room,
 }
 
 /// How a hook is told.
@@ -76,8 +87,8 @@ pub(crate) struct Settings {
     pub hooks: Vec<Hook>,
     /// The gap after each failed attempt; one more failure, and the delivery is abandoned.
     pub schedule: Vec<Duration>,
-    /// How many hooks run at once.
-    pub concurrency: NonZeroU32,
+    /// The longest time a delivery is rightly planned ahead, milliseconds; what lies beyond was dated by a wrong clock.
+    pub longest_delay_ms: i64,
     /// How long running hooks may go on after the wish to stop.
     pub drain: Duration,
     /// Launcher, home, and the directory that is the outbox's own: it removes what earlier daemons left there.
@@ -88,6 +99,12 @@ impl Settings {
     /// The longest a stop may take: drain, grace, and [`STOP_MARGIN`]. What supervises this must wait as long.
     pub(crate) fn stop_within(&self) -> Duration {
         self.drain + self.longest_grace() + STOP_MARGIN
+    }
+
+    /// The number of the hook that a delivery of this name is owed to.
+    fn hook_of(&self, name: &str) -> Option<usize> {
+        let is_it = |hook: &Hook| hook.answers_to.iter().any(|own| own == name);
+        self.hooks.iter().position(is_it)
     }
 
     fn longest_grace(&self) -> Duration {
@@ -124,6 +141,7 @@ pub(crate) async fn run(
     let leftovers = spawn_blocking(move || hook::leftovers(&parent))
         .await
         .unwrap_or_default();
+    let rooms = settings.hooks.iter().map(|hook| hook.room).collect();
     let desk = Arc::new(Desk {
         writer,
         settings,
@@ -138,6 +156,7 @@ pub(crate) async fn run(
         active: HashMap::new(),
         settling: JoinSet::new(),
         being_settled: HashMap::new(),
+        places: Places::new(rooms),
         leftovers,
         rest_until: None,
     };
@@ -156,12 +175,10 @@ struct Desk {
 }
 
 impl Desk {
-    fn action(&self, hook: &str) -> Option<&Action> {
-        self.settings
-            .hooks
-            .iter()
-            .find(|known| known.name == hook)
-            .map(|known| &known.action)
+    /// What is done for a delivery to this hook.
+    fn action(&self, name: &str) -> Option<&Action> {
+        let hook = self.settings.hooks.get(self.settings.hook_of(name)?)?;
+        Some(&hook.action)
     }
 }
 
@@ -175,6 +192,8 @@ struct Outbox {
     settling: JoinSet<Went>,
     /// The deliveries behind `settling`.
     being_settled: HashMap<Id, DeliveryKey>,
+    /// Where all of them run.
+    places: Places<DeliveryKey>,
     /// Working directories of earlier daemons, removed when none of their hooks can be running any more.
     leftovers: Vec<PathBuf>,
     /// Nothing is claimed before this time, since the ledger had trouble.
@@ -189,13 +208,9 @@ impl Outbox {
                 self.find_left_running().await;
                 scan_at = Instant::now() + SCAN_EVERY;
             }
-            self.claim().await;
-            let until = self.rest_until.map_or(scan_at, |until| until.min(scan_at));
-            let nap = self
-                .until_next()
-                .await
-                .min(until.saturating_duration_since(Instant::now()));
-            let may_claim = self.free() > 0 && self.rest_until.is_none();
+            let nap = self.begin_due().await;
+            let nap = nap.min(scan_at.saturating_duration_since(Instant::now()));
+            let may_claim = self.rest_until.is_none() && self.is_open();
             tokio::select! {
                 biased;
                 () = shutdown.requested() => return,
@@ -204,43 +219,96 @@ impl Outbox {
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
             }
+            // Those that ended together are followed by one claim.
+            while let Some(joined) = self.attempts.try_join_next_with_id() {
+                self.ended(joined);
+            }
         }
     }
 
-    fn free(&self) -> u32 {
-        let busy = u32::try_from(self.attempts.len()).unwrap_or(u32::MAX);
-        self.desk.settings.concurrency.get().saturating_sub(busy)
+    /// What may begin, hook by hook.
+    fn lanes(&self) -> Vec<Lane> {
+        let now = Instant::now().into_std();
+        let hooks = self.desk.settings.hooks.iter().enumerate();
+        let lane = |(number, hook): (usize, &Hook)| Lane {
+            names: hook.answers_to.clone(),
+            want: self.places.free(number, now),
+        };
+        hooks.map(lane).collect()
     }
 
-    /// Claims as many as may run, and begins them. Nothing runs whose claim is not stored (A26).
-    async fn claim(&mut self) {
-        if self.rest_until.is_some_and(|until| until > Instant::now()) {
-            return;
+    /// True when some hook has a place free.
+    fn is_open(&self) -> bool {
+        self.lanes().iter().any(|lane| lane.want > 0)
+    }
+
+    /// Begins whatever may run. Gives how long there is nothing more to begin as far as can be known.
+    async fn begin_due(&mut self) -> Duration {
+        if let Some(until) = self.rest_until.filter(|until| *until > Instant::now()) {
+            return until.saturating_duration_since(Instant::now());
         }
         self.rest_until = None;
-        // Until nothing is left: an answer shorter than what was wanted does not mean that there is no more.
-        while self.free() > 0 {
-            match self
-                .desk
-                .writer
-                .claim_deliveries(self.own.clone(), wall_ms(), self.free())
-                .await
-            {
-                Ok(claimed) if claimed.is_empty() => return,
-                Ok(claimed) => claimed.into_iter().for_each(|claimed| self.begin(claimed)),
-                Err(error) => {
-                    tracing::warn!(
-                        error = &error as &dyn Error,
-                        "no hook is run, since no claim could be stored"
-                    );
-                    return self.rest();
+        let lanes = self.lanes();
+        let next_ms = if lanes.iter().any(|lane| lane.want > 0) {
+            self.look(lanes).await
+        } else {
+            None
+        };
+        let wait_ms = next_ms.map(|at_ms| at_ms.saturating_sub(wall_ms()).max(0));
+        let due = wait_ms.map(|wait_ms| Duration::from_millis(wait_ms.unsigned_abs()));
+        let now = Instant::now().into_std();
+        let moves = self.places.next_move(now);
+        let moves = moves.map(|at| at.saturating_duration_since(now));
+        [due, moves]
+            .into_iter()
+            .flatten()
+            .fold(LOOK_EVERY, Duration::min)
+    }
+
+    /// Looks for something to begin, and claims it when there is. Gives when the next delivery becomes due.
+    async fn look(&mut self, lanes: Vec<Lane>) -> Option<i64> {
+        let now_ms = wall_ms();
+        let ahead = now_ms..=now_ms.saturating_add(self.desk.settings.longest_delay_ms);
+        match self.reader.outlook(ahead, lanes.clone()).await {
+            Ok(outlook) => {
+                if outlook.now {
+                    self.claim(lanes).await;
                 }
+                outlook.next_ms
+            }
+            Err(error) => {
+                tracing::debug!(
+                    error = &error as &dyn Error,
+                    "could not look for deliveries to run"
+                );
+                None
+            }
+        }
+    }
+
+    /// Claims what may run, and begins it. Nothing runs whose claim is not stored (A26).
+    async fn claim(&mut self, lanes: Vec<Lane>) {
+        let writer = &self.desk.writer;
+        match writer
+            .claim_deliveries(self.own.clone(), wall_ms(), lanes)
+            .await
+        {
+            Ok(claimed) => claimed.into_iter().for_each(|claimed| self.begin(claimed)),
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn Error,
+                    "no hook is run, since no claim could be stored"
+                );
+                self.rest();
             }
         }
     }
 
     fn begin(&mut self, claimed: Claimed) {
         let key = claimed.key;
+        if let Some(hook) = self.desk.settings.hook_of(&claimed.hook) {
+            self.places.begin(key, hook, Instant::now().into_std());
+        }
         let task = self
             .attempts
             .spawn(attempt::run(Arc::clone(&self.desk), claimed));
@@ -251,30 +319,11 @@ impl Outbox {
         self.rest_until = Some(Instant::now() + SCAN_EVERY);
     }
 
-    /// How long there is surely nothing to begin, unless a wake or the end of an attempt says otherwise.
-    async fn until_next(&self) -> Duration {
-        if self.free() == 0 {
-            return SCAN_EVERY;
-        }
-        match self.reader.next_delivery_ms(wall_ms()).await {
-            // What is due already was not claimed just now, so it waits for the end of another one.
-            Ok(next) => match next.map(|at_ms| u64::try_from(at_ms.saturating_sub(wall_ms()))) {
-                Some(Ok(wait_ms)) if wait_ms > 0 => Duration::from_millis(wait_ms),
-                Some(Ok(_) | Err(_)) | None => SCAN_EVERY,
-            },
-            Err(error) => {
-                tracing::debug!(
-                    error = &error as &dyn Error,
-                    "could not look for the next delivery"
-                );
-                SCAN_EVERY
-            }
-        }
-    }
-
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
-        self.active.remove(&id);
+        if let Some(key) = self.active.remove(&id) {
+            self.places.end(&key);
+        }
         if went == Went::Trouble {
             self.rest();
         }
@@ -282,7 +331,9 @@ impl Outbox {
 
     fn settled(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, _) = passed_on(joined);
-        self.being_settled.remove(&id);
+        if let Some(key) = self.being_settled.remove(&id) {
+            self.places.end(&key);
+        }
     }
 
     /// Takes up deliveries that stand as running though nobody here runs them (A41).
@@ -294,7 +345,8 @@ impl Outbox {
                     error = &error as &dyn Error,
                     "could not look for hooks of an earlier daemon"
                 );
-                return;
+                // They may be running, and count where a hook's runs are limited.
+                return self.rest();
             }
         };
         // The answer is a moment old, and harmless for that: an attempt leaves `active` after its end is stored, and
@@ -317,6 +369,9 @@ impl Outbox {
                 continue;
             }
             let key = left.key;
+            if let Some(hook) = self.desk.settings.hook_of(&left.hook) {
+                self.places.find(key, hook, Instant::now().into_std());
+            }
             let task = self
                 .settling
                 .spawn(settle::run(Arc::clone(&self.desk), left));

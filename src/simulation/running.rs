@@ -7,9 +7,11 @@ use super::book::Child;
 use super::daemon::Who;
 use super::scenario::{SECOND, Temper};
 use super::world::{Happens, Sabotage, World, say};
+use crate::config::Hook;
 use crate::hook::process::Ending;
 use crate::ledger::{
-    After, AttemptRecord, Claimed, DeliveryKey, DeliveryState, LedgerCommand, Running,
+    After, AttemptRecord, Claimed, DeliveryKey, DeliveryState, Lane, LedgerCommand, Outlook,
+    Running,
 };
 use crate::outbox::retry::{self, Count, Plan};
 use crate::process_mark::ProcessMark;
@@ -108,26 +110,41 @@ impl World {
         self.scan_at(self.now);
     }
 
-    fn free(&self) -> u32 {
-        let most = u32::try_from(self.scenario.settings.outbox.concurrency).unwrap_or(u32::MAX);
-        let daemon = self.daemon.as_ref();
-        let busy = daemon.map_or(0, |daemon| daemon.runs.len());
-        most.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX))
+    /// What may begin, hook by hook: ordinary places alone, since what hangs is the matter of `outbox/places`.
+    fn lanes(&self) -> Vec<Lane> {
+        let settings = &self.scenario.settings;
+        let most = u32::try_from(settings.outbox.concurrency).unwrap_or(u32::MAX);
+        let runs = || self.daemon.iter().flat_map(|daemon| daemon.runs.values());
+        let lane = |hook: &Hook| {
+            let busy = runs().filter(|run| run.claimed.hook == hook.name).count();
+            Lane {
+                names: vec![hook.name.clone()],
+                want: most.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)),
+            }
+        };
+        settings.hook.iter().map(lane).collect()
+    }
+
+    /// What a claim would find.
+    fn outlook(&self) -> Outlook {
+        let now_ms = self.wall_ms();
+        let ahead = now_ms..=now_ms.saturating_add(self.rules.longest_delay_ms);
+        self.store.outlook(&ahead, &self.lanes())
     }
 
     fn claim(&mut self) {
-        let (want, now_ms) = (self.free(), self.wall_ms());
+        let (lanes, now_ms, is_due) = (self.lanes(), self.wall_ms(), self.outlook().now);
         let Some(daemon) = &mut self.daemon else {
             return;
         };
-        if want == 0 || daemon.claiming || !self.store.has_runnable(now_ms) {
+        if daemon.claiming || !is_due {
             return;
         }
         daemon.claiming = true;
         let claim = LedgerCommand::Claim {
             claimant: daemon.mark.clone(),
             now_ms,
-            want,
+            lanes,
         };
         self.hand_over(claim, Who::Claim);
     }
@@ -376,14 +393,13 @@ impl World {
 
     /// Plans the look at which something can be begun, when there is something.
     pub(super) fn plan_scan(&mut self) {
-        let now_ms = self.wall_ms();
-        let is_free = self.free() > 0;
-        let soon = !self.left_running().is_empty() || is_free && self.store.has_runnable(now_ms);
+        let outlook = self.outlook();
+        let soon = !self.left_running().is_empty() || outlook.now;
         if soon {
             let tick = self.now + SCAN_EVERY - self.now % SCAN_EVERY;
             self.scan_at(tick);
         }
-        if let Some(next) = self.store.next_delivery_ms(now_ms) {
+        if let Some(next) = outlook.next_ms {
             let at = self.when_ms(next);
             self.scan_at(at);
         }

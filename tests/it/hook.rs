@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::wait_until;
 use crate::shop::Shop;
@@ -47,8 +47,104 @@ fn a_list_says_which_programs_can_run() {
         })
         .collect();
     assert_eq!(usable, [("fulfil", Some(true)), ("gone", Some(false))]);
-    let table = shop.tilld(&["hook", "list"], 0).stdout;
-    assert!(table.contains("no: No such file"), "{table}");
+    let people = shop.tilld(&["hook", "list"], 0).stdout;
+    assert!(people.contains("no: No such file"), "{people}");
+}
+
+#[test]
+fn a_list_says_which_events_each_hook_would_get() {
+    let hook = |name: &str, on: &str, more: &str| {
+        format!("[[hook]]\nname = \"{name}\"\non = {on}\nrun = [\"/bin/true\", \"-x\"]\n{more}")
+    };
+    let config = [
+        hook("fulfil", r#"["paid"]"#, ""),
+        hook("one", r#"["failed", "status:odd"]"#, "concurrency = 1\n"),
+        hook("log", r#"["*", "paid"]"#, ""),
+        "[outbox]\nslow_concurrency = 2\n[on_abandoned]\nrun = [\"/bin/true\"]\n".to_owned(),
+    ];
+    let shop = Shop::new(&config.concat());
+    let lines = shop.tilld(&["hook", "list", "--json"], 0).lines();
+    let all = [
+        "opened",
+        "status",
+        "paid",
+        "paid_again",
+        "late",
+        "failed",
+        "reversed",
+        "mismatch",
+        "unresolved",
+        "operator",
+    ];
+    let wanted = [
+        ("fulfil", json!(["paid", "late"]), json!([]), [4, 2]),
+        ("one", json!(["failed"]), json!(["odd"]), [1, 0]),
+        ("log", json!(all), json!([]), [4, 2]),
+        ("on_abandoned", json!(["abandoned"]), json!([]), [4, 2]),
+    ];
+    for (line, (name, events, statuses, places)) in lines.iter().zip(&wanted) {
+        assert_eq!(text(line, "/name"), *name);
+        assert_eq!(line.get("events"), Some(events), "{name}");
+        assert_eq!(line.get("statuses"), Some(statuses), "{name}");
+        let [ordinary, slow] = places;
+        assert_eq!(line.get("concurrency"), Some(&json!(ordinary)), "{name}");
+        assert_eq!(line.get("slow_concurrency"), Some(&json!(slow)), "{name}");
+    }
+    assert_eq!(lines.len(), wanted.len());
+    let people = shop.tilld(&["hook", "list"], 0).stdout;
+    for wanted in [
+        "fulfil\n  is told of  paid, late; once in an invoice's life\n  runs        /bin/true -x\n",
+        "  at once     4, and 2 more for runs that last\n",
+        "one\n  is told of  failed; any event with status odd\n",
+        "  at once     1\n",
+        "log\n  is told of  every event\n",
+        "on_abandoned\n  is told of  what another hook has given up\n",
+    ] {
+        assert!(people.contains(wanted), "{wanted} is missing in: {people}");
+    }
+    assert!(
+        people.lines().all(|line| line.chars().count() <= 80),
+        "{people}"
+    );
+    let check = shop
+        .command(&["serve", "--check"])
+        .env_remove("SERVICE_TOKEN")
+        .output();
+    let check = String::from_utf8(check.expect("tilld runs").stdout).expect("text");
+    assert!(check.contains("fulfil, one, log, on_abandoned"), "{check}");
+}
+
+#[test]
+fn a_start_looks_at_the_program_that_is_to_tell() {
+    let shop = Shop::new("[on_abandoned]\nrun = [\"/no/such\"]\n");
+    let mut command = shop.command(&["serve", "--check"]);
+    let output = command
+        .env_remove("SERVICE_TOKEN")
+        .output()
+        .expect("tilld runs");
+    let talk = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(10), "{talk}");
+    assert!(
+        talk.contains("`on_abandoned`") && talk.contains("`/no/such`"),
+        "{talk}"
+    );
+}
+
+#[test]
+fn a_sample_is_what_is_told_unless_an_invoice_is_named() {
+    let (shop, _scripts) = with_hook("exit 0");
+    let plain = shop.tilld(&["hook", "test", "fulfil", "--json"], 0);
+    let asked = shop.tilld(&["hook", "test", "fulfil", "--sample", "--json"], 0);
+    for said in [plain, asked] {
+        said.told(&["SAMPLE of a `paid` event"]);
+        let lines = said.lines();
+        assert_eq!(
+            lines.first().and_then(|line| line.get("sample")),
+            Some(&json!(true))
+        );
+    }
+    let both = ["hook", "test", "fulfil", "--sample", "--invoice", "1042"];
+    shop.tilld(&both, 2).told(&["--sample", "--invoice"]);
 }
 
 #[test]
@@ -119,11 +215,14 @@ fn an_unknown_hook_order_or_program_is_named() {
     shop.tilld(&["hook", "test", "gone"], 10)
         .told(&["`/no/such`"]);
     shop.refused_invoice("1042");
-    shop.tilld(&["hook", "test", "fulfil", "--order", "1043"], 3)
-        .told(&["`1043`"]);
-    // An order that is not paid is never told to a hook for paid ones.
-    shop.tilld(&["hook", "test", "fulfil", "--order", "1042"], 3)
-        .told(&["`1042`", "no event that hook `fulfil` wants"]);
+    // `--order` is how it was called before.
+    for flag in ["--invoice", "--order"] {
+        shop.tilld(&["hook", "test", "fulfil", flag, "1043"], 3)
+            .told(&["`1043`"]);
+        // An order that is not paid is never told to a hook for paid ones.
+        shop.tilld(&["hook", "test", "fulfil", flag, "1042"], 3)
+            .told(&["`1042`", "no event that hook `fulfil` wants"]);
+    }
 }
 
 #[test]

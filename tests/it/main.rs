@@ -27,6 +27,7 @@ mod notifications;
 mod nudges;
 mod operator;
 mod orders;
+mod places;
 mod poll;
 mod polling;
 mod posts;

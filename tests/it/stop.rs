@@ -42,6 +42,7 @@ fn a_running_hook_finishes_and_no_other_begins() {
         .quiet()
         .hook("fulfil", &["paid"], HOLDS)
         .set("outbox.concurrency", 1)
+        .set("outbox.slow_concurrency", 0)
         .set("outbox.drain_s", 60)
         .start();
     world.pay("A-1");

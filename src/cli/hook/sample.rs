@@ -1,6 +1,7 @@
 //! An event that never happened, for a hook that is tried out before the first one. Every name in it says so.
 
 use crate::hook::Selector;
+use crate::hook::abandonment::GivenUp;
 use crate::hook::payload::Facts;
 use crate::invoice::event::EventKind;
 use crate::invoice::moment::Moment;
@@ -67,7 +68,22 @@ pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
         requisites: None,
         expire_ms: Some(now_ms.saturating_add(WINDOW_MS)),
         service: Some(body.to_json().to_string()),
+        abandoned: None,
     }
+}
+
+/// The sample of what is told when a delivery was given up.
+pub(super) fn abandonment(hook: &str, now_ms: i64) -> Facts {
+    let facts = facts(hook, &Selector::Paid, now_ms);
+    let given_up = GivenUp {
+        hook: "sample-hook".to_owned(),
+        event_id: facts.event_id.clone(),
+        attempts: 1,
+        at_ms: now_ms,
+        result: "exit 1".to_owned(),
+        stderr: "sample-stderr\n".to_owned(),
+    };
+    facts.telling(given_up)
 }
 
 /// The kind of event the hook waits for, with a status that is the service's only when the hook names one.

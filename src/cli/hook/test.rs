@@ -13,19 +13,14 @@ use super::super::context::Context;
 use super::super::delivery::{Written, print_body, print_written};
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print_json, talk};
-use super::super::{ledger, owner};
-use super::sample;
-use crate::clock::wall_ms;
+use super::super::owner;
+use super::told::{self, Told};
 use crate::config;
 use crate::daemon::{self, plain};
-use crate::hook::Selector;
 use crate::hook::payload::{self, Facts};
 use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
-use crate::invoice::event::Change;
-use crate::invoice::status::Status;
-use crate::ledger::{EventRow, Reader};
-use crate::outbox::{self, Action, retry};
+use crate::outbox::{Action, retry};
 use crate::shutdown::Shutdown;
 
 /// Flags of `hook test`.
@@ -34,15 +29,16 @@ pub(super) struct Args {
     /// The hook's name in the config
     #[arg(value_name = "NAME")]
     name: String,
-    /// Tell it the newest event of this order that it wants, as a replay, instead of a sample
-    #[arg(long, value_name = "ORDER")]
-    order: Option<String>,
-}
-
-/// What the hook is told.
-struct Told {
-    facts: Facts,
-    /// It never happened.
+    /// Tell it the newest event of this invoice that it wants, as a replay: by the order id, the service's id or the ref
+    #[arg(
+        long,
+        value_name = "ORDER-OR-ID",
+        alias = "order",
+        conflicts_with = "sample"
+    )]
+    invoice: Option<String>,
+    /// Tell it a sample of an event that it wants, as without any flag
+    #[arg(long)]
     sample: bool,
 }
 
@@ -64,14 +60,18 @@ enum Saw {
 /// Runs `hook test`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let settings = context.settings()?;
-    let hook = settings.hook.iter().find(|hook| hook.name == args.name);
-    let hook = hook.ok_or_else(|| unknown(&args.name, &settings.hook))?;
+    let hooks = settings.every_hook();
+    let hook = hooks.iter().find(|hook| hook.name == args.name);
+    let hook = hook.ok_or_else(|| told::unknown(&args.name, &hooks))?;
     hook.check()?;
     let state_dir = context.state_dir()?;
     let outbox = plain::outbox_settings(settings, &state_dir);
     let action = outbox.hooks.into_iter().find(|one| one.name == hook.name);
     let action = action.expect("a checked hook does something").action;
-    let told = tell(hook, args.order.as_deref(), &context).await?;
+    let told = match &args.invoice {
+        Some(name) => told::newest(hook, name, &context).await?,
+        None => told::sample(hook),
+    };
     if let Err(other) = owner::check(&state_dir) {
         talk(&format!(
             "warning: {other}; the daemon's hooks run as its owner"
@@ -109,92 +109,6 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     })
 }
 
-/// No hook of this name.
-fn unknown(name: &str, hooks: &[config::Hook]) -> Failure {
-    let failure = Failure::new(Exit::NotFound, format!("no hook `{name}` is configured"));
-    let names: Vec<String> = hooks
-        .iter()
-        .map(|hook| format!("`{}`", hook.name))
-        .collect();
-    if names.is_empty() {
-        failure.hint("add a `[[hook]]` with `name`, `on` and `run` to the config")
-    } else {
-        failure.hint(format!("configured are {}", names.join(", ")))
-    }
-}
-
-/// Events of one order looked through, the newest; no order has as many.
-const EVENTS_MOST: u32 = 1_000;
-
-/// A sample, or the newest event of the order that the hook wants. A real order is never told in any other event: the
-/// program is real too, and one that ships what it is told of would ship an order nobody has paid.
-async fn tell(
-    hook: &config::Hook,
-    order: Option<&str>,
-    context: &Context,
-) -> Result<Told, Failure> {
-    let selectors: Vec<Selector> = hook
-        .on
-        .iter()
-        .filter_map(|word| Selector::parse(word).ok())
-        .collect();
-    let Some(order) = order else {
-        let wish = selectors.first().expect("a checked hook wants something");
-        return Ok(Told {
-            facts: sample::facts(&hook.name, wish, wall_ms()),
-            sample: true,
-        });
-    };
-    let reader = ledger::open_reader(context)?;
-    let events = reader.events_of_order(order, EVENTS_MOST).await?;
-    let wanted = |event: &EventRow| {
-        let change = change(event);
-        selectors.iter().any(|selector| selector.wants(&change))
-    };
-    let Some(event) = events.into_iter().find(wanted) else {
-        return Err(nothing_to_tell(&reader, order, hook).await);
-    };
-    let invoice = reader.invoice(event.invoice).await?;
-    let invoice = invoice.expect("an event's invoice is never removed");
-    // The daemon may have told it already; a script that was paid for once must see that this is no news.
-    let (attempt, replay) = (1, true);
-    Ok(Told {
-        facts: outbox::facts(&hook.name, attempt, replay, event, invoice),
-        sample: false,
-    })
-}
-
-async fn nothing_to_tell(reader: &Reader, order: &str, hook: &config::Hook) -> Failure {
-    match reader.invoices_of_order(order).await {
-        Ok(invoices) if invoices.is_empty() => {
-            let error = format!("no invoice of an order `{order}` in the ledger");
-            Failure::new(Exit::NotFound, error)
-        }
-        Ok(_) => {
-            let on = hook.on.join(", ");
-            let error = format!(
-                "order `{order}` has no event that hook `{}` wants ({on})",
-                hook.name
-            );
-            Failure::new(Exit::NotFound, error).hint("leave `--order` out to run it with a sample")
-        }
-        Err(error) => error.into(),
-    }
-}
-
-/// The event as selectors judge it.
-fn change(event: &EventRow) -> Change {
-    Change {
-        kind: event.kind,
-        rewound: event.rewound,
-        cause: None,
-        status: event.status.clone().and_then(Status::new),
-        previous_status: event.previous_status.clone().and_then(Status::new),
-        outcome: event.outcome,
-        previous_outcome: event.previous_outcome,
-    }
-}
-
 /// Says before the run what is going to happen: the program or the address is real.
 fn announce(hook: &config::Hook, told: &Told) {
     let facts = &told.facts;
@@ -206,13 +120,14 @@ fn announce(hook: &config::Hook, told: &Told) {
     if told.sample {
         talk(&format!(
             "`{}` {runs} once with a SAMPLE of a `{}` event; nothing is recorded",
-            hook.name, facts.kind
+            hook.name,
+            facts.word()
         ));
     } else {
         talk(&format!(
             "`{}` {runs} once with the `{}` event {} of order {}, as a replay; nothing is recorded",
             hook.name,
-            facts.kind,
+            facts.word(),
             facts.event_id,
             escape(&facts.order_id)
         ));
@@ -295,11 +210,11 @@ fn pairs(saw: &Saw) -> Vec<(&'static str, String)> {
 fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
     let document = payload::document(&told.facts);
     let document: Value = serde_json::from_str(&document).expect("the document is JSON");
-    let (saw, pairs) = match &ran.saw {
-        Saw::Variables(_) => ("variables", pairs(&ran.saw)),
-        Saw::Headers(_) => ("headers", pairs(&ran.saw)),
+    let saw = match ran.saw {
+        Saw::Variables(_) => "variables",
+        Saw::Headers(_) => "headers",
     };
-    let pairs: Map<String, Value> = pairs
+    let pairs: Map<String, Value> = pairs(&ran.saw)
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();

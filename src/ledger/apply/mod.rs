@@ -15,7 +15,7 @@ use crate::hook::Subscription;
 use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
-use super::command::{Command, Reply};
+use super::command::{After, Command, Reply};
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
@@ -40,6 +40,8 @@ pub(crate) struct Rules {
     pub schedule: Schedule,
     /// Which hooks are owed what.
     pub subscriptions: Vec<Subscription>,
+    /// Somebody is told of deliveries that are given up.
+    pub on_abandoned: bool,
     /// How long after its event a delivery is first run, milliseconds.
     pub first_delay_ms: i64,
     /// The longest time between two runs of a delivery, milliseconds: one that waits for longer was planned by a clock
@@ -85,16 +87,12 @@ pub(super) fn apply<S: Store>(
         Command::Claim {
             claimant,
             now_ms,
-            want,
-        } => {
-            let hooks: Vec<String> = rules.subscriptions.iter().map(|s| s.hook.clone()).collect();
-            Ok(Reply::Claimed(store.claim(
-                claimant,
-                *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
-                *want,
-                &hooks,
-            )?))
-        }
+            lanes,
+        } => Ok(Reply::Claimed(store.claim(
+            claimant,
+            *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
+            lanes,
+        )?)),
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {
                 Ok(Reply::Done)
@@ -103,7 +101,11 @@ pub(super) fn apply<S: Store>(
             }
         }
         Command::Finish(key, record, after) => {
-            store.finish(*key, record, *after)?;
+            let ended = store.finish(*key, record, *after)?;
+            if ended && *after == After::Abandoned && rules.on_abandoned {
+                let at_ms = record.ended_ms.saturating_add(rules.first_delay_ms);
+                store.owe_abandonment(*key, at_ms)?;
+            }
             Ok(Reply::Done)
         }
         Command::Retry(wish) => Ok(Reply::Retried(store.retry(wish)?)),

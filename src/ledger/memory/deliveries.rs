@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use super::{Attempt, MemoryStore, Owed};
 use crate::invoice::event::EventKind;
-use crate::ledger::command::{After, AttemptRecord, RetryWish};
-use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
+use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
+use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey, Outlook};
 use crate::ledger::store::Withdrawn;
 use crate::process_mark::ProcessMark;
 
@@ -14,41 +14,57 @@ impl MemoryStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: &RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Vec<Claimed> {
-        let now_ms = *ahead.start();
-        let is_due = |next: &i64| *next <= now_ms || *next > *ahead.end();
-        let mut runnable: Vec<(i64, i64)> = self
-            .deliveries
-            .iter()
-            .filter(|(_, owed)| owed.state == DeliveryState::Waiting && hooks.contains(&owed.hook))
-            .filter_map(|(key, owed)| Some((owed.next_ms.filter(is_due)?, key)))
-            .collect();
-        runnable.sort_unstable();
-        let chosen: Vec<(i64, Owed)> = runnable
-            .into_iter()
-            .filter_map(|(_, key)| Some((key, self.deliveries.get(key)?)))
-            .filter(|(_, owed)| self.may_run(owed))
-            .take(usize::try_from(want).unwrap_or(usize::MAX))
-            .map(|(key, owed)| (key, owed.clone()))
-            .collect();
         let mut claimed = Vec::new();
-        let mut taken = Vec::new();
-        for (key, mut owed) in chosen {
-            if taken.contains(&owed.invoice) {
-                continue;
-            }
-            taken.push(owed.invoice);
+        for (key, mut owed) in self.choose(ahead, lanes) {
             owed.state = DeliveryState::Running;
             owed.attempts += 1;
-            owed.started_ms = now_ms;
+            owed.started_ms = *ahead.start();
             owed.claimant = Some(claimant.clone());
             owed.child = None;
             claimed.extend(self.claimed(key, &owed));
             self.deliveries.put(key, owed);
         }
         claimed
+    }
+
+    /// What a claim would find.
+    pub(crate) fn outlook(&self, ahead: &RangeInclusive<i64>, lanes: &[Lane]) -> Outlook {
+        let awaited = |owed: &&Owed| {
+            let mut open = lanes.iter().filter(|lane| lane.want > 0);
+            owed.state == DeliveryState::Waiting && open.any(|lane| lane.names.contains(&owed.hook))
+        };
+        let owed = self.deliveries.iter().map(|(_, owed)| owed);
+        let times = owed.filter(awaited).filter_map(|owed| owed.next_ms);
+        Outlook {
+            now: !self.choose(ahead, lanes).is_empty(),
+            next_ms: times.filter(|next| next > ahead.start()).min(),
+        }
+    }
+
+    fn choose(&self, ahead: &RangeInclusive<i64>, lanes: &[Lane]) -> Vec<(i64, Owed)> {
+        let is_due = |next: &i64| next <= ahead.start() || next > ahead.end();
+        let mut due: Vec<(i64, i64, &Owed)> = self
+            .deliveries
+            .iter()
+            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
+            .filter_map(|(key, owed)| Some((owed.next_ms.filter(is_due)?, key, owed)))
+            .filter(|(_, _, owed)| self.may_run(owed))
+            .collect();
+        due.sort_unstable_by_key(|(next, key, _)| (*next, *key));
+        let mut lanes = lanes.to_vec();
+        let (mut chosen, mut taken) = (Vec::new(), Vec::new());
+        for (_, key, owed) in due {
+            let mut open = lanes.iter_mut().filter(|lane| lane.want > 0);
+            let lane = open.find(|lane| lane.names.contains(&owed.hook));
+            if let Some(lane) = lane.filter(|_| !taken.contains(&owed.invoice)) {
+                lane.want -= 1;
+                taken.push(owed.invoice);
+                chosen.push((key, owed.clone()));
+            }
+        }
+        chosen
     }
 
     pub(super) fn name(&mut self, key: DeliveryKey, child: &ProcessMark) -> bool {
@@ -61,10 +77,15 @@ impl MemoryStore {
         true
     }
 
-    pub(super) fn end_run(&mut self, key: DeliveryKey, record: &AttemptRecord, after: After) {
+    pub(super) fn end_run(
+        &mut self,
+        key: DeliveryKey,
+        record: &AttemptRecord,
+        after: After,
+    ) -> bool {
         let owed = self.deliveries.get(key.0).cloned();
         let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
-            return;
+            return false;
         };
         (owed.state, owed.next_ms) = match after {
             After::Done => (DeliveryState::Done, None),
@@ -84,6 +105,7 @@ impl MemoryStore {
             record: record.clone(),
         });
         self.deliveries.put(key.0, owed);
+        true
     }
 
     pub(super) fn retry_again(&mut self, wish: &RetryWish) -> usize {
@@ -142,7 +164,7 @@ impl MemoryStore {
     }
 
     /// True when no run of the invoice is under way and no earlier event of it waits for the same hook.
-    pub(super) fn may_run(&self, owed: &Owed) -> bool {
+    fn may_run(&self, owed: &Owed) -> bool {
         self.deliveries
             .iter()
             .filter(|(_, other)| other.invoice == owed.invoice)
@@ -165,6 +187,7 @@ impl MemoryStore {
             replay: false,
             event: self.events.get(owed.event)?.row.clone(),
             invoice: self.invoices.get(owed.invoice)?.row.clone(),
+            given_up: self.given_up(owed),
         })
     }
 }

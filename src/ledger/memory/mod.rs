@@ -4,6 +4,7 @@
 //! fail, in both ways a commit can: not done, and done but reported failed. A daemon that dies between `begin` and `commit`
 //! leaves nothing, which is what rolling back is here.
 
+mod abandonment;
 mod deliveries;
 mod heard;
 mod invoice;
@@ -19,7 +20,7 @@ use std::ops::RangeInclusive;
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
 use super::command::{
-    After, AttemptRecord, Command, Intent, Refusal, ReleaseWish, Reply, RetryWish,
+    After, AttemptRecord, Command, Intent, Lane, Refusal, ReleaseWish, Reply, RetryWish,
 };
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
@@ -73,6 +74,8 @@ struct Owed {
     started_ms: i64,
     claimant: Option<ProcessMark>,
     child: Option<ProcessMark>,
+    /// The attempt with which the delivery that this one tells of was given up.
+    gave_up_after: Option<u32>,
 }
 
 /// One run that has ended.
@@ -320,6 +323,7 @@ impl Store for MemoryStore {
             started_ms: 0,
             claimant: None,
             child: None,
+            gave_up_after: None,
         });
         Ok(())
     }
@@ -371,10 +375,9 @@ impl Store for MemoryStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError> {
-        Ok(self.claim_runnable(claimant, &ahead, want, hooks))
+        Ok(self.claim_runnable(claimant, &ahead, lanes))
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
@@ -386,8 +389,12 @@ impl Store for MemoryStore {
         key: DeliveryKey,
         record: &AttemptRecord,
         after: After,
-    ) -> Result<(), StoreError> {
-        self.end_run(key, record, after);
+    ) -> Result<bool, StoreError> {
+        Ok(self.end_run(key, record, after))
+    }
+
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError> {
+        self.owe_telling(key, at_ms);
         Ok(())
     }
 

@@ -174,21 +174,6 @@ impl MemoryStore {
             .collect()
     }
 
-    /// The earliest time after now at which a waiting delivery is due.
-    pub(crate) fn next_delivery_ms(&self, now_ms: i64) -> Option<i64> {
-        self.waiting().filter(|next| *next > now_ms).min()
-    }
-
-    /// True when a delivery could be claimed.
-    pub(crate) fn has_runnable(&self, now_ms: i64) -> bool {
-        let mut waiting = self
-            .deliveries
-            .iter()
-            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
-            .filter(|(_, owed)| owed.next_ms.is_some_and(|next| next <= now_ms));
-        waiting.any(|(_, owed)| self.may_run(owed))
-    }
-
     /// Polls of an invoice in a row that brought nothing.
     pub(crate) fn failures(&self, key: InvoiceKey) -> u32 {
         self.polls.get(key.0).map_or(0, |poll| poll.failures)
@@ -238,13 +223,6 @@ impl MemoryStore {
             .filter(|(_, other)| other.event < owed.event && unfinished(other.state))
             .map(|(_, other)| other.event)
             .min()
-    }
-
-    fn waiting(&self) -> impl Iterator<Item = i64> {
-        self.deliveries
-            .iter()
-            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
-            .filter_map(|(_, owed)| owed.next_ms)
     }
 
     /// Due times of invoices that have an id, in their order.

@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, params};
 
-use super::rows;
-use crate::ledger::command::{After, AttemptRecord, RetryWish};
+use super::{abandonment, rows, runnable};
+use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
 use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
@@ -29,78 +29,30 @@ pub(super) fn insert(
         .map(drop)
 }
 
-/// What is chosen, before it is marked.
-struct Chosen {
-    key: i64,
-    invoice: i64,
-}
-
 pub(super) fn claim(
     connection: &Connection,
     claimant: &ProcessMark,
     ahead: &RangeInclusive<i64>,
-    want: u32,
-    hooks: &[String],
+    lanes: &[Lane],
 ) -> rusqlite::Result<Vec<Claimed>> {
     let now_ms = *ahead.start();
     let mut claimed = Vec::new();
-    let mut taken: Vec<i64> = Vec::new();
-    let mut due = runnable(connection, "<=", now_ms, want, hooks)?;
-    let found = u32::try_from(due.len()).unwrap_or(u32::MAX);
-    if found < want {
-        let later = runnable(connection, ">", *ahead.end(), want - found, hooks)?;
-        due.extend(later);
-    }
-    for chosen in due {
-        // Two deliveries of one invoice may both be runnable; they run one after the other.
-        if taken.contains(&chosen.invoice) {
-            continue;
-        }
-        taken.push(chosen.invoice);
+    for key in runnable::choose(connection, ahead, lanes)? {
         let mut mark = connection.prepare_cached(
             "UPDATE delivery SET state = 'running', attempts = attempts + 1, started_ms = ?2, claimant_boot = ?3, \
              claimant_pid = ?4, claimant_start = ?5, child_boot = NULL, child_pid = NULL, child_start = NULL \
              WHERE id = ?1",
         )?;
         mark.execute(params![
-            chosen.key,
+            key,
             now_ms,
             claimant.boot_id,
             claimant.pid,
             claimant.start_ticks
         ])?;
-        claimed.push(load(connection, chosen.key)?);
+        claimed.push(load(connection, key)?);
     }
     Ok(claimed)
-}
-
-/// Deliveries whose time has come, none with a run of its invoice under way, none behind an earlier unfinished one of the
-/// same invoice and hook. Up to `want`, oldest due first. `side` tells on which side of `than_ms` the time lies; each is
-/// a range of the index, which both in one statement would not be.
-fn runnable(
-    connection: &Connection,
-    side: &'static str,
-    than_ms: i64,
-    want: u32,
-    hooks: &[String],
-) -> rusqlite::Result<Vec<Chosen>> {
-    let hooks = serde_json::to_string(hooks).expect("names are JSON");
-    let sql = format!(
-        "SELECT d.id, d.invoice FROM delivery d WHERE d.state = 'waiting' AND d.next_ms {side} ?1 \
-         AND d.hook IN (SELECT value FROM json_each(?3)) \
-         AND NOT EXISTS (SELECT 1 FROM delivery r WHERE r.invoice = d.invoice AND r.state = 'running') \
-         AND NOT EXISTS (SELECT 1 FROM delivery o WHERE o.invoice = d.invoice AND o.event < d.event \
-           AND o.hook = d.hook AND o.state IN ('waiting', 'running', 'held')) \
-         ORDER BY d.next_ms, d.id LIMIT ?2"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_map(params![than_ms, want, hooks], |row| {
-        Ok(Chosen {
-            key: row.get(0)?,
-            invoice: row.get(1)?,
-        })
-    })?;
-    found.collect()
 }
 
 fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
@@ -110,7 +62,8 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
         rows::INVOICE,
         rows::EVENT
     );
-    connection.prepare_cached(&sql)?.query_row([key], |row| {
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut claimed = statement.query_row([key], |row| {
         let (attempt, round_start): (u32, u32) = (row.get("attempts")?, row.get("round_start")?);
         Ok(Claimed {
             key: DeliveryKey(key),
@@ -120,8 +73,11 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
             replay: row.get("replay")?,
             event: rows::event(row)?,
             invoice: rows::invoice(row)?,
+            given_up: None,
         })
-    })
+    })?;
+    claimed.given_up = abandonment::given_up(connection, key, &claimed.hook, &claimed.event)?;
+    Ok(claimed)
 }
 
 pub(super) fn name_child(
@@ -140,7 +96,7 @@ pub(super) fn finish(
     key: DeliveryKey,
     record: &AttemptRecord,
     after: After,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<bool> {
     let (state, next_ms) = match after {
         After::Done => (DeliveryState::Done, None),
         After::Retry { at_ms } | After::Postponed { at_ms } => {
@@ -161,7 +117,7 @@ pub(super) fn finish(
     )?;
     if update.execute(params![key.0, state.as_str(), next_ms, uncounted])? == 0 {
         // Stored before, and the answer was lost: the first word stands.
-        return Ok(());
+        return Ok(false);
     }
     let mut insert = connection.prepare_cached(
         "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
@@ -174,9 +130,8 @@ pub(super) fn finish(
         stdout,
         stderr,
     } = record;
-    insert
-        .execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])
-        .map(drop)
+    insert.execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])?;
+    Ok(true)
 }
 
 pub(super) fn retry(connection: &Connection, wish: &RetryWish) -> rusqlite::Result<usize> {

@@ -3,6 +3,7 @@
 //! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
 //! so that no acknowledgement waits for it.
 
+mod abandonment;
 pub(crate) mod bulk;
 mod deliveries;
 mod due;
@@ -16,6 +17,7 @@ mod read;
 mod read_store;
 mod refusals;
 mod rows;
+mod runnable;
 mod schema;
 mod silent;
 mod story;
@@ -30,7 +32,7 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Refusal, ReleaseWish, RetryWish};
+use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
@@ -284,10 +286,9 @@ impl Store for SqliteStore {
         &mut self,
         claimant: &ProcessMark,
         ahead: RangeInclusive<i64>,
-        want: u32,
-        hooks: &[String],
+        lanes: &[Lane],
     ) -> Result<Vec<Claimed>, StoreError> {
-        deliveries::claim(&self.connection, claimant, &ahead, want, hooks).map_err(from_sqlite)
+        deliveries::claim(&self.connection, claimant, &ahead, lanes).map_err(from_sqlite)
     }
 
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError> {
@@ -299,8 +300,12 @@ impl Store for SqliteStore {
         key: DeliveryKey,
         record: &AttemptRecord,
         after: After,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         deliveries::finish(&self.connection, key, record, after).map_err(from_sqlite)
+    }
+
+    fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError> {
+        abandonment::owe(&self.connection, key, at_ms).map_err(from_sqlite)
     }
 
     fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {

@@ -291,18 +291,6 @@ pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>>
     found.filter_map(Result::transpose).collect()
 }
 
-/// The earliest time after now at which a waiting delivery is due. What is due already waits for something else.
-pub(super) fn next_delivery_ms(
-    connection: &Connection,
-    now_ms: i64,
-) -> rusqlite::Result<Option<i64>> {
-    connection
-        .prepare_cached(
-            "SELECT min(next_ms) FROM delivery WHERE state = 'waiting' AND next_ms > ?1",
-        )?
-        .query_row([now_ms], |row| row.get(0))
-}
-
 /// The small facts whose key begins with `prefix`, which ends in `:`, by key; what follows it, and the value.
 pub(super) fn metas(
     connection: &Connection,

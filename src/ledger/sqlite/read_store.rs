@@ -1,5 +1,6 @@
 //! One reading connection, with its questions as methods and its errors sorted.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,14 +13,15 @@ use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
     invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, metas,
-    next_delivery_ms, running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
+    running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
 };
 use super::refusals;
+use super::runnable;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::ledger::command::Held;
+use crate::ledger::command::{Held, Lane};
 use crate::ledger::error::OpenError;
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Place,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running,
 };
 use crate::ledger::seal::Sealed;
@@ -172,11 +174,12 @@ impl ReadStore {
         running(&self.0).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn next_delivery_ms(
+    pub(in crate::ledger) fn outlook(
         &self,
-        now_ms: i64,
-    ) -> Result<Option<i64>, StoreError> {
-        next_delivery_ms(&self.0, now_ms).map_err(from_sqlite)
+        ahead: &RangeInclusive<i64>,
+        lanes: &[Lane],
+    ) -> Result<Outlook, StoreError> {
+        runnable::outlook(&self.0, ahead, lanes).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn refusals(

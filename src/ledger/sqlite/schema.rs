@@ -244,11 +244,13 @@ CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 ";
 
 /// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
-/// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known.
+/// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
+/// delivery that tells of another one notes the attempt with which that one was given up.
 const BY_HOOK_AND_GENERATION: &str = "
 DROP INDEX delivery_due;
 CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
 ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE delivery ADD COLUMN gave_up_after INTEGER;
 ";
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ const LONGEST_MS: i64 = 60_000;
 async fn claimed(ledger: &Ledger, now_ms: i64) -> Vec<String> {
     let claimed = ledger
         .writer()
-        .claim_deliveries(ProcessMark::own(), now_ms, 8)
+        .claim_deliveries(ProcessMark::own(), now_ms, lanes(8))
         .await;
     let claimed = claimed.expect("stored");
     claimed

@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 
 use super::*;
+use crate::hook::abandonment::told_of;
 use crate::invoice::observation::{How, Odd};
 use crate::invoice::silence::Class;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
@@ -36,7 +37,7 @@ impl Dice {
     }
 }
 
-fn mark(pid: i32) -> ProcessMark {
+pub(super) fn mark(pid: i32) -> ProcessMark {
     ProcessMark {
         boot_id: "boot".to_owned(),
         pid,
@@ -44,7 +45,7 @@ fn mark(pid: i32) -> ProcessMark {
     }
 }
 
-fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
+pub(super) fn intent_of(order: i64, number: u8, anew: bool, now_ms: i64) -> Intent {
     let sum = Sum::new(Amount::parse("1500.00").expect("plain"), "RUB").expect("a sum");
     Intent {
         order_id: OrderId::new(format!("order-{order}")).expect("an order id"),
@@ -134,7 +135,10 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
         10..12 => Command::Claim {
             claimant: mark(2),
             now_ms,
-            want: u32::try_from(dice.below(4)).expect("small"),
+            lanes: two_lanes((
+                u32::try_from(dice.below(4)).expect("small"),
+                u32::try_from(dice.below(3)).expect("small"),
+            )),
         },
         12 => Command::NameChild(delivery, mark(3)),
         13 | 14 => {
@@ -189,6 +193,14 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
     }
 }
 
+fn two_lanes(want: (u32, u32)) -> Vec<Lane> {
+    let lane = |name: &str, want| Lane {
+        names: vec![name.to_owned(), format!("told:{name}")],
+        want,
+    };
+    vec![lane("fulfil", want.0), lane("log", want.1)]
+}
+
 /// As text, with the random ids of events out of the way.
 fn plain(shown: &impl Debug, ids: &[String]) -> String {
     ids.iter().fold(format!("{shown:?}"), |text, id| {
@@ -197,18 +209,22 @@ fn plain(shown: &impl Debug, ids: &[String]) -> String {
 }
 
 /// The same transaction through both, and all that can be asked afterwards.
-struct Pair {
+pub(super) struct Pair {
     file: SqliteStore,
     beside: ReadStore,
-    memory: MemoryStore,
+    pub(super) memory: MemoryStore,
     rules: Rules,
     path: PathBuf,
     /// Ids of events, in the file and in memory.
-    ids: [Vec<String>; 2],
+    pub(super) ids: [Vec<String>; 2],
 }
 
 impl Pair {
-    fn run(&mut self, file: &[Command], memory: &[Command]) {
+    pub(super) fn run(
+        &mut self,
+        file: &[Command],
+        memory: &[Command],
+    ) -> Vec<Result<Reply, apply::ApplyError>> {
         let (file, memory): (Vec<&Command>, Vec<&Command>) =
             (file.iter().collect(), memory.iter().collect());
         let in_file = batch::run(&mut self.file, &self.rules, &file).expect("it commits");
@@ -223,10 +239,11 @@ impl Pair {
                 assert_eq!(one, other, "answers to {command:?}");
             }
         }
+        in_file
     }
 
     /// The merchant's lists as they are configured now.
-    fn adopt(&mut self) {
+    pub(super) fn adopt(&mut self) {
         self.file.begin().expect("it begins");
         let number = apply::adopt(&mut self.file, &self.rules, Lists::Adopt).expect("stored");
         self.file.commit().expect("it commits");
@@ -247,7 +264,7 @@ impl Pair {
         assert_eq!(plain(file, file_ids), plain(memory, memory_ids), "{what}");
     }
 
-    fn compare(&mut self, now_ms: i64) {
+    pub(super) fn compare(&mut self, now_ms: i64) {
         let mut invoices = self.beside.list_invoices(Filter::All, ALL).expect("read");
         invoices.reverse();
         let beside: Vec<_> = self.memory.invoices().collect();
@@ -311,8 +328,12 @@ impl Pair {
         let mut running: Vec<Running> = self.beside.running().expect("read");
         running.sort_by_key(|row| row.key);
         self.same("running", &running, &self.memory.running());
-        let next = self.beside.next_delivery_ms(now_ms).expect("read");
-        self.same("next", &next, &self.memory.next_delivery_ms(now_ms));
+        let ahead = now_ms..=now_ms + 60_000;
+        for want in [(0, 2), (1, 0), (3, 1)] {
+            let lanes = two_lanes(want);
+            let outlook = self.beside.outlook(&ahead, &lanes).expect("read");
+            self.same("outlook", &outlook, &self.memory.outlook(&ahead, &lanes));
+        }
         let lines = sqlite::count_for_tests(&self.path, "history");
         self.same("history", &lines, &self.memory.history().count());
         let refusals = self
@@ -329,7 +350,7 @@ impl Pair {
     }
 }
 
-fn pair(directory: &tempfile::TempDir) -> Pair {
+pub(super) fn pair(directory: &tempfile::TempDir) -> Pair {
     let bounds = Bounds {
         history_per_invoice: 5,
         history_rows: 60,
@@ -341,7 +362,10 @@ fn pair(directory: &tempfile::TempDir) -> Pair {
         file,
         beside: ReadStore::open(&path).expect("it opens"),
         memory: MemoryStore::new(bounds),
-        rules: rules(),
+        rules: Rules {
+            on_abandoned: true,
+            ..rules()
+        },
         path,
         ids: [Vec::new(), Vec::new()],
     }
@@ -393,6 +417,8 @@ fn both_stores_answer_and_keep_the_same() {
     let [events, _] = &pair.ids;
     let deliveries = pair.memory.deliveries();
     let ran: u32 = deliveries.iter().map(|delivery| delivery.attempts).sum();
+    let mut tellers = deliveries.iter().map(|delivery| told_of(&delivery.hook));
+    assert!(tellers.any(|told| told.is_some()), "nothing was given up");
     let (made, most) = (events.len(), u64::from(ran));
     assert!(
         made >= 20 && most > 10 && held > 0,

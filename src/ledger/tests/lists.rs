@@ -109,7 +109,7 @@ async fn a_name_put_on_a_list_pays_old_orders_and_runs_nothing() {
     assert_eq!(outcome(&ledger, untouched).await.0, Outcome::Open);
     let ran = ledger.writer();
     let ran = ran
-        .claim_deliveries(ProcessMark::own(), NOW + 9_000, 8)
+        .claim_deliveries(ProcessMark::own(), NOW + 9_000, lanes(8))
         .await
         .expect("stored");
     assert!(
@@ -380,7 +380,7 @@ async fn what_is_released_runs_once_and_in_order() {
     assert_eq!(release(order(), Some("fulfil")).await.expect("stored"), 0);
     let own = ProcessMark::own();
     let claimed = writer
-        .claim_deliveries(own, NOW + 3_000, 8)
+        .claim_deliveries(own, NOW + 3_000, lanes(8))
         .await
         .expect("stored");
     let fulfil: Vec<_> = claimed.iter().filter(|c| c.hook == "fulfil").collect();
@@ -460,7 +460,7 @@ async fn run_all(ledger: &Ledger) {
     let writer = ledger.writer();
     loop {
         let claimed = writer
-            .claim_deliveries(ProcessMark::own(), NOW + 900_000, 8)
+            .claim_deliveries(ProcessMark::own(), NOW + 900_000, lanes(8))
             .await;
         let claimed = claimed.expect("stored");
         if claimed.is_empty() {

@@ -35,6 +35,7 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
                 after_expiry_ms: 5_000,
                 horizon_ms: 259_200_000,
             },
+            on_abandoned: false,
             first_delay_ms: 0,
             longest_delay_ms: 60_000,
             sorted_by: None,

@@ -45,9 +45,14 @@ impl Stage {
             hooks: vec![Hook {
                 name: "fulfil".to_owned(),
                 action: Action::Run(program),
+                answers_to: vec!["fulfil".to_owned()],
+                room: Room {
+                    ordinary: 3,
+                    slow: 0,
+                },
             }],
             schedule: vec![Duration::from_millis(10); 2],
-            concurrency: NonZeroU32::new(3).expect("not zero"),
+            longest_delay_ms: 60_000,
             drain: LONG,
             surroundings,
         };

@@ -17,8 +17,8 @@ use crate::invoice::status::{Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
 use crate::ledger::{
-    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Ledger, Lists, Options, Reader,
-    Rules, Settled, Writer,
+    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Lane, Ledger, Lists, Options,
+    Reader, Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
 
@@ -56,6 +56,7 @@ impl Owing {
                 policy,
                 schedule,
                 subscriptions,
+                on_abandoned: false,
                 first_delay_ms: 0,
                 longest_delay_ms: 60_000,
                 sorted_by: None,
@@ -133,9 +134,13 @@ impl Owing {
             start_ticks: own.start_ticks + 1,
             ..own
         };
+        let lane = Lane {
+            names: vec!["fulfil".to_owned()],
+            want: 1,
+        };
         let claimed = self
             .writer()
-            .claim_deliveries(gone, wall_ms(), 1)
+            .claim_deliveries(gone, wall_ms(), vec![lane])
             .await
             .expect("stored");
         let key = claimed.first().expect("one is owed").key;

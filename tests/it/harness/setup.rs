@@ -32,6 +32,7 @@ pub(super) struct Hook {
     pub(super) on: Vec<String>,
     does: Does,
     timeout_s: u64,
+    at_once: Option<u32>,
 }
 
 /// What it does.
@@ -49,6 +50,7 @@ enum Does {
 pub(crate) struct Setup {
     settings: BTreeMap<String, String>,
     pub(super) hooks: Vec<Hook>,
+    on_abandoned: Option<String>,
     pub(super) sandbox: Vec<String>,
     pub(super) under: Vec<String>,
     pub(super) service: Option<String>,
@@ -61,6 +63,7 @@ impl Setup {
         let setup = Self {
             settings: BTreeMap::new(),
             hooks: Vec::new(),
+            on_abandoned: None,
             sandbox: Vec::new(),
             under: Vec::new(),
             service: None,
@@ -100,6 +103,7 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             does: Does::Script(script.to_owned()),
             timeout_s: 30,
+            at_once: None,
         });
         self
     }
@@ -111,13 +115,26 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             does: Does::Post(address.to_owned()),
             timeout_s: 30,
+            at_once: None,
         });
+        self
+    }
+
+    /// The last hook may have so many runs at once whatever `outbox` says.
+    pub(crate) fn at_once(mut self, most: u32) -> Self {
+        self.hooks.last_mut().expect("a hook").at_once = Some(most);
         self
     }
 
     /// The last hook may take so many seconds instead of 30.
     pub(crate) fn within_s(mut self, seconds: u64) -> Self {
         self.hooks.last_mut().expect("a hook").timeout_s = seconds;
+        self
+    }
+
+    /// Who is told of what was given up: a script as a hook's, whose file is that of the name `on_abandoned`.
+    pub(crate) fn on_abandoned(mut self, script: &str) -> Self {
+        self.on_abandoned = Some(script.to_owned());
         self
     }
 
@@ -178,17 +195,12 @@ impl Setup {
                 on,
                 does,
                 timeout_s,
+                at_once,
             } = hook;
-            let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
-            let (file, log) = (path("sh"), path("log"));
             let does = match does {
-                Does::Script(script) => {
-                    fs::write(&file, script).expect("a script");
-                    // Read by a shell instead of run: a file just written here may be held open by a child about to start.
-                    format!("run = [\"/bin/sh\", {file:?}, {log:?}]")
-                }
+                Does::Script(script) => format!("run = {:?}", run(&hooks, name, script)),
                 Does::Post(address) => {
-                    let secret = path(SECRET_END);
+                    let secret = format!("{}/{name}.{SECRET_END}", hooks.display());
                     write_secret(Path::new(&secret), SECRET);
                     format!("post = {address:?}\nsecret_file = {secret:?}")
                 }
@@ -197,7 +209,24 @@ impl Setup {
                 "[[hook]]\nname = \"{name}\"\non = {on:?}\n{does}\ntimeout_s = {timeout_s}\n"
             );
             text.push_str(&block);
+            if let Some(most) = at_once {
+                text.extend(["concurrency = ", &most.to_string(), "\n"]);
+            }
+        }
+        if let Some(script) = &self.on_abandoned {
+            let run = run(&hooks, "on_abandoned", script);
+            let block = format!("[on_abandoned]\nrun = {run:?}\n");
+            text.push_str(&block);
         }
         text
     }
+}
+
+/// Writes a script and gives the line that runs it. Read by a shell instead of run: a file just written here may be held
+/// open by a child about to start.
+fn run(hooks: &Path, name: &str, script: &str) -> [String; 3] {
+    let path = |end: &str| format!("{}/{name}.{end}", hooks.display());
+    let (file, log) = (path("sh"), path("log"));
+    fs::write(&file, script).expect("a script");
+    ["/bin/sh".to_owned(), file, log]
 }

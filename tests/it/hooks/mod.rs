@@ -1,7 +1,9 @@
 //! Hooks as the merchant's scripts experience them, run by the real daemon: what they are told, what their end means, and
 //! that none of them stands in another's way (A36, A41).
 
+mod abandoned;
 mod retry;
+mod starts;
 mod told;
 
 use std::fs;
@@ -187,6 +189,7 @@ fn no_more_hooks_run_at_once_than_allowed() {
     let world = Setup::new()
         .quiet()
         .set("outbox.concurrency", 2)
+        .set("outbox.slow_concurrency", 0)
         .hook("all", &["paid"], &script)
         .start();
     for order in ["A-1", "A-2", "A-3", "A-4", "A-5"] {

@@ -125,9 +125,17 @@ fn a_waiting_delivery_can_be_hurried_and_a_test_run_leaves_no_trace() {
 
     let listed = world.tilld(&["hook", "list", "--json"]).ends_with(0).json();
     assert_eq!(listed.get("name"), Some(&json!("fulfil")), "{listed}");
-    let tried = world.tilld(&["hook", "test", "fulfil", "--order", "A-1", "--json"]);
-    assert!(tried.stdout.contains("no stock"), "{tried:?}");
-    assert!(tried.stdout.contains("\"TILLD_REPLAY\":\"1\""), "{tried:?}");
+    let id = world.value("SELECT invoice_id FROM invoices");
+    let reference = world.value("SELECT ref FROM invoices");
+    for name in ["A-1", &id, &reference] {
+        let tried = world.tilld(&["hook", "test", "fulfil", "--invoice", name, "--json"]);
+        assert!(tried.stdout.contains("no stock"), "{tried:?}");
+        assert!(tried.stdout.contains("\"TILLD_REPLAY\":\"1\""), "{tried:?}");
+        assert!(
+            tried.stdout.contains("\"TILLD_ORDER_ID\":\"A-1\""),
+            "{tried:?}"
+        );
+    }
     assert_eq!(
         world.value(waits),
         "waiting1",

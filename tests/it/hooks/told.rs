@@ -44,6 +44,9 @@ fn variables(world: &World, paid: &Issued) -> Vec<String> {
         "TILLD_CURRENCY=RUB".to_owned(),
         "TILLD_MODE=h2h".to_owned(),
         format!("TILLD_OCCURRED_AT={}", of_event("at")),
+        "TILLD_ABANDONED_HOOK=".to_owned(),
+        "TILLD_ABANDONED_EVENT_ID=".to_owned(),
+        "TILLD_ABANDONED_RESULT=".to_owned(),
         format!(
             "TILLD_PAYLOAD_FILE={}/payload.json",
             around.lines().next().unwrap_or_default()
@@ -66,6 +69,7 @@ fn check_document(document: &Value, paid: &Issued, event_id: &str) {
         ("/invoice/amount_reported", json!("599.80")),
         ("/service/status", json!("paid")),
         ("/service/internalId", json!(paid.order)),
+        ("/abandoned", Value::Null),
     ] {
         assert_eq!(
             document.pointer(pointer),

@@ -87,12 +87,13 @@ const HOMES: [(&str, &[&str]); 5] = [
 const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 18] = [
+const PURE: [&str; 20] = [
     "src/client/gate/door",
     "src/client/gate/outage",
     "src/client/gate/pace",
     "src/invoice/",
     "src/wire/",
+    "src/hook/abandonment",
     "src/hook/mod.rs",
     "src/hook/payload",
     "src/hook/signature",
@@ -103,6 +104,7 @@ const PURE: [&str; 18] = [
     "src/simulation/outage/course",
     "src/simulation/outage/plot",
     "src/simulation/scenario",
+    "src/outbox/places",
     "src/outbox/retry",
     "src/retry_after",
     "src/sandbox/state",

@@ -262,6 +262,40 @@ fn a_shop_that_is_down_is_told_when_it_is_up_again() {
 }
 
 #[test]
+fn what_was_given_up_can_be_posted_under_an_id_of_its_own() {
+    let endpoint = Endpoint::start(&[says(410), says(200)]);
+    let mut world = Setup::new()
+        .quiet()
+        .not_served()
+        .post_hook("shop", &["paid"], &endpoint.url())
+        .start();
+    let file = world.dir().join("config.toml");
+    let config = fs::read_to_string(&file).expect("readable");
+    let told = format!(
+        "[on_abandoned]\npost = {:?}\nsecret_file = {:?}\n",
+        endpoint.url(),
+        world.secret_file("shop")
+    );
+    fs::write(&file, config + &told).expect("written");
+    world.start_serve();
+    world.pay("A-1");
+    wait_until(PATIENCE, "the second post", || endpoint.asked().len() == 2);
+    world.settle();
+    assert_eq!(results(&world, "on_abandoned:shop"), ["http 200"]);
+    let ids: Vec<String> = endpoint
+        .asked()
+        .iter()
+        .map(|asked| asked.header("webhook-id").to_owned())
+        .collect();
+    let event = world.value("SELECT event_id FROM events WHERE kind = 'paid'");
+    let [first, second] = ids.as_slice() else {
+        panic!("{ids:?}");
+    };
+    assert_eq!(first, &event);
+    assert!(second != first && !second.contains('.'), "{second}");
+}
+
+#[test]
 fn no_proxy_of_the_environment_stands_between() {
     let endpoint = Endpoint::start(&[says(200)]);
     let proxy = Endpoint::start(&[says(200)]);

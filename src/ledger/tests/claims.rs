@@ -1,0 +1,135 @@
+//! Which deliveries a claim takes: one run of an invoice at a time, each hook's events in order, as many of each lane as it
+//! wants and the longest due first.
+
+use super::*;
+
+#[tokio::test]
+async fn deliveries_of_an_invoice_run_one_after_another_and_in_event_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let (a, b) = (opened(&writer, "a").await, opened(&writer, "b").await);
+    writer
+        .record(a, said(Source::Notification, "id-a", "paid", 9))
+        .await
+        .expect("stored");
+    writer
+        .record(b, said(Source::Notification, "id-b", "paid", 9))
+        .await
+        .expect("stored");
+    let own = ProcessMark::own();
+    let first = writer
+        .claim_deliveries(own.clone(), NOW + 10, lanes(8))
+        .await
+        .expect("stored");
+    let shown: Vec<_> = first
+        .iter()
+        .map(|c| (c.invoice.order_id.as_str(), c.event.kind, c.attempt))
+        .collect();
+    assert_eq!(
+        shown,
+        [("a", EventKind::Opened, 1), ("b", EventKind::Opened, 1)],
+        "one per invoice"
+    );
+    assert!(
+        writer
+            .claim_deliveries(own.clone(), NOW + 10, lanes(8))
+            .await
+            .expect("stored")
+            .is_empty()
+    );
+    let claimed = first.first().expect("two were claimed");
+    writer
+        .name_child(claimed.key, own.clone())
+        .await
+        .expect("stored");
+    assert_eq!(
+        reader
+            .running_deliveries()
+            .await
+            .expect("read")
+            .iter()
+            .filter(|r| r.child.is_some())
+            .count(),
+        1
+    );
+    let record = AttemptRecord {
+        started_ms: NOW,
+        ended_ms: NOW,
+        result: "exit 1".into(),
+        stdout: vec![0xff],
+        stderr: vec![],
+    };
+    writer
+        .finish_attempt(
+            claimed.key,
+            record.clone(),
+            After::Retry {
+                at_ms: NOW + 60_000,
+            },
+        )
+        .await
+        .expect("stored");
+    // A retry that waits holds back only later deliveries of the same invoice and hook.
+    let next = writer
+        .claim_deliveries(own.clone(), NOW + 10, lanes(8))
+        .await
+        .expect("stored");
+    let shown: Vec<_> = next
+        .iter()
+        .map(|c| (c.invoice.order_id.as_str(), c.hook.as_str()))
+        .collect();
+    assert_eq!(shown, [("a", "fulfil")]);
+}
+
+#[tokio::test]
+async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    opened(&writer, "a").await;
+    let own = ProcessMark::own();
+    let next = writer
+        .claim_deliveries(own.clone(), NOW + 10, lanes(1))
+        .await
+        .expect("stored");
+    let record = AttemptRecord {
+        started_ms: NOW,
+        ended_ms: NOW,
+        result: "exit 65".into(),
+        stdout: vec![],
+        stderr: vec![],
+    };
+    for claimed in &next {
+        writer
+            .finish_attempt(claimed.key, record.clone(), After::Abandoned)
+            .await
+            .expect("stored");
+    }
+    let wish = |hook: Option<&str>| RetryWish {
+        event_id: next
+            .first()
+            .map(|c| c.event.event_id.clone())
+            .unwrap_or_default(),
+        hook: hook.map(str::to_owned),
+        now_ms: NOW + 20,
+    };
+    assert_eq!(
+        writer
+            .retry_deliveries(wish(Some("log")))
+            .await
+            .expect("stored"),
+        1
+    );
+    let again = writer
+        .claim_deliveries(own, NOW + 20, lanes(8))
+        .await
+        .expect("stored");
+    assert_eq!(
+        again
+            .iter()
+            .map(|c| (c.attempt, c.round_attempt))
+            .collect::<Vec<_>>(),
+        [(2, 1)]
+    );
+}

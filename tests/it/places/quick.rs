@@ -1,0 +1,143 @@
+//! Many quick runs one after another: nothing is left of them, neither processes nor memory, descriptors or directories,
+//! and what a run costs is shown beside what a bare start of the same script costs.
+
+use std::fs;
+use std::io::{Write as _, stderr};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{count, open_all};
+use crate::harness::{Issued, PATIENCE, Setup, Wire, World, children, head, wait_until};
+
+/// Runs, unless `TILLD_RUNS` says otherwise.
+const RUNS: usize = 300;
+/// Events of each invoice; more invoices take longer to open than their runs take.
+const EVENTS: usize = 50;
+/// Until all have run, ten thousand of them too.
+const BOUND: Duration = Duration::from_mins(10);
+/// The script that is run.
+const SCRIPT: &str = "exit 0";
+/// Descriptors that may be open beyond those after the first third: connections to the ledger are opened when they are
+/// first needed. One left open by each run would be a hundred and more.
+const DESCRIPTORS: usize = 40;
+/// Memory that may be taken beyond that of the first third, KiB: caches fill up. A single buffer left by each run, of 64 KiB
+/// as they are, would be more.
+const MEMORY_KIB: u64 = 12 * 1024;
+
+/// What a process holds.
+#[derive(Debug)]
+struct Holds {
+    descriptors: usize,
+    memory_kib: u64,
+}
+
+impl Holds {
+    fn now(pid: u32) -> Self {
+        let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let memory = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        Self {
+            descriptors: open.count(),
+            memory_kib: memory.expect("its memory"),
+        }
+    }
+}
+
+/// `TILLD_RUNS=10000 cargo test --release --test it quick_runs -- --nocapture` does ten thousand and prints how many were
+/// done in a second.
+#[test]
+fn quick_runs_leave_nothing_behind() {
+    let runs = count("TILLD_RUNS").unwrap_or(RUNS);
+    let invoices = runs.div_ceil(EVENTS);
+    let world = Setup::new()
+        .quiet()
+        .sandbox(&[&format!("--pool={invoices}")])
+        .set("log_level", "\"info\"")
+        .hook("quick", &["status:waiting", "status:new"], SCRIPT)
+        .start();
+    let orders: Vec<String> = (0..invoices).map(|number| format!("A-{number}")).collect();
+    let issued = open_all(&world, &orders);
+    let pid = world.serve_pid();
+    let ended = || {
+        world
+            .value("SELECT count(*) FROM attempts")
+            .parse::<usize>()
+            .expect("a count")
+    };
+    // A third of the events of each, and then the rest, with a look at the daemon between.
+    let (third, all) = (EVENTS / 3, EVENTS);
+    tell(&world, &issued, 0..third);
+    world.settle();
+    let before = Holds::now(pid);
+    tell(&world, &issued, third..all);
+    let (from, begun) = (ended(), Instant::now());
+    let owed = "SELECT count(*) FROM deliveries WHERE state IN ('waiting', 'running')";
+    wait_until(BOUND, "all to have run", || world.value(owed) == "0");
+    let (did, took) = (ended() - from, begun.elapsed());
+    wait_until(PATIENCE, "no child to be left", || children(pid).is_empty());
+    let after = Holds::now(pid);
+    assert!(
+        after.descriptors <= before.descriptors + DESCRIPTORS,
+        "{before:?} {after:?}"
+    );
+    assert!(
+        after.memory_kib <= before.memory_kib + MEMORY_KIB,
+        "{before:?} {after:?}"
+    );
+    let left = fs::read_dir(world.state_dir().join("run")).expect("it was made");
+    assert_eq!(left.count(), 0, "working directories");
+    // Each event once more or less: the opening is one too.
+    let all_done =
+        "SELECT count(*) = sum(state = 'done') AND count(*) = sum(attempts) FROM deliveries";
+    assert_eq!(world.value(all_done), "1");
+    assert!(ended() >= invoices * (EVENTS - 1), "{} runs", ended());
+    show(&world, did, took, (&before, &after));
+}
+
+/// Prints the pace beside that of a bare loop.
+fn show(world: &World, did: usize, took: Duration, holds: (&Holds, &Holds)) {
+    let (pace, bare) = (per_second(did, took), bare_pace(world, did.clamp(1, 1_000)));
+    let latency = world.value("SELECT round(avg(ended_ms - started_ms), 1) FROM attempts");
+    // A test's output may have no reader.
+    drop(writeln!(
+        stderr(),
+        "{did} runs: {pace:.0} a second, a bare loop {bare:.0}, ratio {:.2}; {latency} ms each; {holds:?}",
+        pace / bare
+    ));
+}
+
+/// Runs a second of a loop that starts the same script and waits for it.
+fn bare_pace(world: &World, runs: usize) -> f64 {
+    let script = world.dir().join("hooks/quick.sh");
+    let begun = Instant::now();
+    for _ in 0..runs {
+        let child = Command::new("/bin/sh")
+            .arg(&script)
+            .stdin(Stdio::null())
+            .output();
+        assert!(child.expect("it starts").status.success());
+    }
+    per_second(runs, begun.elapsed())
+}
+
+fn per_second(runs: usize, took: Duration) -> f64 {
+    f64::from(u32::try_from(runs).expect("not so many")) / took.as_secs_f64()
+}
+
+/// Tells each invoice these of its events: it goes to and fro between two names of the same meaning.
+fn tell(world: &World, invoices: &[Issued], events: std::ops::Range<usize>) {
+    let mut wire = Wire::open(world.listen());
+    for event in events {
+        let status = if event % 2 == 0 { "waiting" } else { "new" };
+        let at = format!("2099-01-01T00:{:02}:{:02}Z", event / 60, event % 60);
+        for issued in invoices {
+            let body = issued.saying(status, &at);
+            let target = World::target(&issued.reference);
+            let headers = [("X-Notification-Token", issued.token.as_str())];
+            wire.send(&(head("shop.example", "POST", &target, &headers, Some(body.len())) + &body));
+            let answer = wire.answer().expect("the connection is kept");
+            assert_eq!(answer.status, 200, "{answer:?}");
+        }
+    }
+}
