@@ -94,8 +94,10 @@
 //! - **Hook**: a configured script, or an address of the shop that is posted to. **Delivery**: one event owed to one hook.
 //!   **Attempt**: one run of it, or one post. **Abandoned**: given up. **Place**: what a run takes while it goes on; each
 //!   hook has its own, and further, slow ones for runs that last. **Held**: it waits until a person releases it, since
-//!   what it tells is old and only the lists of status names
-//!   made it so (`ledger/apply/reassess.rs`). **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
+//!   what it tells is old: only the lists of status names made it so (`ledger/apply/reassess`), or the ledger was restored
+//!   and it may have run before (`ledger/apply/restored.rs`). **Generation**: how often a ledger was restored. **Mark**:
+//!   the file that says how far a ledger was. **Attention**: something a person must look at. **Refusal**: a request on
+//!   the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
 //! `decide` and `plan` are pure, `run` is a loop. Suffixes: `_at` wall clock, `_deadline` monotonic, `_for` durations, units
@@ -120,7 +122,8 @@
 //!
 //! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
 //! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
-//! break must be noticed by a test.
+//! break must be noticed by a test. `TILLD_KILLS=200 cargo test --test it kills -- --nocapture` kills the daemon more often
+//! than they do; with `TILLD_SEED` by the same plan.
 
 #[doc(hidden)]
 pub mod bench;

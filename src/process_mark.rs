@@ -17,7 +17,9 @@ pub struct ProcessMark {
 impl ProcessMark {
     /// The mark of a running process, `None` when there is none with this pid or it has ended and waits to be reaped.
     pub fn of(pid: i32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // The name in it is any bytes: a script's is cut after 15 of them, through a letter of UTF-8 as well.
+        let stat = String::from_utf8_lossy(&stat);
         // The command name stands in parentheses and may hold blanks and parentheses itself: count from its end.
         let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
         let state = fields.next()?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::output::talk;
 use super::owner;
 use crate::daemon::plain;
 use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
@@ -17,7 +18,13 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     owner::check(&state_dir)?;
     let options = plain::command_ledger_options(context.settings()?, state_dir)
         .map_err(|error| Failure::new(Exit::Config, error))?;
-    Ok(Ledger::open(options)?)
+    let ledger = Ledger::open(options)?;
+    if let Some(held) = ledger.restored() {
+        talk(&format!(
+            "the ledger was restored: {held} deliveries that waited are held, `tilld delivery list --state held` shows them"
+        ));
+    }
+    Ok(ledger)
 }
 
 /// Opens the ledger for reading only: as the owner, or as a member of the reader group.
@@ -54,6 +61,10 @@ impl From<OpenError> for Failure {
             OpenError::Foreign { .. } => (
                 Exit::Ledger,
                 "move the file away, or name another directory with `state_dir`; it was left untouched",
+            ),
+            OpenError::StrayLog { .. } => (
+                Exit::Ledger,
+                "remove `ledger.db-wal` and `ledger.db-shm` beside it: applied to this file they would destroy it; nothing was changed",
             ),
             OpenError::Newer { .. } => (
                 Exit::Ledger,

@@ -7,6 +7,7 @@
 
 mod argv;
 mod context;
+mod db;
 mod delivery;
 mod demo;
 mod explain;
@@ -29,7 +30,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use context::Context;
@@ -93,6 +94,8 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
+    /// Make a backup of the ledger
+    Db(db::Args),
     /// Show all that happened to an order, oldest first, and why each thing was decided
     Explain(explain::Args),
     /// Show how everything stands and what needs a person
@@ -116,7 +119,7 @@ const LAST_WAIT: Duration = Duration::from_secs(2);
 pub(crate) fn run() -> ExitCode {
     match Cli::try_parse() {
         Ok(cli) => run_command(cli),
-        Err(error) => usage(&error),
+        Err(error) => usage(&harmless(error)),
     }
 }
 
@@ -151,6 +154,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Delivery(args) => delivery::run(args, context).await,
         Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
+        Command::Db(args) => db::run(args, context).await,
         Command::Explain(args) => explain::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
     }
@@ -177,6 +181,27 @@ fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
         "sandbox" => "`--write-config FILE` makes a config for the other commands",
         _ => "`--dir DIR` says where the demo works and keeps its files",
     }))
+}
+
+/// What was typed comes from a shop's script as often as from a person, and a customer may have chosen it: it is repeated
+/// in a form that speaks to no terminal and begins no line of a log (A39).
+fn harmless(mut error: clap::Error) -> clap::Error {
+    let told: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => {
+                Some((kind, text.clone(), output::escape(text).into_owned()))
+            }
+            _ => None,
+        })
+        .filter(|(_, text, escaped)| text != escaped)
+        .collect();
+    for (kind, _, escaped) in told {
+        // Tips repeat it in words of their own.
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(Vec::new()));
+        error.insert(kind, ContextValue::String(escaped));
+    }
+    error
 }
 
 /// Help and version go to stdout and are no error; all else is exit code 2, in plain text and, when JSON was wished for,
@@ -259,6 +284,23 @@ mod tests {
             let told = mistake(&Cli::try_parse_from(line).expect_err("it is wrong"));
             let wanted = serde_json::json!({ "error": error, "hint": hint, "code": 2 });
             assert_eq!(told, wanted);
+        }
+    }
+
+    #[test]
+    fn what_was_typed_is_repeated_without_harm() {
+        for line in [
+            ["tilld", "invoice", "show", "--x\nforged\u{1b}[2J"],
+            ["tilld", "invoice", "create", "--order=a\nforged\u{1b}[2J"],
+            ["tilld", "invoice", "a\nforged\u{1b}[2J", "x"],
+        ] {
+            let error = harmless(Cli::try_parse_from(line).expect_err("it is wrong"));
+            let told = error.to_string();
+            assert!(told.contains("\\nforged\\u001b[2J"), "{told:?}");
+            assert!(
+                !told.contains("\nforged") && !told.contains('\u{1b}'),
+                "{told:?}"
+            );
         }
     }
 

@@ -119,6 +119,9 @@ pub enum Error {
     },
 }
 
+/// What a hook's `run` is.
+const PROGRAM_HINT: &str = "`run` is a list: the program's absolute path first, then its arguments; the file must be executable";
+
 impl Error {
     /// What the operator can do, as a sentence for the `hint:` line.
     pub fn hint(&self) -> Option<String> {
@@ -139,12 +142,11 @@ impl Error {
                  `[{ until_s = 1800, every_s = 50 }, { until_s = 86400, every_s = 1800 }]`"
                     .to_owned(),
             ),
+            Self::Refused { key, .. } if key.rsplit('.').next() == Some("run") => Some(PROGRAM_HINT.to_owned()),
+            Self::Program { .. } => Some(PROGRAM_HINT.to_owned()),
             Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
             Self::StateDirectory => {
                 Some("name one directory in the unit's `StateDirectory=`".to_owned())
-            }
-            Self::Program { .. } => {
-                Some("`run` is a list: the program's absolute path first, then its arguments; the file must be executable".to_owned())
             }
             Self::SecretFile { file, .. } => {
                 let file = file.display();

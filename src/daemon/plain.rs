@@ -16,7 +16,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Lists, Options, Rules};
+use crate::ledger::{Bounds, Lists, Options, Restore, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
@@ -56,6 +56,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
         longest_delay_ms: longest_delay_ms(&settings.outbox.schedule_s),
         // Known once the ledger is open.
         sorted_by: None,
+        restore: Restore::default(),
     })
 }
 

@@ -3,6 +3,7 @@
 //! A claim must name the process that will run the hook before that process may do anything, and a pid is known only
 //! once there is a process. So the daemon starts itself with [`WORD`], stores the new process in the ledger, and only
 //! then sends [`GO`]; `exec` keeps pid and start time. A daemon killed in between closes the pipe, and nothing runs.
+//! The program gets the three streams and nothing else that tilld was started with ([`super::inherited`]).
 //! Relies on the first byte being read without any buffer: what follows it is the program's own standard input.
 
 use std::env;
@@ -15,7 +16,7 @@ use std::process::{Command, ExitCode};
 
 use rustix::io::Errno;
 
-use super::format;
+use super::{format, inherited};
 
 /// The word that makes tilld a launcher. Internal: no command, in no help text.
 pub const WORD: &str = "__launch";
@@ -45,10 +46,16 @@ pub fn entry(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let Some(program) = args.next() else {
         return Some(failed("a program", "none was named", NOT_FOUND));
     };
+    // While the daemon names this process in the ledger: it takes no time of the program's.
+    let bare = inherited::close_descriptors().and_then(|()| inherited::restore_signals());
     if !is_let_go() {
         return Some(ExitCode::SUCCESS);
     }
     let shown = format!("`{}`", program.display());
+    if let Err(error) = bare {
+        let why = format!("could not let go of what tilld inherited: {error}");
+        return Some(failed(&shown, &why, NOT_RUNNABLE));
+    }
     if let Err(refused) = check(Path::new(&program)) {
         return Some(failed(&shown, &refused, NOT_RUNNABLE));
     }

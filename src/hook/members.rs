@@ -1,10 +1,13 @@
 //! Who is in a process group, read from `/proc`: the one place that knows the fields of `/proc/PID/stat` for it.
 //! Everything here blocks, and what it says may be over by the time it is read.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
 
 use rustix::io::Errno;
+
+/// The fields that are read here, with the longest name and the longest numbers, end well before this.
+const FIRST_BYTES: usize = 1024;
 
 /// One line of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +25,9 @@ pub(super) struct Entry {
 impl Entry {
     /// The process with this id, reaped ones excepted. An error when that cannot be known.
     pub(super) fn of(pid: i32) -> io::Result<Option<Self>> {
-        match fs::read_to_string(format!("/proc/{pid}/stat")) {
-            Ok(stat) => Ok(Self::read(pid, &stat)),
+        match first_bytes(&format!("/proc/{pid}/stat")) {
+            // A name is any bytes: Linux cuts it after 15 of them, through a letter of UTF-8 as well.
+            Ok(stat) => Ok(Self::read(pid, &String::from_utf8_lossy(&stat))),
             // The second is what reading says when it ended after the file was opened.
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound
@@ -51,6 +55,14 @@ impl Entry {
     }
 }
 
+/// As much of a line of the process table as is needed, by one call: the whole table is read after every run.
+fn first_bytes(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; FIRST_BYTES];
+    let count = File::open(path)?.read(&mut bytes)?;
+    bytes.truncate(count);
+    Ok(bytes)
+}
+
 /// The processes of a group that have not ended. Reads the whole process table: some milliseconds.
 pub(super) fn members(group: i32) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
@@ -71,6 +83,9 @@ pub(super) fn has_members(group: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
     use super::*;
     use crate::process_mark::ProcessMark;
 
@@ -91,6 +106,30 @@ mod tests {
         };
         assert_eq!(read("7 (a b) Z 1 42 42"), Some(ended));
         assert_eq!(Entry::read(7, "7 (a) S 1"), None);
+    }
+
+    /// One program of such a name anywhere on the machine made every group look as if it could not be known.
+    #[test]
+    fn a_name_that_is_no_text_hides_nobody() {
+        let script = "printf 'shi\\377p' > /proc/$$/comm; echo; read -r end";
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .expect("sh starts");
+        let mut byte = [0];
+        let named = child.stdout.as_mut().expect("piped").read_exact(&mut byte);
+        named.expect("it says that it has its name");
+        let pid = i32::try_from(child.id()).expect("a pid");
+        let entry = Entry::of(pid).expect("readable").expect("it runs");
+        assert_eq!(members(pid).expect("readable"), [entry]);
+        let mark = ProcessMark::of(pid).expect("it runs");
+        assert!(mark.is_running() && mark.start_ticks == entry.start_ticks);
+        drop(child.stdin.take());
+        child.wait().expect("it ends");
+        assert!(!has_members(pid));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod abandonment;
 mod capture;
 mod format;
 mod group;
+mod inherited;
 pub mod launch;
 mod members;
 mod old_group;

@@ -1,8 +1,8 @@
 //! The fresh private directory a hook runs in, removed afterwards with whatever the hook left there.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs::{self, DirBuilder, DirEntry, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::entropy;
@@ -48,9 +48,30 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
+        let removed = fs::remove_dir_all(&self.path).or_else(|error| {
+            if error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
+            }
+            // A hook may take from its directories what is needed to look into them; they are ours to open again.
+            open_up(&self.path);
+            fs::remove_dir_all(&self.path)
+        });
+        if let Err(error) = removed {
             tracing::warn!(dir = %self.path.display(), error = %error, "could not remove a hook's working directory");
         }
+    }
+}
+
+/// Gives their owner every right to a directory and to those in it, as far as it can; no link is followed. Blocks.
+fn open_up(path: &Path) {
+    let mut closed = vec![path.to_owned()];
+    while let Some(dir) = closed.pop() {
+        // What cannot be opened is told when it cannot be removed.
+        let opened = fs::set_permissions(&dir, Permissions::from_mode(0o700));
+        let entries = opened.and_then(|()| fs::read_dir(&dir));
+        let inner = entries.into_iter().flatten().flatten();
+        let is_dir = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+        closed.extend(inner.filter(is_dir).map(|entry| entry.path()));
     }
 }
 
@@ -73,8 +94,6 @@ pub fn remove(leftovers: Vec<PathBuf>) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
 
     #[test]

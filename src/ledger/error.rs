@@ -47,6 +47,12 @@ pub(crate) enum OpenError {
         /// What was found.
         what: &'static str,
     },
+    /// A backup was put in place, and the log of the ledger before it was left.
+    #[error("the log beside `{path}` belongs to the ledger that was there before it")]
+    StrayLog {
+        /// The file.
+        path: PathBuf,
+    },
     /// A newer tilld wrote it.
     #[error("ledger `{path}` has schema {found}, this tilld knows up to {known}")]
     Newer {

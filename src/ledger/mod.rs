@@ -6,13 +6,16 @@
 //! and that nothing secret stands readable in the file.
 
 mod apply;
+mod backup;
 mod batch;
 mod command;
 mod error;
+mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
 mod overview;
 mod reader;
+mod restore;
 mod row;
 mod seal;
 mod sqlite;
@@ -28,13 +31,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::clock::wall_ms;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::process_mark::ProcessMark;
 use crate::wake::Wake;
 
-pub(crate) use apply::{CLOCK_MARK, Lists, Rules};
+pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules};
+pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Held, Intent, Lane, NoAnswer, Objection, Operated,
     PollFailed, Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
@@ -116,6 +121,7 @@ pub(crate) struct Ledger {
     reader: Reader,
     thread: WriterThread,
     bells: Bells,
+    restored: Option<usize>,
 }
 
 impl Ledger {
@@ -134,12 +140,15 @@ impl Ledger {
         let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
         let mut store =
             sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
-        let mut rules = options.rules;
-        let adopted = adopt(&mut store, &rules, options.lists);
-        rules.sorted_by = adopted.map_err(|source| OpenError::File {
+        let file = |source| OpenError::File {
             path: path.clone(),
             source,
-        })?;
+        };
+        let opened = restore::settle(&mut store, &options.state_dir, &secrets, wall_ms());
+        let opened = opened.map_err(file)?;
+        let mut rules = options.rules;
+        rules.restore = opened.restore;
+        rules.sorted_by = adopt(&mut store, &rules, options.lists).map_err(file)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
         let (queue, thread) =
@@ -149,6 +158,7 @@ impl Ledger {
             reader,
             thread,
             bells,
+            restored: opened.held,
         })
     }
 
@@ -165,6 +175,11 @@ impl Ledger {
     /// The reading side. Cheap to clone.
     pub(crate) fn reader(&self) -> Reader {
         self.reader.clone()
+    }
+
+    /// How many deliveries this opening held, when it was the first after a restore.
+    pub(crate) const fn restored(&self) -> Option<usize> {
+        self.restored
     }
 
     /// The bells the writer rings.

@@ -3,6 +3,7 @@
 //!
 //! Relies on the indexes of the schema by name, so that a question which would scan fails instead. Promises one moment.
 
+use super::apply::Restore;
 use super::error::ReadError;
 use super::reader::Reader;
 use crate::invoice::silence::Class;
@@ -55,6 +56,10 @@ pub struct Overview {
     pub held: Tally,
     /// Deliveries given up.
     pub abandoned: Tally,
+    /// The last restore of the ledger, if there was one.
+    pub restore: Option<Restore>,
+    /// Deliveries held because of a restore.
+    pub held_restored: Tally,
     /// The words invoices stand under attention for, in the order of the alphabet; of the newest [`Tally::MOST`] such
     /// invoices.
     pub attention: Vec<Attention>,

@@ -4,6 +4,7 @@
 //! rolled back by the caller.
 
 use std::ops::RangeInclusive;
+use std::time::Instant;
 
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::ids::InvoiceId;
@@ -41,6 +42,9 @@ pub enum StoreError {
     Refused(#[source] Cause),
 }
 
+/// How a run ended whose end nobody saw, in the words attempts are recorded with.
+pub(super) const INTERRUPTED: &str = "interrupted";
+
 /// A database's own error.
 pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -56,6 +60,9 @@ pub(super) struct Stored {
     /// The number of the lists its claims were sorted by; below zero while a poll must confirm what those lists made of
     /// claims that are older than they are.
     pub sorted_by: i64,
+    /// The generation of the ledger under which a poll last told how it stands, or under which it was opened. Below the
+    /// ledger's own: it was restored since, and what is found may have been found before.
+    pub generation: i64,
 }
 
 /// The polling side of an invoice.
@@ -171,14 +178,19 @@ pub(super) trait Store {
     fn release(&mut self) -> Result<(), StoreError>;
     /// Drops what came after the mark, and the mark.
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError>;
-    /// Work that may be done between transactions, after the answers: moves the log into the file.
-    fn tidy(&mut self);
+    /// Work that may be done between transactions, after the answers: moves the log into the file, and keeps the mark beside
+    /// it. `last`: the store is closed next. Gives when there is more to do.
+    fn tidy(&mut self, last: bool) -> Option<Instant>;
 
     /// Called after a failed transaction: closes and opens again what can no longer be trusted.
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;
 
-    /// Writes a new invoice with its sealed token.
-    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError>;
+    /// Writes a new invoice with its sealed token, born under this generation of the ledger.
+    fn insert_invoice(
+        &mut self,
+        intent: &Intent,
+        generation: i64,
+    ) -> Result<InvoiceKey, StoreError>;
     /// Loads an invoice to change it.
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
     /// The invoice with this id of the service.
@@ -259,6 +271,9 @@ pub(super) trait Store {
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError>;
     /// Makes held deliveries due now. Returns how many.
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError>;
+    /// Holds all that waits or runs; a run that stands unfinished is recorded as interrupted, so that attempts stay numbered
+    /// without gaps. Returns how many. Only when nobody runs anything.
+    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError>;
     /// Takes back the held deliveries of an invoice that tell an outcome and never ran.
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError>;
 }

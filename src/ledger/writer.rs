@@ -79,6 +79,7 @@ pub(super) fn start<S: Store + Send + 'static>(
         inbox,
         gathered: Arc::clone(&gathered),
         flush_at: None,
+        tidy_at: None,
         lost: false,
         told: None,
     };
@@ -158,6 +159,8 @@ struct Worker<S> {
     gathered: Arc<Mutex<Gathered>>,
     /// When the gathered refusals are written, while there are some.
     flush_at: Option<Instant>,
+    /// When the store wants to tidy again, if it does.
+    tidy_at: Option<Instant>,
     /// The file at the ledger's path is another one: what is known here is not what stands there.
     lost: bool,
     /// The last trouble that was logged, so that it is logged once and its end too.
@@ -167,7 +170,8 @@ struct Worker<S> {
 impl<S: Store> Worker<S> {
     fn run(&mut self) {
         loop {
-            let next = match self.flush_at {
+            let wake_at = self.flush_at.into_iter().chain(self.tidy_at).min();
+            let next = match wake_at {
                 None => self
                     .inbox
                     .recv()
@@ -185,8 +189,9 @@ impl<S: Store> Worker<S> {
             if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
                 self.flush();
             }
-            self.store.tidy();
-            if closed || self.lost {
+            let last = closed || self.lost;
+            self.tidy_at = self.store.tidy(last);
+            if last {
                 return;
             }
         }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::book::Body;
 use super::scenario::{MINUTE, SECOND};
 use super::world::World;
+use crate::hook::abandonment::teller_of;
 use crate::invoice::event::EventKind;
 use crate::invoice::status::{Meaning, Outcome, Status};
 use crate::invoice::sum::Verdict;
@@ -207,7 +208,8 @@ fn wanting(kind: EventKind) -> &'static [&'static str] {
     }
 }
 
-/// Every event that a hook wanted was run to its end, once each, with attempts numbered without gaps.
+/// Every event that a hook wanted was run to its end, once each, with attempts numbered without gaps; and for what was
+/// given up, so was the hook that is told of that.
 fn hooks_are_done(world: &World) -> Vec<String> {
     let mut broken = Vec::new();
     let deliveries = world.store.deliveries();
@@ -219,6 +221,14 @@ fn hooks_are_done(world: &World) -> Vec<String> {
             .collect();
         hooks.sort_unstable();
         let mut wanted = wanting(event.kind).to_vec();
+        // Nobody retries anything here: who is told was told of each that stands as given up, and of no other.
+        let given_up: Vec<String> = deliveries
+            .iter()
+            .filter(|delivery| delivery.seq == event.seq)
+            .filter(|delivery| delivery.state == DeliveryState::Abandoned)
+            .filter_map(|delivery| teller_of(&delivery.hook))
+            .collect();
+        wanted.extend(given_up.iter().map(String::as_str));
         wanted.sort_unstable();
         if hooks != wanted {
             broken.push(format!(

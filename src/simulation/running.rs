@@ -7,7 +7,7 @@ use super::book::Child;
 use super::daemon::Who;
 use super::scenario::{SECOND, Temper};
 use super::world::{Happens, Sabotage, World, say};
-use crate::config::Hook;
+use crate::hook::abandonment::teller_of;
 use crate::hook::process::Ending;
 use crate::ledger::{
     After, AttemptRecord, Claimed, DeliveryKey, DeliveryState, Lane, LedgerCommand, Outlook,
@@ -115,14 +115,19 @@ impl World {
         let settings = &self.scenario.settings;
         let most = u32::try_from(settings.outbox.concurrency).unwrap_or(u32::MAX);
         let runs = || self.daemon.iter().flat_map(|daemon| daemon.runs.values());
-        let lane = |hook: &Hook| {
-            let busy = runs().filter(|run| run.claimed.hook == hook.name).count();
-            Lane {
-                names: vec![hook.name.clone()],
-                want: most.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX)),
-            }
+        let lane = |names: Vec<String>| {
+            let busy = runs()
+                .filter(|run| names.contains(&run.claimed.hook))
+                .count();
+            let want = most.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX));
+            Lane { names, want }
         };
-        settings.hook.iter().map(lane).collect()
+        let hooks = settings.hook.iter().map(|hook| vec![hook.name.clone()]);
+        let tellers = settings
+            .hook
+            .iter()
+            .filter_map(|hook| teller_of(&hook.name));
+        hooks.chain([tellers.collect()]).map(lane).collect()
     }
 
     /// What a claim would find.

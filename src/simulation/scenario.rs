@@ -195,7 +195,7 @@ impl Scenario {
     }
 }
 
-/// The defaults, with the sandbox's names sorted and three hooks.
+/// The defaults, with the sandbox's names sorted, three hooks, and somebody who is told of what was given up.
 fn settings(dice: &mut Dice) -> config::Settings {
     let hook = |name: &str, on: &[&str]| config::Hook {
         name: name.to_owned(),
@@ -228,6 +228,10 @@ fn settings(dice: &mut Dice) -> config::Settings {
             ),
             hook("log", &["*"]),
         ],
+        on_abandoned: Some(config::OnAbandoned {
+            run: vec!["/bin/alert".to_owned()],
+            ..config::OnAbandoned::default()
+        }),
         ..config::Settings::default()
     }
 }

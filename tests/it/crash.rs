@@ -99,6 +99,32 @@ fn a_hook_that_outlives_its_daemon_and_its_time_is_ended_before_it_runs_again() 
 }
 
 #[test]
+fn after_a_reboot_nothing_is_waited_for_and_nobody_is_signalled() {
+    let mut world = Setup::new()
+        .quiet()
+        .hook("fulfil", &["paid"], HOLDS)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "the hook", || of_order(&world, "A-1").len() == 1);
+    world.kill9_serve();
+    // The claim is one of another boot, and what bears its number now is a stranger: it lives on beside the second attempt.
+    let other_boot = "UPDATE delivery SET claimant_boot = 'another', child_boot = 'another'";
+    world.neighbour().tamper(other_boot);
+    world.start_serve();
+    wait_until(PATIENCE, "the second attempt", || {
+        of_order(&world, "A-1").len() == 2
+    });
+    let begun = of_order(&world, "A-1");
+    assert!(begun.iter().all(|line| line.starts_with("begins")));
+    let_go(&world);
+    world.settle();
+    wait_until(PATIENCE, "both to end", || {
+        of_order(&world, "A-1").len() == 4
+    });
+    assert_eq!(results(&world), ["1 interrupted", "2 exit 0"]);
+}
+
+#[test]
 fn what_a_hook_waits_for_is_over_before_it_runs_again() {
     // The worker outlives the script, which ends when it is told to, and lives on beyond its time unless it is ended.
     let script = "note() { echo \"$1\" >> \"$log\"; }; log=$1\n\

@@ -1,6 +1,7 @@
 //! The one integration test binary: the real `tilld` from outside, and the source tree read as data.
 
 mod answers;
+mod backup;
 mod bare_path;
 mod clocks;
 mod config;
@@ -16,6 +17,7 @@ mod harness;
 mod hook;
 mod hooks;
 mod invoice_read;
+mod kills;
 mod launch;
 mod layout;
 mod limits;

@@ -2,8 +2,6 @@
 //! order, twice, and side by side, and neither what the shop reads nor what its scripts are told may depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
-use std::hash::{BuildHasher as _, RandomState};
 use std::io::{Write as _, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -11,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::harness::dice::{self, Dice};
 use crate::harness::{Issued, Setup, Wire, World, head, wait_until};
 
 /// Invoices, and so orders, unless `TILLD_ORDERS` says otherwise.
@@ -39,8 +38,7 @@ const BOUND: Duration = Duration::from_mins(3);
 /// connections that race can be repeated.
 #[test]
 fn a_thousand_orders_of_the_same_notifications_end_the_same() {
-    let orders = number("TILLD_ORDERS").map_or(ORDERS, |n| usize::try_from(n).expect("a count"));
-    let seed = number("TILLD_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    let (orders, seed) = (dice::count("TILLD_ORDERS", ORDERS), dice::seed());
     // A test's output may have no reader.
     drop(writeln!(
         stderr(),
@@ -60,7 +58,7 @@ fn a_thousand_orders_of_the_same_notifications_end_the_same() {
         .noting_hook("told", &told)
         .start();
     let invoices = open(&world, orders);
-    let hands = deal(&invoices, &mut Dice(seed));
+    let hands = deal(&invoices, &mut Dice::new(seed));
     thread::scope(|scope| {
         for hand in &hands {
             scope.spawn(|| tell_in_turn(&world, hand));
@@ -74,14 +72,6 @@ fn a_thousand_orders_of_the_same_notifications_end_the_same() {
         || world.value(open) == "0",
     );
     look(&world, orders);
-}
-
-fn number(variable: &str) -> Option<u64> {
-    let text = env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is no number")),
-    )
 }
 
 /// Opens so many invoices with the real command, and lets the service know each as paid without telling.
@@ -178,19 +168,4 @@ fn look(world: &World, orders: usize) {
     let owed: BTreeSet<String> = world.sql(owed).concat().into_iter().collect();
     assert!(runs.values().all(|times| *times == 1), "run twice");
     assert!(runs.keys().eq(&owed), "each event is one run");
-}
-
-/// `SplitMix64`: enough to shuffle with, and the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        let end = u64::try_from(end).expect("64 bits");
-        usize::try_from(mixed % end).expect("below a usize")
-    }
 }

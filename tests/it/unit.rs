@@ -40,6 +40,23 @@ fn systemd_waits_longer_than_a_stop_may_take() {
     let hooks = default("outbox.drain_s") + default("outbox.grace_s");
     let stop = hooks.max(default("listener.drain_s")) + MARGINS_S;
     assert!(most > stop, "{most} s for a stop of up to {stop} s");
+    // SIGTERM goes to the daemon alone, which lets its hooks finish (A42): `control-group` would tell them, too.
+    assert_eq!(value(&unit, "KillMode"), "mixed");
+    for other in ["KillSignal=", "SendSIGHUP=", "ExecStop="] {
+        assert!(!unit.contains(other), "{other}");
+    }
+}
+
+/// What a hook may not do in the unit's sandbox is said where a person looks for it, with the line that allows it (A38).
+#[test]
+fn the_unit_says_how_a_directory_is_opened_for_hooks() {
+    let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
+    assert_eq!(value(&unit, "ProtectSystem"), "strict");
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(readme).expect("the README");
+    for (place, text) in [("unit", &unit), ("README", &readme)] {
+        assert!(text.contains("ReadWritePaths=/"), "{place}");
+    }
 }
 
 #[test]

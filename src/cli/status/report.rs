@@ -28,6 +28,7 @@ pub(super) struct Report {
     /// The counts of `attention` are of the newest invoices only: there are more.
     pub(super) more_attention: bool,
     pub(super) unsorted: Vec<Unsorted>,
+    pub(super) restored: Option<Restored>,
     pub(super) needs_person: bool,
 }
 
@@ -122,6 +123,17 @@ pub(super) struct Deliveries {
     pub(super) abandoned: Count,
 }
 
+/// The last restore of the ledger from a copy.
+#[derive(Debug, Serialize)]
+pub(super) struct Restored {
+    /// When it was opened after it.
+    pub(super) at: String,
+    /// Its number.
+    pub(super) generation: i64,
+    /// Deliveries that are held because of it.
+    pub(super) held: Count,
+}
+
 /// A count that stops at a bound; `more` says that it did.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Count {
@@ -185,6 +197,11 @@ impl Report {
             old: due_of(Class::Old),
         };
         let polling = Polling::new(overview, settings, &around);
+        let restored = overview.restore.map(|restore| Restored {
+            at: time(restore.at_ms),
+            generation: restore.generation,
+            held: overview.held_restored.into(),
+        });
         Self {
             daemon_running: around.daemon_running,
             ledger: around.ledger,
@@ -219,6 +236,7 @@ impl Report {
             attention,
             more_attention: overview.more_attention,
             unsorted,
+            restored,
         }
     }
 }
@@ -298,7 +316,7 @@ pub(super) mod tests {
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
-                r#""attention":[],"more_attention":false,"unsorted":[],"needs_person":false}"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"restored":null,"needs_person":false}"#,
             )
         );
     }

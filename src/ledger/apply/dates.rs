@@ -2,7 +2,7 @@
 
 use super::event::{Told, write_event};
 use super::record::{add_attention, set_attention};
-use super::{ApplyError, Rules, load};
+use super::{ApplyError, Rules, load, restored};
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
@@ -268,7 +268,8 @@ pub(super) fn unresolve<S: Store>(
     now_ms: i64,
 ) -> Result<Reply, ApplyError> {
     let mut stored = load(store, key)?;
-    give_up(store, rules, &mut stored, now_ms, None)?;
+    let held = restored::held(rules, &stored);
+    give_up(store, rules, &mut stored, now_ms, held)?;
     let state = store.poll_state(key)?;
     redate(store, rules, key, state, now_ms)
 }

@@ -8,6 +8,7 @@ mod opening;
 mod operator;
 mod reassess;
 mod record;
+mod restored;
 
 use std::collections::BTreeSet;
 
@@ -25,6 +26,10 @@ pub(crate) use dates::CLOCK_MARK;
 pub(in crate::ledger) use dates::heard;
 pub(in crate::ledger) use event::UNSORTED;
 pub(in crate::ledger) use lists::{Compared, adopt, compare};
+pub(crate) use restored::Restore;
+pub(in crate::ledger) use restored::{
+    GENERATION, LAST_RESTORE, RESTORED, STAMP, catch_up, last_restore, read_restore,
+};
 
 use dates::{nudge, poll_failed, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
@@ -49,6 +54,8 @@ pub(crate) struct Rules {
     pub longest_delay_ms: i64,
     /// The number of these lists in the ledger, set when it is opened; `None` while other lists are stored there.
     pub sorted_by: Option<i64>,
+    /// The last restore of the ledger, set when it is opened.
+    pub restore: Restore,
 }
 
 /// Why a command was not applied.
@@ -72,7 +79,7 @@ pub(super) fn apply<S: Store>(
         Command::Record(key, observation) => {
             Ok(Reply::Recorded(record(store, rules, *key, observation)?))
         }
-        Command::Begin(intent) => Ok(Reply::Begun(begin(store, intent)?)),
+        Command::Begin(intent) => Ok(Reply::Begun(begin(store, rules, intent)?)),
         Command::Settle(key, settled) => settle(store, rules, *key, settled),
         Command::GiveUpOpening(key) => give_up_opening(store, *key),
         Command::PollFailed(failed) => poll_failed(store, rules, failed),
@@ -129,7 +136,7 @@ pub(super) fn apply<S: Store>(
             store.set_meta(key, value)?;
             Ok(Reply::Done)
         }
-        Command::Track(wish) => Ok(Reply::Operated(operator::track(store, wish)?)),
+        Command::Track(wish) => Ok(Reply::Operated(operator::track(store, rules, wish)?)),
         Command::Adopt(key, answer) => Ok(Reply::Operated(operator::adopt(
             store, rules, *key, answer,
         )?)),

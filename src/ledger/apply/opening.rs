@@ -10,7 +10,11 @@ use crate::ledger::command::{Begun, Intent, Reply, Settled};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{Store, StoreError, Stored};
 
-pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, ApplyError> {
+pub(super) fn begin<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    intent: &Intent,
+) -> Result<Begun, ApplyError> {
     let rows = store.invoices_of_order(intent.order_id.as_str())?;
     let standing: Vec<Standing> = rows
         .iter()
@@ -35,10 +39,13 @@ pub(super) fn begin<S: Store>(store: &mut S, intent: &Intent) -> Result<Begun, A
         return Ok(refuted(row.clone()));
     }
     match judge(&standing, &intent.wanted, intent.now_ms) {
-        Judgement::Open => match own {
-            Some(row) => begin_anew(store, row, intent),
-            None => Ok(Begun::Fresh(store.insert_invoice(intent)?)),
-        },
+        Judgement::Open => {
+            let generation = rules.restore.generation;
+            match own {
+                Some(row) => begin_anew(store, row, intent, generation),
+                None => Ok(Begun::Fresh(store.insert_invoice(intent, generation)?)),
+            }
+        }
         Judgement::Standing(at) => Ok(Begun::Standing(boxed(at)?)),
         Judgement::Paid(at) => Ok(Begun::Paid(boxed(at)?)),
         Judgement::BeingCreated(at) => Ok(Begun::BeingCreated(boxed(at)?)),
@@ -63,6 +70,7 @@ fn begin_anew<S: Store>(
     store: &mut S,
     own: &InvoiceRow,
     intent: &Intent,
+    generation: i64,
 ) -> Result<Begun, ApplyError> {
     let mut stored = load(store, own.key)?;
     stored.row.opening = Opening::Creating;
@@ -72,6 +80,7 @@ fn begin_anew<S: Store>(
     // Its age, by which it is asked for, and a Redirect invoice's window count from the request that opens it.
     stored.row.created_ms = intent.now_ms;
     stored.row.updated_ms = intent.now_ms;
+    stored.generation = generation;
     store.save(&stored)?;
     Ok(Begun::Fresh(own.key))
 }

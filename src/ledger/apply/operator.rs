@@ -8,7 +8,7 @@
 use super::event::{Told, write_event};
 use super::reassess::freshen;
 use super::record::{nothing, record_on, set_attention};
-use super::{ApplyError, Rules, dates, load};
+use super::{ApplyError, Rules, dates, load, restored};
 use crate::invoice::amount::Amount;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Asked, Observation, Source};
@@ -22,13 +22,17 @@ use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 use crate::process_mark::ProcessMark;
 
 /// Writes the row of an invoice that was opened elsewhere, due to be asked about at once.
-pub(super) fn track<S: Store>(store: &mut S, wish: &Tracking) -> Result<Operated, ApplyError> {
+pub(super) fn track<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    wish: &Tracking,
+) -> Result<Operated, ApplyError> {
     if let Some(owner) = store.owner_of(&wish.invoice_id)? {
         let row = load(store, owner)?.row;
         return Ok(tracked_before(row, wish));
     }
     let now_ms = wish.now_ms;
-    let key = store.insert_invoice(&Intent {
+    let intent = Intent {
         order_id: wish.order_id.clone(),
         wanted: Wanted {
             sum: wish.agreed.clone(),
@@ -43,7 +47,8 @@ pub(super) fn track<S: Store>(store: &mut S, wish: &Tracking) -> Result<Operated
         now_ms,
         deadline_ms: now_ms,
         window_ms: 0,
-    })?;
+    };
+    let key = store.insert_invoice(&intent, restored::of_tracked(rules))?;
     let mut stored = load(store, key)?;
     stored.invoice.id = Some(wish.invoice_id.clone());
     stored.row.invoice_id = Some(wish.invoice_id.as_str().to_owned());
@@ -248,7 +253,7 @@ fn tell<S: Store>(
         at_ms,
         reported: (row.amount_reported.clone(), row.currency_reported.clone()),
         raw: change.cause.as_ref().and(row.raw.as_deref()),
-        held: None,
+        held: restored::held(rules, stored),
     };
     let event = write_event(store, rules, row.key, change, told)?;
     Ok(Recorded {

@@ -3,7 +3,7 @@
 use super::dates::{NOT_FOUND, Touch, date_after};
 use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
-use super::{ApplyError, Rules, load};
+use super::{ApplyError, Rules, load, restored};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::opening::{Mode, Opening};
@@ -69,7 +69,9 @@ pub(super) fn record_on<S: Store>(
         .is_some_and(|change| change.status != change.previous_status);
     recorded.new_unsorted = note_unsorted(store, rules, stored, arrived)?;
     recorded.new_odd = note_odd(store, stored, &observation.report.odd)?;
-    let held = held_for(stored, observation.source, stored.invoice.doubt);
+    let sorted = held_for(stored, observation.source, stored.invoice.doubt);
+    let missed = restored::held_for(rules, stored, observation, made.decision);
+    let held = sorted.or(missed);
     store.save(stored)?;
     remember(store, key, observation, &claim, (made.decision, made.why))?;
     if let Some(change) = &made.change {

@@ -6,7 +6,7 @@ use super::{Attempt, MemoryStore, Owed};
 use crate::invoice::event::EventKind;
 use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey, Outlook};
-use crate::ledger::store::Withdrawn;
+use crate::ledger::store::{INTERRUPTED, Withdrawn};
 use crate::process_mark::ProcessMark;
 
 impl MemoryStore {
@@ -135,6 +135,35 @@ impl MemoryStore {
             self.deliveries.put(key, owed);
         }
         count
+    }
+
+    pub(super) fn hold_all(&mut self, why: &'static str, now_ms: i64) -> usize {
+        let unfinished =
+            |owed: &Owed| matches!(owed.state, DeliveryState::Waiting | DeliveryState::Running);
+        let all = self.deliveries.iter();
+        let keys: Vec<i64> = all
+            .filter(|(_, owed)| unfinished(owed))
+            .map(|(key, _)| key)
+            .collect();
+        for key in &keys {
+            let Some(owed) = self.deliveries.get(*key) else {
+                continue;
+            };
+            let record = AttemptRecord {
+                started_ms: owed.started_ms,
+                ended_ms: now_ms,
+                result: INTERRUPTED.to_owned(),
+                stdout: Vec::new(),
+                stderr: Vec::new(),
+            };
+            self.end_run(DeliveryKey(*key), &record, After::Interrupted);
+            if let Some(mut owed) = self.deliveries.get(*key).cloned() {
+                (owed.state, owed.next_ms) = (DeliveryState::Held, None);
+                owed.held_why = Some(why);
+                self.deliveries.put(*key, owed);
+            }
+        }
+        keys.len()
     }
 
     pub(super) fn withdraw(&mut self, key: InvoiceKey) -> Withdrawn {

@@ -9,7 +9,7 @@ use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{PollState, Stored};
 
 /// The row an intent makes; its key is given when it is added.
-pub(super) fn opened(intent: &Intent) -> Stored {
+pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
     let wanted = &intent.wanted;
     let amount = wanted.sum.amount.as_str();
     let currency = wanted.sum.currency.as_str();
@@ -51,6 +51,7 @@ pub(super) fn opened(intent: &Intent) -> Stored {
         row,
         heard_ms: None,
         sorted_by: 0,
+        generation,
     }
 }
 

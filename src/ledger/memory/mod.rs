@@ -16,6 +16,7 @@ use heard::HistoryLine;
 
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
+use std::time::Instant;
 
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
@@ -195,17 +196,23 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn tidy(&mut self) {}
+    fn tidy(&mut self, _last: bool) -> Option<Instant> {
+        None
+    }
 
     fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
         Ok(())
     }
 
-    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError> {
+    fn insert_invoice(
+        &mut self,
+        intent: &Intent,
+        generation: i64,
+    ) -> Result<InvoiceKey, StoreError> {
         if self.key_of(&intent.reference).is_some() {
             return Err(refused("the ref stands already"));
         }
-        let mut stored = opened(intent);
+        let mut stored = opened(intent, generation);
         let key = self.invoices.add(stored.clone());
         stored.row.key = InvoiceKey(key);
         self.refs.insert(intent.reference.clone(), key);
@@ -448,6 +455,10 @@ impl Store for MemoryStore {
 
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
         Ok(self.release_wished(wish))
+    }
+
+    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {
+        Ok(self.hold_all(why, now_ms))
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

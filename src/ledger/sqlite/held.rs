@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use super::rows;
 use crate::ledger::command::{Held, ReleaseWish};
 use crate::ledger::row::{DeliveryRow, InvoiceKey};
-use crate::ledger::store::Withdrawn;
+use crate::ledger::store::{INTERRUPTED, Withdrawn};
 
 /// Picks held deliveries: event id, order and hook, each `NULL` for any, and how many at most.
 const PICKED: &str = "SELECT d.id FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
@@ -33,6 +33,27 @@ pub(super) fn release(connection: &Connection, wish: &ReleaseWish) -> rusqlite::
         wish.most,
         wish.now_ms
     ])
+}
+
+pub(super) fn hold_unfinished(
+    connection: &Connection,
+    why: &str,
+    now_ms: i64,
+) -> rusqlite::Result<usize> {
+    // By the index of running deliveries, then by those of waiting ones.
+    connection.execute(
+        "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
+         SELECT id, attempts, coalesce(started_ms, 0), ?1, ?2, x'', x'' FROM delivery WHERE state = 'running'",
+        params![now_ms, INTERRUPTED],
+    )?;
+    connection.execute(
+        "UPDATE delivery SET state = 'held', held_why = ?1, next_ms = NULL, \
+         round_start = round_start + (state = 'running'), claimant_boot = NULL, claimant_pid = NULL, \
+         claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
+         WHERE id IN (SELECT id FROM delivery WHERE state = 'running' \
+           UNION ALL SELECT id FROM delivery WHERE state = 'waiting')",
+        [why],
+    )
 }
 
 pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Withdrawn> {

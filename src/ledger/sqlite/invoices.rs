@@ -19,11 +19,15 @@ const RECORDED_MOST: i64 = 256;
 /// Lines of history an invoice may have beyond its bound before they are dropped.
 const HISTORY_TRIM_EVERY: i64 = 16;
 
-pub(super) fn insert(connection: &Connection, intent: &Intent) -> rusqlite::Result<InvoiceKey> {
+pub(super) fn insert(
+    connection: &Connection,
+    intent: &Intent,
+    generation: i64,
+) -> rusqlite::Result<InvoiceKey> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO invoice (ref, order_id, mode, method, opening, creator_boot, creator_pid, creator_start, \
          creator_deadline_ms, amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, \
-         updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12)",
+         updated_ms, generation) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12, ?13)",
     )?;
     let (wanted, creator) = (&intent.wanted, &intent.creator);
     statement.execute(params![
@@ -39,6 +43,7 @@ pub(super) fn insert(connection: &Connection, intent: &Intent) -> rusqlite::Resu
         wanted.sum.amount.as_str(),
         wanted.sum.currency,
         intent.now_ms,
+        generation,
     ])?;
     let key = connection.last_insert_rowid();
     let mut seal =
@@ -74,7 +79,7 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
          doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
          unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
          updated_ms = ?36, failed_fired = ?37, sorted_by = ?38, mode = ?39, method = ?40, creator_deadline_ms = ?41, \
-         created_ms = ?42 WHERE id = ?1",
+         created_ms = ?42, generation = ?43 WHERE id = ?1",
     )?;
     let (row, invoice) = (&stored.row, &stored.invoice);
     let (status, differs, at) = claim_columns(invoice.claim.as_ref());
@@ -126,6 +131,7 @@ pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result
         row.method,
         row.creator_deadline_ms,
         row.created_ms,
+        stored.generation,
     ])?;
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! so that no acknowledgement waits for it.
 
 mod abandonment;
+mod backup;
 pub(crate) mod bulk;
 mod deliveries;
 mod due;
@@ -34,6 +35,8 @@ use rusqlite::{Connection, FileControl};
 
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
 use super::error::OpenError;
+use super::mark::{Keeper, Mark};
+use super::restore::position;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
@@ -42,6 +45,7 @@ use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
+pub(super) use backup::{copy, verify};
 use failure::from_sqlite;
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
@@ -82,6 +86,8 @@ pub(super) struct SqliteStore {
     log_pages: Arc<AtomicI32>,
     /// Pages from which the next checkpoint is tried.
     checkpoint_at: i32,
+    /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
+    keeper: Option<Keeper>,
 }
 
 impl SqliteStore {
@@ -96,6 +102,7 @@ impl SqliteStore {
             bounds,
             log_pages,
             checkpoint_at: CHECKPOINT_PAGES,
+            keeper: None,
         };
         let hooked = store.hook().map_err(from_sqlite);
         hooked.map_err(|source| OpenError::File {
@@ -103,6 +110,38 @@ impl SqliteStore {
             source,
         })?;
         Ok(store)
+    }
+
+    /// Has the mark kept from now on.
+    pub(super) fn keep_mark(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
+    }
+
+    /// How far the ledger is: what other connections have committed counts too.
+    pub(super) fn position(&self) -> Result<Mark, StoreError> {
+        let last = self
+            .connection
+            .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
+        let meta = |key: &str| read::meta(&self.connection, key).map_err(from_sqlite);
+        position(meta, last.map_err(from_sqlite)?)
+    }
+
+    /// Writes the mark when it is due. Gives when it is due next.
+    fn mark(&mut self, last: bool) -> Option<Instant> {
+        let at = self.keeper.as_ref()?.due(last)?;
+        if at > Instant::now() {
+            return Some(at);
+        }
+        let now = self.position();
+        let keeper = self.keeper.as_mut()?;
+        match now {
+            Ok(now) => keeper.keep(&now, last),
+            Err(error) => {
+                tracing::debug!(reason = %error, "the ledger could not be asked how far it is");
+            }
+        }
+        keeper.due(false)
     }
 
     fn hook(&mut self) -> rusqlite::Result<()> {
@@ -140,55 +179,8 @@ impl SqliteStore {
         self.connection.busy_timeout(busy).map_err(from_sqlite)
     }
 
-    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
-    fn check_place(&self) -> Result<(), StoreError> {
-        let mut moved = 0;
-        self.connection
-            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
-            .map_err(from_sqlite)?;
-        if moved == 0 {
-            Ok(())
-        } else {
-            Err(StoreError::Moved)
-        }
-    }
-}
-
-impl Store for SqliteStore {
-    fn begin(&mut self) -> Result<(), StoreError> {
-        self.set_busy(Duration::ZERO)?;
-        let taken = self.take_lock();
-        self.set_busy(self.busy)?;
-        taken
-    }
-
-    fn commit(&mut self) -> Result<(), StoreError> {
-        self.check_place()?;
-        self.execute("COMMIT")
-    }
-
-    fn rollback(&mut self) {
-        if !self.connection.is_autocommit()
-            && let Err(error) = self.execute("ROLLBACK")
-        {
-            tracing::warn!(reason = %error, "the ledger's transaction could not be rolled back");
-        }
-    }
-
-    fn savepoint(&mut self) -> Result<(), StoreError> {
-        self.execute("SAVEPOINT one")
-    }
-
-    fn release(&mut self) -> Result<(), StoreError> {
-        self.execute("RELEASE one")
-    }
-
-    fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
-        self.execute("ROLLBACK TO one")
-            .and_then(|()| self.execute("RELEASE one"))
-    }
-
-    fn tidy(&mut self) {
+    /// Moves the log into the file once it is long.
+    fn checkpoint(&mut self) {
         let pages = self.log_pages.load(Ordering::Relaxed);
         if pages < self.checkpoint_at {
             return;
@@ -214,6 +206,63 @@ impl Store for SqliteStore {
         }
     }
 
+    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
+    fn check_place(&self) -> Result<(), StoreError> {
+        let mut moved = 0;
+        self.connection
+            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
+            .map_err(from_sqlite)?;
+        if moved == 0 {
+            Ok(())
+        } else {
+            Err(StoreError::Moved)
+        }
+    }
+}
+
+impl Store for SqliteStore {
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.set_busy(Duration::ZERO)?;
+        let taken = self.take_lock();
+        self.set_busy(self.busy)?;
+        taken
+    }
+
+    fn commit(&mut self) -> Result<(), StoreError> {
+        self.check_place()?;
+        self.execute("COMMIT")?;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.touch();
+        }
+        Ok(())
+    }
+
+    fn rollback(&mut self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            tracing::warn!(reason = %error, "the ledger's transaction could not be rolled back");
+        }
+    }
+
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        self.execute("SAVEPOINT one")
+    }
+
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.execute("RELEASE one")
+    }
+
+    fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.execute("ROLLBACK TO one")
+            .and_then(|()| self.execute("RELEASE one"))
+    }
+
+    fn tidy(&mut self, last: bool) -> Option<Instant> {
+        self.checkpoint();
+        self.mark(last)
+    }
+
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
         match failed {
             // A moved file ends the writer: whoever starts anew looks at what lies there.
@@ -228,8 +277,12 @@ impl Store for SqliteStore {
         }
     }
 
-    fn insert_invoice(&mut self, intent: &Intent) -> Result<InvoiceKey, StoreError> {
-        invoices::insert(&self.connection, intent).map_err(from_sqlite)
+    fn insert_invoice(
+        &mut self,
+        intent: &Intent,
+        generation: i64,
+    ) -> Result<InvoiceKey, StoreError> {
+        invoices::insert(&self.connection, intent, generation).map_err(from_sqlite)
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
@@ -340,6 +393,10 @@ impl Store for SqliteStore {
 
     fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
         held::release(&self.connection, wish).map_err(from_sqlite)
+    }
+
+    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {
+        held::hold_unfinished(&self.connection, why, now_ms).map_err(from_sqlite)
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

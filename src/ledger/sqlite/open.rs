@@ -7,11 +7,13 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::backup;
 use super::failure::from_sqlite;
 use super::schema::{APPLICATION_ID, STEPS};
 use crate::ledger::error::OpenError;
@@ -26,6 +28,11 @@ const SMALLEST_BYTES: u64 = 512;
 
 /// How long a look at a file whose log is needed waits for a program that recovers it.
 const LOOK_BUSY: Duration = Duration::from_secs(5);
+
+/// Between two tries for the lock that adding the log takes.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+/// What a file system without shared memory leads to (A28).
+const NO_LOG: &str = "the state directory's file system carries no write-ahead log";
 
 /// Readable and writable by the owner, readable by the reader group.
 const FILE_MODE: u32 = 0o640;
@@ -47,8 +54,22 @@ pub(in crate::ledger) fn open_writer(path: &Path, busy: Duration) -> Result<Conn
     look_at_header(path)?;
     let mut connection = connect_writer(path, busy).map_err(file)?;
     check_marks(&connection, path)?;
+    keep_log(&connection, busy).map_err(file)?;
     migrate(&mut connection).map_err(file)?;
     Ok(connection)
+}
+
+/// A backup has no log beside it; a ledger that is served does. Nobody else may look at the file for the moment it takes.
+fn keep_log(connection: &Connection, busy: Duration) -> Result<(), StoreError> {
+    let began = Instant::now();
+    loop {
+        match backup::take_into_use(connection).map_err(from_sqlite) {
+            Ok(mode) if mode == "wal" => return Ok(()),
+            Ok(_) => return Err(from_sqlite(refused(NO_LOG))),
+            Err(StoreError::Busy) if began.elapsed() < busy => thread::sleep(LOCK_PAUSE),
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 /// Opens the ledger again after trouble; it must exist and still be a ledger of this schema.
@@ -165,13 +186,17 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
     if meta.len() < SMALLEST_BYTES {
         return Err(foreign("it is empty or cut short"));
     }
-    let id = match application_id(&unchanging(path)) {
+    let (id, is_new_copy) = match look(&unchanging(path)) {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt) => {
-            application_id(&uri(path))
+            (look(&uri(path)).map(|(id, _)| id), false)
         }
-        other => other,
+        Ok((id, is_new_copy)) => (Ok(id), is_new_copy),
+        Err(error) => (Err(error), false),
     };
     match id.map_err(from_sqlite) {
+        Ok(APPLICATION_ID) if is_new_copy && has_log(path) => Err(OpenError::StrayLog {
+            path: path.to_owned(),
+        }),
         Ok(APPLICATION_ID) => Ok(()),
         Ok(_) => Err(foreign("it is another program's SQLite database")),
         Err(StoreError::Corrupt(_)) => Err(foreign("it is no SQLite database")),
@@ -179,13 +204,22 @@ fn look_at_header(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-fn application_id(uri: &str) -> rusqlite::Result<i64> {
+/// True when a log with something in it lies beside the file.
+fn has_log(path: &Path) -> bool {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    fs::metadata(PathBuf::from(name)).is_ok_and(|log| log.len() > 0)
+}
+
+/// The application id, and whether it is a backup that nobody has opened for writing yet.
+fn look(uri: &str) -> rusqlite::Result<(i64, bool)> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
     let connection = Connection::open_with_flags(uri, flags)?;
     connection.busy_timeout(LOOK_BUSY)?;
-    connection.pragma_query_value(None, "application_id", |row| row.get(0))
+    let id = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    Ok((id, id == APPLICATION_ID && backup::is_new(&connection)))
 }
 
 /// The file as SQLite's URI, to be read without locks, log and side files.
@@ -287,9 +321,7 @@ fn fill(draft: &Path) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
-        return Err(refused(
-            "the state directory's file system carries no write-ahead log",
-        ));
+        return Err(refused(NO_LOG));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -357,7 +389,7 @@ mod tests {
             "{reading:?}"
         );
         let writer = open_writer(&path, BUSY).expect("brought up to date");
-        let ask = "SELECT failed_fired || ' ' || (SELECT value FROM meta) || ' ' || (SELECT count(*) FROM deliveries) \
+        let ask = "SELECT failed_fired || ' ' || (SELECT value FROM meta WHERE key LIKE 'unsorted:%') || ' ' || (SELECT count(*) FROM deliveries) \
                    FROM invoice";
         let found: String = writer.query_row(ask, [], |row| row.get(0)).expect("there");
         assert_eq!(found, "1 1 0");
@@ -378,7 +410,7 @@ mod tests {
         drop(writer);
         write_first_page(&path);
 
-        let alone = application_id(&unchanging(&path)).map_err(from_sqlite);
+        let alone = look(&unchanging(&path)).map_err(from_sqlite);
         assert!(matches!(alone, Err(StoreError::Corrupt(_))), "{alone:?}");
         let bytes = |connection: &Connection| -> i64 {
             let ask = "SELECT sum(length(note)) FROM notes";

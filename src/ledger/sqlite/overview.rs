@@ -12,7 +12,7 @@ use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
 use crate::invoice::transition::Decision;
-use crate::ledger::apply::UNSORTED;
+use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
 use crate::ledger::overview::{Attention, Overview, Tally};
 use crate::ledger::store::StoreError;
 
@@ -56,6 +56,14 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         running: deliveries("delivery_running", "running")?,
         held: deliveries("delivery_held", "held")?,
         abandoned: deliveries("delivery_abandoned", "abandoned")?,
+        restore: meta(connection, LAST_RESTORE)?
+            .as_deref()
+            .and_then(read_restore),
+        held_restored: tally(
+            connection,
+            "delivery INDEXED BY delivery_held_why WHERE state = 'held' AND held_why = ?1",
+            [RESTORED],
+        )?,
         attention,
         more_attention,
         unsorted: unsorted(connection)?,

@@ -23,7 +23,7 @@ pub(super) const INVOICE: &str = "i.id, i.ref, i.order_id, i.invoice_id, i.mode,
   i.creator_boot, i.creator_pid, i.creator_start, i.creator_deadline_ms, i.amount_asked, i.currency_asked, \
   i.amount_agreed, i.currency_agreed, i.amount_reported, i.currency_reported, i.revision, i.status, i.claim_differs, \
   i.claim_ns, i.sorted_status, i.sorted_meaning, i.sorted_differs, i.sorted_ns, i.sorted_settled, i.outcome, \
-  i.outcome_ms, i.found_by, i.doubt, i.doubted, i.pending, i.paid_counted, i.paid_fired, i.failed_fired, i.sorted_by, i.attention, \
+  i.outcome_ms, i.found_by, i.doubt, i.doubted, i.pending, i.paid_counted, i.paid_fired, i.failed_fired, i.sorted_by, i.generation, i.attention, \
   i.unresolved, i.requisites, i.payment_url, i.raw, i.expire_ms, i.heard_ms, i.created_ms, i.updated_ms";
 
 /// The columns of an event; needs `invoice i` joined for the order.
@@ -136,6 +136,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         row: shown,
         heard_ms: row.get("heard_ms")?,
         sorted_by: row.get("sorted_by")?,
+        generation: row.get("generation")?,
     })
 }
 

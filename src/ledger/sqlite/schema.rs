@@ -245,12 +245,18 @@ CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 
 /// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
 /// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
-/// delivery that tells of another one notes the attempt with which that one was given up.
+/// delivery that tells of another one notes the attempt with which that one was given up. The ledger gets an id of its own,
+/// and counts the steps of its deliveries: events and steps together tell an older copy from it (`ledger/mark.rs`). A
+/// trigger counts, so that no statement is forgotten.
 const BY_HOOK_AND_GENERATION: &str = "
 DROP INDEX delivery_due;
 CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
 ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delivery ADD COLUMN gave_up_after INTEGER;
+CREATE INDEX delivery_held_why ON delivery (held_why) WHERE state = 'held';
+INSERT INTO meta VALUES ('ledger_id', lower(hex(randomblob(16)))), ('generation', '0'), ('delivery_steps', '0');
+CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
+BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;
 ";
 
 #[cfg(test)]

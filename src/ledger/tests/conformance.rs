@@ -12,7 +12,7 @@ use crate::ledger::command::{Held, ReleaseWish};
 use crate::ledger::memory::{Fate, MemoryStore};
 use crate::ledger::row::{Place, Running};
 use crate::ledger::sqlite::{ReadStore, SqliteStore};
-use crate::ledger::store::Store as _;
+use crate::ledger::store::Store;
 use crate::ledger::{apply, batch};
 
 /// Transactions in one run, of up to nine commands; every kind of command occurs in it many times.
@@ -251,6 +251,21 @@ impl Pair {
         assert_eq!(self.rules.sorted_by, number);
     }
 
+    /// Both are restored copies from now on.
+    fn restore(&mut self, now_ms: i64) {
+        let mut held = Vec::new();
+        for store in [&mut self.file as &mut dyn Store, &mut self.memory] {
+            store.begin().expect("it begins");
+            held.push(apply::catch_up(store, 1, now_ms).expect("stored"));
+            self.rules.restore = apply::last_restore(store).expect("read");
+            store.commit().expect("it commits");
+        }
+        assert!(
+            held.first() > Some(&0) && held.first() == held.last(),
+            "{held:?}"
+        );
+    }
+
     fn learn_ids(&mut self) {
         let events = self.beside.events(None, 0, ALL).expect("read");
         let in_file = events.into_iter().map(|event| event.event_id).collect();
@@ -342,7 +357,13 @@ impl Pair {
             .expect("read")
             .len();
         self.same("refusals", &refusals, &self.memory.refusal_count());
-        for name in ["said", "clock_ms", "unsorted:odd", "odd:amount:retyped"] {
+        for name in [
+            "said",
+            "restored",
+            "clock_ms",
+            "unsorted:odd",
+            "odd:amount:retyped",
+        ] {
             let fact = self.beside.meta(name).expect("read");
             let beside = self.memory.meta(name).expect("read");
             self.same(name, &fact, &beside);
@@ -396,6 +417,10 @@ fn both_stores_answer_and_keep_the_same() {
         if round == ROUNDS / 2 {
             pair.rules.policy.lists.paid.push("odd".to_owned());
             pair.adopt();
+        }
+        if round == ROUNDS * 3 / 4 {
+            pair.restore(now_ms);
+            pair.compare(now_ms);
         }
         now_ms += dice.small(u64::try_from(SECOND_POLL_AFTER_MS).expect("positive"));
         let (mut file, mut memory) = (Vec::new(), Vec::new());

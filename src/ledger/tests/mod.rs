@@ -11,6 +11,7 @@ mod foreign;
 mod lists;
 mod operator;
 mod owed;
+mod restored;
 
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
@@ -60,6 +61,7 @@ fn rules() -> Rules {
         first_delay_ms: 0,
         longest_delay_ms: 60_000,
         sorted_by: None,
+        restore: Restore::default(),
     }
 }
 

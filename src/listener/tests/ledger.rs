@@ -9,7 +9,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::status::{Outcome, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
-use crate::ledger::{Begun, Bounds, Intent, Ledger, Lists, Options, Rules};
+use crate::ledger::{Begun, Bounds, Intent, Ledger, Lists, Options, Restore, Rules};
 use crate::process_mark::ProcessMark;
 
 fn open(directory: &tempfile::TempDir) -> Ledger {
@@ -39,6 +39,7 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
             first_delay_ms: 0,
             longest_delay_ms: 60_000,
             sorted_by: None,
+            restore: Restore::default(),
             subscriptions: Vec::new(),
         },
         lists: Lists::Adopt,

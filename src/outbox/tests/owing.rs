@@ -18,7 +18,7 @@ use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
 use crate::ledger::{
     AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Lane, Ledger, Lists, Options,
-    Reader, Rules, Settled, Writer,
+    Reader, Restore, Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
 
@@ -60,6 +60,7 @@ impl Owing {
                 first_delay_ms: 0,
                 longest_delay_ms: 60_000,
                 sorted_by: None,
+                restore: Restore::default(),
             },
             lists: Lists::Adopt,
         };

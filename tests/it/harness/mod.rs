@@ -6,6 +6,7 @@
 //! at (`ledger.rs`) unless the scenario has already failed; then the logs are shown instead.
 
 mod clock;
+pub(crate) mod dice;
 mod http;
 mod invoice;
 mod ledger;

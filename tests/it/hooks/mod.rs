@@ -2,9 +2,12 @@
 //! that none of them stands in another's way (A36, A41).
 
 mod abandoned;
+mod apart;
+mod hostile;
 mod retry;
 mod starts;
 mod told;
+mod turns;
 
 use std::fs;
 use std::path::PathBuf;

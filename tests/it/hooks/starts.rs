@@ -45,6 +45,7 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
     let gone = program(&world, "gone", script);
     let forbidden = program(&world, "forbidden", script);
     let no_interpreter = program(&world, "no-interpreter", "#!/no/such/perl\n");
+    let crlf = program(&world, "crlf", "#!/bin/sh\r\nexit 0\r\n");
     let no_format = program(&world, "no-format", "exit 0\n");
     let empty = program(&world, "empty", "");
     let foreign = program(&world, "foreign", "\x7fELF\x02\x02\x01");
@@ -58,6 +59,7 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
             ("gone", &gone, ""),
             ("forbidden", &forbidden, ""),
             ("no-interpreter", &no_interpreter, ""),
+            ("crlf", &crlf, ""),
             ("no-format", &no_format, ""),
             ("empty", &empty, ""),
             ("foreign", &foreign, ""),
@@ -79,6 +81,7 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
         ("gone", 2),
         ("forbidden", 13),
         ("no-interpreter", 2),
+        ("crlf", 2),
         ("no-format", 8),
         ("empty", 8),
         ("foreign", 8),
@@ -97,5 +100,8 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
     }
     let of = |hook| results(&world, hook).concat();
     assert!(of("no-interpreter").contains("`/no/such/perl` is missing"));
+    assert!(
+        of("crlf").contains("`/bin/sh\\r` is missing (its first line ends in a carriage return)")
+    );
     assert!(of("no-format").contains("no `#!` line"));
 }

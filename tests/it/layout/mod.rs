@@ -239,7 +239,7 @@ fn planted_strays_are_found() {
         (rules::purity, "src/invoice/x.rs", "use std::fs;", true),
         (
             rules::purity,
-            "src/hook/payload.rs",
+            "src/hook/payload/mod.rs",
             "use std::{fmt, fs::File};",
             true,
         ),

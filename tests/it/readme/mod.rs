@@ -1,6 +1,7 @@
 //! README.md read as data: what it promises is compared with the program, or run against a real ledger. Tables are found
 //! by their heading, blocks by the mark `test=NAME` behind their language.
 
+mod backup;
 mod commands;
 mod ledger;
 mod post;

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use tilld::hook::Selector;
+use tilld::hook::abandonment::STDERR_TAIL;
 use tilld::hook::payload::VARIABLES;
 
 use super::{block, column, readme, table};
@@ -52,6 +53,35 @@ fn the_document_has_the_fields_a_script_is_given() {
     fields(&given, "", &mut known);
     fields(&shown, "", &mut told);
     assert_eq!(told, known);
+}
+
+#[test]
+fn what_was_given_up_is_told_with_the_fields_it_shows() {
+    let world = Setup::new()
+        .quiet()
+        .set("outbox.schedule_s", "[0]")
+        .hook(
+            "fulfil",
+            &["paid"],
+            "head -c 5000 /dev/zero | tr '\\0' x >&2; exit 1",
+        )
+        .on_abandoned("cat > \"$1\"")
+        .start();
+    world.pay("1042");
+    world.settle();
+    let given: Value =
+        serde_json::from_str(&world.hook_log("on_abandoned").concat()).expect("JSON");
+    let readme = readme();
+    let fragment = block(&readme, "abandoned");
+    let shown: Value = serde_json::from_str(&format!("{{{fragment}}}")).expect("JSON");
+    let (mut known, mut told) = (BTreeSet::new(), BTreeSet::new());
+    let below = |value: &Value| value.get("abandoned").cloned().unwrap_or_default();
+    fields(&below(&given), "", &mut known);
+    fields(&below(&shown), "", &mut told);
+    assert_eq!(told, known);
+    let stderr = given.pointer("/abandoned/stderr").and_then(Value::as_str);
+    assert_eq!(stderr.map(str::len), Some(STDERR_TAIL));
+    assert!(readme.contains(&format!("at most {STDERR_TAIL} bytes as text")));
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
-use super::report::{Login, Report};
+use super::report::{Login, Report, Restored};
 use measures::{number, size};
 use needs::needs;
 
@@ -65,7 +65,18 @@ fn standing(report: &Report) -> Vec<(&'static str, String)> {
             number(report.deliveries.running)
         ),
     ));
+    if let Some(restored) = &report.restored {
+        pairs.push(("restored", told_restored(restored)));
+    }
     pairs
+}
+
+fn told_restored(restored: &Restored) -> String {
+    let of_it = match restored.held.count {
+        0 => "nothing is held for it".to_owned(),
+        _ => format!("{} held for it", number(restored.held)),
+    };
+    format!("from a copy, opened {}: {of_it}", restored.at)
 }
 
 fn login(login: &Login) -> String {

@@ -1,0 +1,104 @@
+//! What a restored ledger may have missed, and what is held for it. Whatever stood waiting when the copy was made may
+//! have been run since, and what is found out about an invoice may have been found, told and run before.
+//!
+//! The rule: until an invoice has been asked about once after the restore, all that it gives rise to is held. Only a
+//! notification of a change that happened after the restore runs at once: whoever served before cannot have known it. When
+//! that change happened is the service's word, `updatedAt`. One of before, or without a readable time, may be the repeat of a
+//! notification that was answered long ago. Our clock is compared with the service's here, and nothing is ordered
+//! by it: at worst something waits for a person that need not have.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CLOCK_MARK, Rules};
+use crate::invoice::observation::{Observation, Source};
+use crate::invoice::opening::Opening;
+use crate::invoice::transition::Decision;
+use crate::ledger::store::{Store, StoreError, Stored};
+
+/// Why deliveries wait for a person: the ledger was restored, and they may have been run before.
+pub(in crate::ledger) const RESTORED: &str = "restored";
+/// The small fact that numbers the restores of a ledger.
+pub(in crate::ledger) const GENERATION: &str = "generation";
+/// The small fact that marks a backup; empty when it is none.
+pub(in crate::ledger) const STAMP: &str = "backup";
+/// The small fact that tells of the last restore.
+pub(in crate::ledger) const LAST_RESTORE: &str = "restored";
+
+/// The last restore of a ledger. Default: it never was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// How often it was restored.
+    pub generation: i64,
+    /// When it was opened after it, milliseconds since 1970; not before any time this ledger has seen.
+    pub at_ms: i64,
+}
+
+/// The last restore, as the ledger remembers it.
+pub(in crate::ledger) fn last_restore(
+    store: &mut (impl Store + ?Sized),
+) -> Result<Restore, StoreError> {
+    let text = store.meta(LAST_RESTORE)?;
+    Ok(text.as_deref().and_then(read_restore).unwrap_or_default())
+}
+
+/// Reads the small fact.
+pub(in crate::ledger) fn read_restore(text: &str) -> Option<Restore> {
+    serde_json::from_str(text).ok()
+}
+
+/// Begins another generation: what waits or runs is held. Returns how many deliveries. In the caller's transaction, so
+/// that it happens once or not at all.
+pub(in crate::ledger) fn catch_up(
+    store: &mut (impl Store + ?Sized),
+    generation: i64,
+    now_ms: i64,
+) -> Result<usize, StoreError> {
+    let held = store.hold_unfinished(RESTORED, now_ms)?;
+    let seen: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
+    let restore = Restore {
+        generation,
+        at_ms: now_ms.max(seen.unwrap_or(now_ms)),
+    };
+    let text = serde_json::to_string(&restore).expect("numbers are JSON");
+    store.set_meta(GENERATION, &generation.to_string())?;
+    store.set_meta(STAMP, "")?;
+    store.set_meta(LAST_RESTORE, &text)?;
+    Ok(held)
+}
+
+/// The generation of an invoice that begins to be tracked. What was opened elsewhere may have been known to the ledger that
+/// was lost.
+pub(super) const fn of_tracked(rules: &Rules) -> i64 {
+    match rules.restore.generation {
+        0 => 0,
+        restored => restored - 1,
+    }
+}
+
+/// Why what an invoice gives rise to by itself, or by a person's hand, is held.
+pub(super) fn held(rules: &Rules, stored: &Stored) -> Option<&'static str> {
+    (stored.generation < rules.restore.generation).then_some(RESTORED)
+}
+
+/// Why the deliveries of what this observation brings are held, if they are. A poll that leaves nothing open ends it for
+/// this invoice.
+pub(super) fn held_for(
+    rules: &Rules,
+    stored: &mut Stored,
+    observation: &Observation,
+    decision: Decision,
+) -> Option<&'static str> {
+    let missed = held(rules, stored)?;
+    let asked = observation.source == Source::Poll;
+    let open = stored.invoice.doubt || stored.invoice.pending.is_some();
+    if asked && !open && decision != Decision::Overtaken {
+        stored.generation = rules.restore.generation;
+    }
+    // One that is tracked since may be new: then its answers are news as well as its notifications.
+    let since = rules.restore.at_ms;
+    let may_be_new = observation.source == Source::Notification
+        || stored.row.opening == Opening::Tracked && stored.row.created_ms >= since;
+    let at = observation.report.updated_at;
+    let is_news = may_be_new && at.is_some_and(|at| at.as_ms() > since);
+    (!is_news).then_some(missed)
+}

@@ -1,0 +1,137 @@
+//! Opens a ledger that may be a restored copy: notices it, has it caught up in one transaction, and keeps the mark from
+//! then on. Relies on `mark` for what is known, on `apply/restored` for what follows; promises that a second opening of
+//! the same file, by whomever and after whatever end, changes nothing.
+
+use std::path::Path;
+
+use super::apply::{self, GENERATION, Restore, STAMP};
+use super::mark::{self, Found, Keeper, Mark};
+use super::sqlite::SqliteStore;
+use super::store::{Store as _, StoreError};
+
+/// The mark's file in the state directory.
+const MARK: &str = "ledger.mark";
+
+/// What an opening found.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The last restore, now or before.
+    pub restore: Restore,
+    /// Deliveries this opening held, when it was the first after a restore.
+    pub held: Option<usize>,
+}
+
+/// Judges the ledger in `state_dir` by the mark beside it, catches it up if it was restored, and has the store keep the
+/// mark. `secrets` is the directory only the owner may enter.
+pub(super) fn settle(
+    store: &mut SqliteStore,
+    state_dir: &Path,
+    secrets: &Path,
+    now_ms: i64,
+) -> Result<Opened, StoreError> {
+    let path = state_dir.join(MARK);
+    // Before the ledger is asked how far it is: another process may be writing both, the ledger first.
+    let found = mark::load(&path);
+    let before = store.position()?;
+    let held = if stands(store, &found, &before)? {
+        None
+    } else {
+        catch_up(store, &found, now_ms)?
+    };
+    tell_mark(&path, &found, &before);
+    let mut keeper = Keeper::new(path, secrets.to_owned());
+    keeper.begin(&store.position()?);
+    store.keep_mark(keeper);
+    Ok(Opened {
+        restore: apply::last_restore(store)?,
+        held,
+    })
+}
+
+/// True when nothing says that the ledger is a copy.
+fn stands(store: &mut SqliteStore, found: &Found, now: &Mark) -> Result<bool, StoreError> {
+    Ok(mark::judge(found, now, is_stamped(store)?).is_none())
+}
+
+fn is_stamped(store: &mut SqliteStore) -> Result<bool, StoreError> {
+    Ok(store.meta(STAMP)?.is_some_and(|stamp| !stamp.is_empty()))
+}
+
+/// Judged again with the lock: two processes may have come to the same copy.
+fn catch_up(
+    store: &mut SqliteStore,
+    found: &Found,
+    now_ms: i64,
+) -> Result<Option<usize>, StoreError> {
+    store.begin()?;
+    let caught_up = catch_up_within(store, found, now_ms).and_then(|held| {
+        store.commit()?;
+        Ok(held)
+    });
+    if caught_up.is_err() {
+        store.rollback();
+    }
+    caught_up
+}
+
+fn catch_up_within(
+    store: &mut SqliteStore,
+    found: &Found,
+    now_ms: i64,
+) -> Result<Option<usize>, StoreError> {
+    let now = store.position()?;
+    let Some(why) = mark::judge(found, &now, is_stamped(store)?) else {
+        return Ok(None);
+    };
+    let generation = mark::next_generation(found, &now);
+    let held = apply::catch_up(store, generation, now_ms)?;
+    tracing::warn!(
+        held,
+        generation,
+        event.seq = now.event,
+        "the ledger was restored ({}): it ends with event {}, {held} deliveries that waited are held, and so is what \
+         its invoices are found to have become; hint: `tilld delivery list --state held` shows them",
+        why.told(),
+        now.event
+    );
+    Ok(Some(held))
+}
+
+/// Says what is odd about the mark, where that matters.
+fn tell_mark(path: &Path, found: &Found, now: &Mark) {
+    let path = path.display();
+    match found {
+        Found::Damaged => tracing::warn!(
+            "`{path}` cannot be read and is written anew: had an older ledger been put in place, it would not be noticed"
+        ),
+        Found::Nothing if now.event > 0 => tracing::info!(
+            "`{path}` is not there and is made: had an older ledger been put in place, it would not be noticed"
+        ),
+        Found::Mark(mark) if mark.ledger != now.ledger => {
+            tracing::warn!("`{path}` is of another ledger and is written anew");
+        }
+        Found::Mark(_) | Found::Nothing => {}
+    }
+}
+
+/// How far a ledger is, from its small facts.
+pub(super) fn position(
+    meta: impl Fn(&str) -> Result<Option<String>, StoreError>,
+    event: i64,
+) -> Result<Mark, StoreError> {
+    let number = |key: &str| -> Result<i64, StoreError> {
+        let text = meta(key)?;
+        Ok(text.and_then(|text| text.parse().ok()).unwrap_or_default())
+    };
+    Ok(Mark {
+        ledger: meta(LEDGER_ID)?.unwrap_or_default(),
+        generation: number(GENERATION)?,
+        event,
+        step: number(STEPS)?,
+    })
+}
+
+/// The small fact that tells this ledger from every other.
+const LEDGER_ID: &str = "ledger_id";
+/// The small fact that counts the steps of deliveries.
+const STEPS: &str = "delivery_steps";
