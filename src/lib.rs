@@ -17,7 +17,7 @@
 //!                                               ▼
 //!                                    ledger: decide → one commit (invoice + event + deliveries)
 //!                                               │
-//!                                    outbox ────┴──▶ hook (the shop's script)
+//!                                    outbox ────┴──▶ hook (the shop's script, or an address of the shop)
 //!  shop scripts, sqlite3, PHP, Python ◀── read-only views of the same file
 //! ```
 //!
@@ -48,7 +48,7 @@
 //! |---|---|
 //! | [`invoice`] | pure: amounts, statuses, claims, the moves between them, when silence is too long |
 //! | [`wire`] | pure: the service's JSON, and the only place its field names occur |
-//! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run |
+//! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run, how its address is posted to |
 //! | [`config`] | the settings: defaults, file, variables, flags; unknown keys are refused |
 //! | [`http`] | serving HTTP: accept loop, limits, timeouts, drain |
 //! | [`client`] | the typed client of the service, the login, the credentials, the gate all requests pass |
@@ -56,13 +56,13 @@
 //! | [`ledger`] | one writing thread with group commit, readers, sealed tokens; SQLite is below `ledger/sqlite` alone |
 //! | [`opening`] | opens an invoice safely: row first, then the request, then the record |
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
-//! | [`outbox`] | runs hooks for the events they are owed, until they are done or abandoned |
+//! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
 //! | `bench` | what `benches/` reach: a ledger with many open invoices, and the poller's look at it without a network |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
-//! | [`clock`] [`entropy`] [`process_mark`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
@@ -91,14 +91,14 @@
 //!   the place where a notification carries its notify token.
 //! - **Observation**: an authenticated claim. **Transition**: the decision on it. **Event**: one committed change.
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
-//! - **Hook**: a configured script. **Delivery**: one event owed to one hook. **Attempt**: one run of it. **Abandoned**:
-//!   given up, by the schedule or by a person. **Place**: what a run takes while it goes on; each hook has its own, and
-//!   further, slow ones for runs that last. **Held**: it waits until a person releases it, since what it tells is old: only
-//!   the lists of status names made it so (`ledger/apply/reassess.rs`), or the ledger was restored and it may have run before
-//!   (`ledger/apply/restored.rs`). **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and
-//!   is run again by a person's wish; it stays one from then on. **Generation**: how often a ledger was restored. **Mark**:
-//!   the file that says how far a ledger was. **Attention**:
-//!   something a person must look at. **Refusal**: a request on the listener not accepted.
+//! - **Hook**: a configured script, or an address of the shop that is posted to. **Delivery**: one event owed to one hook.
+//!   **Attempt**: one run of it, or one post. **Abandoned**: given up, by the schedule or by a person. **Place**: what a run
+//!   takes while it goes on; each hook has its own, and further, slow ones for runs that last. **Held**: it waits until a
+//!   person releases it, since what it tells is old: only the lists of status names made it so
+//!   (`ledger/apply/reassess.rs`), or the ledger was restored and it may have run before (`ledger/apply/restored.rs`).
+//!   **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and is run again by a person's
+//!   wish; it stays one from then on. **Generation**: how often a ledger was restored. **Mark**: the file that says how far
+//!   a ledger was. **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
 //! `decide` and `plan` are pure, `run` is a loop. Suffixes: `_at` wall clock, `_deadline` monotonic, `_for` durations, units
@@ -143,6 +143,7 @@ mod opening;
 mod outbox;
 mod poller;
 mod process_mark;
+mod retry_after;
 mod sandbox;
 pub mod secret;
 mod shutdown;

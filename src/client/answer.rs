@@ -10,6 +10,7 @@ use super::error::{Error, Foreign};
 use super::retry_after;
 use crate::clock;
 use crate::invoice::observation::Report;
+use crate::retry_after::http_date;
 use crate::secret::Secret;
 use crate::wire::invoice;
 use crate::wire::json::{self, Object};
@@ -60,7 +61,7 @@ impl Answer {
         let retry_after = retry_after::from_headers(response.headers(), clock::wall_ms());
         let date = response.headers().get(reqwest::header::DATE);
         let date = date.and_then(|value| value.to_str().ok());
-        let service_ms = date.and_then(retry_after::http_date);
+        let service_ms = date.and_then(http_date);
         let target = pointed_to(&response);
         let body = read(response).await;
         let text = body

@@ -6,6 +6,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::hook::secret_file::SecretFileError;
+
 /// Where a setting was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -105,6 +107,16 @@ pub enum Error {
         /// Why.
         source: std::io::Error,
     },
+    /// What a hook posts cannot be signed.
+    #[error("hook `{name}` cannot sign with `{}`", file.display())]
+    SecretFile {
+        /// The hook.
+        name: String,
+        /// Its `secret_file`.
+        file: PathBuf,
+        /// Why.
+        source: SecretFileError,
+    },
 }
 
 /// What a hook's `run` is.
@@ -135,6 +147,13 @@ impl Error {
             Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
             Self::StateDirectory => {
                 Some("name one directory in the unit's `StateDirectory=`".to_owned())
+            }
+            Self::SecretFile { file, .. } => {
+                let file = file.display();
+                Some(format!(
+                    "make one with `(umask 077; printf 'whsec_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > \"{file}\")`; \
+                     the user tilld runs as must be able to read it, and not everybody"
+                ))
             }
             Self::Read { .. } | Self::TooLarge { .. } | Self::Syntax { .. } | Self::Refused { .. } => None,
         }

@@ -1,4 +1,4 @@
-//! Settings without default, asked for by the commands that need them, and the hooks' programs, looked at before a start.
+//! Settings without default, asked for by the commands that need them, and what hooks need, looked at before a start.
 
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use url::Url;
 use super::error::Error;
 use super::hooks::Hook;
 use super::settings::Settings;
+use crate::hook::secret_file;
 
 impl Settings {
     /// The service base address.
@@ -43,11 +44,22 @@ fn required(address: Option<&str>, key: &'static str, what: &'static str) -> Res
 }
 
 impl Hook {
-    /// Looks whether the program is there and may be run by this user.
+    /// Looks whether the program is there and may be run by this user; of a hook with `post`, whether there is a secret
+    /// to sign with.
     ///
     /// # Errors
-    /// [`Error::Program`] with the operating system's reason.
+    /// [`Error::Program`] with the operating system's reason, [`Error::SecretFile`] with the file's.
     pub fn check(&self) -> Result<(), Error> {
+        if self.post.is_some() {
+            let file = self.secret_file.clone().unwrap_or_default();
+            return secret_file::read(&file)
+                .map(drop)
+                .map_err(|source| Error::SecretFile {
+                    name: self.name.clone(),
+                    file,
+                    source,
+                });
+        }
         let program = Path::new(self.run.first().map_or("", String::as_str));
         runnable(program).map_err(|source| Error::Program {
             name: self.name.clone(),

@@ -319,6 +319,43 @@ fn rules_beyond_ranges_hold() {
 }
 
 #[test]
+fn a_hook_runs_one_program_or_posts_to_one_address() {
+    let hook = |lines: &str| format!("[[hook]]\nname = \"a\"\non = [\"paid\"]\n{lines}\n");
+    let post = |address: &str| format!("post = \"{address}\"\nsecret_file = \"/s\"");
+    let shop = "https://shop.example/index.php?route=V";
+    for (lines, rule) in [
+        (
+            "secret_file = \"/V\"\nrun = [\"/bin/true\"]".to_owned(),
+            "`hook[1].secret_file`",
+        ),
+        (
+            post(shop) + "\nrun = [\"/bin/true\"]",
+            "must not stand beside `post`",
+        ),
+        (format!("post = \"{shop}\""), "`hook[1].secret_file`"),
+        (
+            format!("post = \"{shop}\"\nsecret_file = \"V\""),
+            "must be the absolute path",
+        ),
+        (post("V"), "must be an address"),
+        (post("http://shop.example/V"), "must begin with `https://`"),
+        (post("https://me:V@shop.example/"), "no user, password"),
+        (post("https://shop.example/#V"), "or fragment"),
+    ] {
+        let told = told(from_file(&hook(&lines).replace('V', VALUE)));
+        assert!(told.contains(rule), "{lines}: {told}");
+    }
+    // A query is part of many a shop's addresses.
+    for address in [
+        shop,
+        "http://127.0.0.1:8080/paid?a=b&c",
+        "https://пример.рф",
+    ] {
+        assert!(from_file(&hook(&post(address))).is_ok(), "{address}");
+    }
+}
+
+#[test]
 fn a_syntax_error_names_the_place_and_not_the_line() {
     let told = told(from_file(&format!("[service]\nurl = {VALUE}\n")));
     assert!(told.contains("at line 2, column 7"), "{told}");

@@ -236,7 +236,7 @@ impl Hook {
                     "must not stand beside `post`: one hook, one way",
                 ),
             ),
-            ("post", address_rule(Some(address), false)),
+            ("post", post_rule(address)),
             (
                 "secret_file",
                 broken(
@@ -282,26 +282,45 @@ fn presentations_rule(presentations: &Presentations) -> Option<String> {
 
 /// What an address must be, when it is not.
 fn address_rule(address: Option<&str>, plain_http: bool) -> Option<String> {
-    let url = match Url::parse(address?) {
+    let url = match parsed(address?, plain_http) {
         Ok(url) => url,
-        Err(_unshown) => return broken(false, "must be an address such as `https://HOST/PATH`"),
+        Err(rule) => return broken(false, rule),
     };
+    let bare = is_anonymous(&url) && url.query().is_none() && url.fragment().is_none();
+    broken(bare, "must have no user, password, query or fragment")
+}
+
+/// What the shop's address must be, when it is not. Unlike the others it is used as it stands, and many a shop tells its
+/// pages apart by the query: `https://HOST/index.php?route=tilld`.
+fn post_rule(address: &str) -> Option<String> {
+    let url = match parsed(address, false) {
+        Ok(url) => url,
+        Err(rule) => return broken(false, rule),
+    };
+    broken(
+        is_anonymous(&url) && url.fragment().is_none(),
+        "must have no user, password or fragment",
+    )
+}
+
+fn is_anonymous(url: &Url) -> bool {
+    url.username().is_empty() && url.password().is_none()
+}
+
+/// The address, when it is one that may be asked; else the rule it breaks.
+fn parsed(address: &str, plain_http: bool) -> Result<Url, &'static str> {
+    let url =
+        Url::parse(address).map_err(|_unshown| "must be an address such as `https://HOST/PATH`")?;
     let encrypted = match url.scheme() {
         "https" => true,
         "http" => plain_http || is_loopback(&url),
         _ => false,
     };
-    if !encrypted {
-        return broken(
-            false,
-            "must begin with `https://`; `http://` is for loopback only",
-        );
+    if encrypted {
+        Ok(url)
+    } else {
+        Err("must begin with `https://`; `http://` is for loopback only")
     }
-    let bare = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    broken(bare, "must have no user, password, query or fragment")
 }
 
 /// What a proxy must be, when it is not.

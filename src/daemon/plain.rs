@@ -10,6 +10,7 @@ use crate::client::{self, gate};
 use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
 use crate::hook::abandonment::{self, ON_ABANDONED};
 use crate::hook::launch;
+use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
@@ -17,6 +18,7 @@ use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
 use crate::ledger::{Bounds, Lists, Options, Restore, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
+use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
 use crate::{listener, opening, outbox, poller};
 
@@ -177,7 +179,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
             .filter_map(|hook| {
                 Some(outbox::Hook {
                     answers_to: answers_to(&hook.name, &settings.hook),
-                    ..hook_program(hook, outbox)?
+                    ..hook_action(hook, outbox)?
                 })
             })
             .collect(),
@@ -198,21 +200,28 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
     }
 }
 
-/// A hook with its program; `None` is impossible for settings that were checked, which have a program for each hook.
-pub(crate) fn hook_program(
+/// A hook with what it does; `None` is impossible for settings that were checked, which have a program or an address for
+/// each hook.
+pub(crate) fn hook_action(
     hook: &crate::config::Hook,
     outbox: &crate::config::Outbox,
 ) -> Option<outbox::Hook> {
-    let (path, args) = hook.run.split_first()?;
-    let program = Program {
-        path: path.into(),
-        args: args.to_vec(),
-        timeout: Duration::from_secs(hook.timeout_s),
-        grace: Duration::from_secs(outbox.grace_s),
+    let timeout = Duration::from_secs(hook.timeout_s);
+    let action = if let Some(address) = &hook.post {
+        let secret_file = hook.secret_file.clone()?;
+        Action::Post(Target::new(address, secret_file, timeout))
+    } else {
+        let (path, args) = hook.run.split_first()?;
+        Action::Run(Program {
+            path: path.into(),
+            args: args.to_vec(),
+            timeout,
+            grace: Duration::from_secs(outbox.grace_s),
+        })
     };
     Some(outbox::Hook {
         name: hook.name.clone(),
-        program,
+        action,
         answers_to: vec![hook.name.clone()],
         room: room(hook, outbox),
     })

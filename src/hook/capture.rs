@@ -1,5 +1,5 @@
-//! What a hook wrote: the first and the last part of a stream of any length, in bounded memory.
-//! Relies on being told when to stop: a process that inherited the stream may keep it open for ever.
+//! What a hook wrote or answered: the first and the last part of a stream of any length, in bounded memory.
+//! A program's stream relies on being told when to stop: a process that inherited the stream may keep it open for ever.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,14 +19,15 @@ const READ_AT_ONCE: usize = 64 * 1024;
 
 /// Head and tail of a stream, and how much lay between them.
 #[derive(Debug, Default)]
-struct Capture {
+pub(super) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     dropped: u64,
 }
 
 impl Capture {
-    fn add(&mut self, bytes: &[u8]) {
+    /// Takes what was read next.
+    pub(super) fn add(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(KEPT_EACH - self.head.len()));
         self.head.extend_from_slice(head);
         let (passing, kept) = rest.split_at(rest.len().saturating_sub(KEPT_EACH));
@@ -38,7 +39,8 @@ impl Capture {
             .saturating_add((passing.len() + overflow) as u64);
     }
 
-    fn into_bytes(self) -> Vec<u8> {
+    /// The head and the tail, and between them how much was dropped.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
         let mut bytes = self.head;
         if self.dropped > 0 {
             bytes.extend_from_slice(format!("\n[{} bytes dropped]\n", self.dropped).as_bytes());

@@ -1,7 +1,7 @@
 //! Which events a hook wants. Pure; the ledger asks it while it writes an event, so that the deliveries stand in the
-//! same commit. Beside it: what a hook is told (`payload`, pure), telling that one gave up (`abandonment`, pure), and how
-//! its program is run (`process`, built on the launcher, the process group, the working directory and the captured
-//! output).
+//! same commit. Beside it: what a hook is told (`payload`, pure), telling that one gave up (`abandonment`, pure), how its
+//! program is run (`process`, built on the launcher, the process group, the working directory and the captured output),
+//! and how an address is posted to instead (`post`, with the `secret_file` and the `signature`, pure).
 
 pub mod abandonment;
 mod capture;
@@ -12,7 +12,10 @@ pub mod launch;
 mod members;
 mod old_group;
 pub mod payload;
+pub mod post;
 pub mod process;
+pub mod secret_file;
+mod signature;
 mod work_dir;
 
 use std::fmt;

@@ -1,4 +1,5 @@
-//! One attempt at one delivery: start the process, name it in the ledger, let it run, store how it ended.
+//! One attempt at one delivery: start the process, name it in the ledger, let it run, store how it ended. Or, for a hook
+//! that is an address, post and store the answer: there is no process to name.
 //! Promises that no program runs whose process is not stored, and that an end is stored as soon as the ledger can.
 
 use std::error::Error;
@@ -7,12 +8,13 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::Desk;
 use super::retry::{self, Count, Plan};
+use super::{Action, Desk};
 use crate::clock::wall_ms;
 use crate::entropy;
 use crate::hook::abandonment;
 use crate::hook::payload::Facts;
+use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Ending, Finished, Program, launch};
 use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
 
@@ -32,9 +34,10 @@ pub(super) enum Went {
 /// Makes the attempt. Safe to abort at any point: the process dies with it, and the ledger still shows it as running.
 pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
     let started_ms = wall_ms();
-    let (finished, went) = match desk.program(&claimed.hook) {
+    let (finished, went) = match desk.action(&claimed.hook) {
         _ if desk.stopping.is_requested() => (unrun(Ending::Interrupted), Went::Stored),
-        Some(program) => run_program(&desk, program, &claimed).await,
+        Some(Action::Run(program)) => run_program(&desk, program, &claimed).await,
+        Some(Action::Post(target)) => (post(&desk, target, &claimed).await, Went::Stored),
         None => {
             tracing::error!(
                 hook.name = claimed.hook,
@@ -107,6 +110,13 @@ async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Fini
             );
             (unrun(Ending::Interrupted), Went::Trouble)
         }
+    }
+}
+
+async fn post(desk: &Desk, target: &Target, claimed: &Claimed) -> Finished {
+    match prepare(target, &told(claimed)).await {
+        Ok(prepared) => prepared.run(&desk.ending).await,
+        Err(error) => unrun(Ending::NotStarted(error.why())),
     }
 }
 

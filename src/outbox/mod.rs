@@ -24,6 +24,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_ms;
 use crate::hook;
+use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Claimed, DeliveryKey, Lane, Reader, Writer};
 use crate::process_mark::ProcessMark;
@@ -52,12 +53,31 @@ pub(crate) const STOP_MARGIN: Duration = Duration::from_secs(5);
 pub(crate) struct Hook {
     /// Its name, unique in the config.
     pub name: String,
-    /// What to run.
-    pub program: Program,
+    /// What to do.
+    pub action: Action,
     /// The names under which deliveries are owed to it, of no other hook: they all run in its places.
     pub answers_to: Vec<String>,
     /// Its places.
     pub room: Room,
+}
+
+/// How a hook is told.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// This is run.
+    Run(Program),
+    /// It is posted there.
+    Post(Target),
+}
+
+impl Action {
+    /// How long it may go on after it was asked to end. A request ends at once.
+    fn grace(&self) -> Duration {
+        match self {
+            Self::Run(program) => program.grace,
+            Self::Post(_) => Duration::ZERO,
+        }
+    }
 }
 
 /// What the merchant configured, as far as the outbox acts on it.
@@ -90,7 +110,7 @@ impl Settings {
     fn longest_grace(&self) -> Duration {
         self.hooks
             .iter()
-            .map(|hook| hook.program.grace)
+            .map(|hook| hook.action.grace())
             .max()
             .unwrap_or_default()
     }
@@ -156,10 +176,10 @@ struct Desk {
 }
 
 impl Desk {
-    /// What is run for a delivery to this hook.
-    fn program(&self, name: &str) -> Option<&Program> {
+    /// What is done for a delivery to this hook.
+    fn action(&self, name: &str) -> Option<&Action> {
         let hook = self.settings.hooks.get(self.settings.hook_of(name)?)?;
-        Some(&hook.program)
+        Some(&hook.action)
     }
 }
 

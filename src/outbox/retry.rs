@@ -10,6 +10,13 @@ const HOPELESS: [i32; 3] = [65, 77, 78];
 /// `EX_TEMPFAIL` of sysexits: the hook itself asks to be run again, and it is never given up for that.
 const TRY_AGAIN: i32 = 75;
 
+/// `410 Gone`: the address wants nothing any more (Standard Webhooks 1.0).
+const GONE: u16 = 410;
+
+/// Longest wait taken over from an answer's `Retry-After`. A longer one is more likely an accident than a wish, and an
+/// hour is what a paid order may wait for a shop that is being mended without anybody asking whether it is back.
+const LONGEST_WISH: Duration = Duration::from_hours(1);
+
 /// The gap when the schedule is empty and a hook asks to be run again.
 const ONLY_GAP: Duration = Duration::from_mins(5);
 
@@ -48,7 +55,8 @@ pub(crate) struct Count {
 
 /// Decides after an attempt that ended at `now_ms`. `schedule` holds the gap after each failure: one more failure than
 /// gaps, and it is abandoned. Who asks to be run again uses up nothing of that, and waits longer with every attempt until
-/// the last gap is reached. `random` is any number.
+/// the last gap is reached. A failed answer with a wish to be left alone is not repeated before that time, at most
+/// [`LONGEST_WISH`] later; it is a failure like any other. `random` is any number.
 pub(crate) fn plan(
     ending: &Ending,
     count: Count,
@@ -60,8 +68,16 @@ pub(crate) fn plan(
         let index = usize::try_from(attempts).unwrap_or(usize::MAX);
         schedule.get(index).copied()
     };
+    let failed = |wish: Duration| {
+        gap_after(count.failures).map_or(Plan::Abandon, |gap| Plan::Retry {
+            at_ms: time_after(gap.max(wish.min(LONGEST_WISH)), random, now_ms),
+        })
+    };
     match ending {
-        Ending::Exited(0) => Plan::Done,
+        Ending::Exited(0)
+        | Ending::Answered {
+            status: 200..=299, ..
+        } => Plan::Done,
         Ending::Interrupted => Plan::Interrupted,
         Ending::Exited(code) if HOPELESS.contains(code) => Plan::Abandon,
         Ending::Exited(TRY_AGAIN) => {
@@ -69,18 +85,24 @@ pub(crate) fn plan(
             let at_ms = time_after(gap.unwrap_or(ONLY_GAP), random, now_ms);
             Plan::Postpone { at_ms }
         }
-        Ending::Exited(_) | Ending::Signalled(_) | Ending::TimedOut | Ending::NotStarted(_) => {
-            gap_after(count.failures).map_or(Plan::Abandon, |gap| Plan::Retry {
-                at_ms: time_after(gap, random, now_ms),
-            })
-        }
+        Ending::Answered { status: GONE, .. } => Plan::Abandon,
+        Ending::Answered { retry_after, .. } => failed(retry_after.unwrap_or_default()),
+        Ending::Exited(_)
+        | Ending::Signalled(_)
+        | Ending::TimedOut
+        | Ending::NotStarted(_)
+        | Ending::NoAnswer(_) => failed(Duration::ZERO),
     }
 }
 
-/// The longest time between the end of an attempt and the next one, with a minute for what a clock is corrected by.
+/// The longest time between the end of an attempt and the next one, a shop's wish included, with a minute for what a clock is corrected by.
 pub(crate) fn longest_wait(schedule: &[Duration]) -> Duration {
-    let longest = schedule.iter().copied().chain([ONLY_GAP]).max();
-    let gap = longest.unwrap_or(ONLY_GAP);
+    let longest = schedule
+        .iter()
+        .copied()
+        .chain([ONLY_GAP, LONGEST_WISH])
+        .max();
+    let gap = longest.unwrap_or(LONGEST_WISH);
     let stretched = u32::try_from(JITTER_PART).map_or(gap, |part| gap / part);
     gap.saturating_add(stretched)
         .saturating_add(Duration::from_mins(1))
@@ -103,8 +125,18 @@ mod tests {
     fn no_next_attempt_is_later_than_the_longest_wait() {
         for schedule in [SCHEDULE.as_slice(), &[], &[Duration::from_hours(24)]] {
             let most = i64::try_from(longest_wait(schedule).as_millis()).expect("days");
-            for (random, failures) in [(0, 0), (5_999, 1), (8_639_999, 0), (u64::MAX, 0)] {
-                for ending in [Ending::Exited(1), Ending::Exited(TRY_AGAIN)] {
+            for (random, failures) in [
+                (0, 0),
+                (5_999, 1),
+                (359_999, 0),
+                (8_639_999, 0),
+                (u64::MAX, 0),
+            ] {
+                for ending in [
+                    Ending::Exited(1),
+                    Ending::Exited(TRY_AGAIN),
+                    answered(429, Some(Duration::MAX)),
+                ] {
                     match plan(&ending, failed(failures), schedule, random, 0) {
                         Plan::Retry { at_ms } | Plan::Postpone { at_ms } => {
                             assert!(at_ms < most, "{at_ms} of {most}");
@@ -118,6 +150,13 @@ mod tests {
 
     fn after(ending: &Ending, failures: u32) -> Plan {
         plan(ending, failed(failures), &SCHEDULE, 0, 1_000)
+    }
+
+    fn answered(status: u16, retry_after: Option<Duration>) -> Ending {
+        Ending::Answered {
+            status,
+            retry_after,
+        }
     }
 
     /// Nothing but failures.
@@ -153,6 +192,57 @@ mod tests {
             assert_eq!(after(&ending, 2), Plan::Abandon, "{ending}");
         }
         assert_eq!(after(&Ending::Interrupted, 9), Plan::Interrupted);
+    }
+
+    #[test]
+    fn every_answer_does_what_the_contract_says() {
+        for status in 100..=599 {
+            let first = after(&answered(status, None), 0);
+            let last = after(&answered(status, None), 2);
+            let wanted = match status {
+                200..=299 => (Plan::Done, Plan::Done),
+                410 => (Plan::Abandon, Plan::Abandon),
+                _ => (Plan::Retry { at_ms: 11_000 }, Plan::Abandon),
+            };
+            assert_eq!((first, last), wanted, "http {status}");
+        }
+        let lost = Ending::NoAnswer("connection refused".to_owned());
+        assert_eq!(after(&lost, 0), Plan::Retry { at_ms: 11_000 });
+        assert_eq!(after(&lost, 2), Plan::Abandon);
+    }
+
+    #[test]
+    fn a_shop_is_left_alone_as_long_as_it_wishes() {
+        for (status, wish_s, at_ms) in [
+            (429, 30, 31_000),
+            (503, 30, 31_000),
+            (404, 30, 31_000),
+            (302, 30, 31_000),
+            // The gap of the schedule is longer than the wish.
+            (503, 2, 11_000),
+            // A wish of days is heeded for an hour.
+            (503, 1_000_000, 3_601_000),
+        ] {
+            let ending = answered(status, Some(Duration::from_secs(wish_s)));
+            let plan = after(&ending, 0);
+            assert_eq!(plan, Plan::Retry { at_ms }, "{status} for {wish_s} s");
+        }
+        let wish = Some(Duration::from_secs(30));
+        assert_eq!(after(&answered(200, wish), 0), Plan::Done);
+        assert_eq!(after(&answered(410, wish), 0), Plan::Abandon);
+        // A wish is no promise: it makes no attempts beyond the schedule.
+        assert_eq!(after(&answered(503, wish), 2), Plan::Abandon);
+        // Those who were sent away together do not come back together, and nobody comes too early.
+        let all = [0, 1, 2_999, 3_000, u64::MAX].map(|random| {
+            match plan(&answered(429, wish), failed(0), &SCHEDULE, random, 0) {
+                Plan::Retry { at_ms } => at_ms,
+                other => panic!("{other:?}"),
+            }
+        });
+        assert!(
+            all.iter().all(|at_ms| (30_000..=33_000).contains(at_ms)),
+            "{all:?}"
+        );
     }
 
     #[test]

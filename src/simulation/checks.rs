@@ -268,7 +268,9 @@ fn is_done(world: &World, delivery: &DeliveryRow) -> Result<(), String> {
         DeliveryState::Abandoned => {
             let failures = results().filter(|result| !["interrupted", "exit 75"].contains(result));
             let schedule = world.scenario.settings.outbox.schedule_s.len();
-            let hopeless = results().next_back() == Some("exit 65");
+            let hopeless = results()
+                .next_back()
+                .is_some_and(|result| ["exit 65", "http 410"].contains(&result));
             let failures = failures.count();
             // A person who wants it retried gives it a fresh schedule.
             let retried = world.book.operated.contains_key(&delivery.key);

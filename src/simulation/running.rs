@@ -298,17 +298,33 @@ impl World {
         let temper = tempers.and_then(|tempers| tempers.get(place?)).copied();
         let before = self.runs.entry((row.order_id, row.hook)).or_default();
         *before += 1;
-        let failure = |world: &mut Self| match world.dice.between(0, 3) {
+        let failure = |world: &mut Self| match world.dice.between(0, 6) {
             0 => Ending::Exited(1),
             1 => Ending::Signalled(9),
             2 => Ending::TimedOut,
+            // A hook may be an address as well.
+            3 => Ending::NoAnswer("connection refused".to_owned()),
+            4 => Ending::Answered {
+                status: 500,
+                retry_after: None,
+            },
+            5 => Ending::Answered {
+                status: 429,
+                retry_after: Some(Duration::from_secs(
+                    world.dice.between(1, 600).unsigned_abs(),
+                )),
+            },
             _ => Ending::NotStarted("no such file".to_owned()),
         };
         match temper.unwrap_or(Temper::Good) {
             Temper::Fails(times) if *before <= times => failure(self),
             Temper::Asks(times) if *before <= times => Ending::Exited(75),
             Temper::Good | Temper::Fails(_) | Temper::Asks(_) => Ending::Exited(0),
-            Temper::Hopeless => Ending::Exited(65),
+            Temper::Hopeless if self.dice.between(0, 1) == 0 => Ending::Exited(65),
+            Temper::Hopeless => Ending::Answered {
+                status: 410,
+                retry_after: None,
+            },
             Temper::Dead => failure(self),
         }
     }

@@ -33,6 +33,7 @@ mod orders;
 mod places;
 mod poll;
 mod polling;
+mod posts;
 mod presentations;
 mod readme;
 mod refusals;

@@ -14,7 +14,7 @@ use super::failure::{Exit, Failure};
 use super::when;
 use crate::ledger::{EventRow, Reader};
 
-pub(super) use view::{Written, print_written};
+pub(super) use view::{Written, print_body, print_written};
 
 /// The commands about deliveries.
 #[derive(Debug, clap::Args)]

@@ -176,13 +176,21 @@ pub(in crate::cli) fn print_written(
     stdout: &[u8],
     stderr: &[u8],
 ) -> Result<(), Failure> {
-    for (name, written) in [("stdout", stdout), ("stderr", stderr)] {
-        if !written.is_empty() {
-            let lines = escape_lines(written, "    ");
-            output.line(&format!("  {name}:\n{}", lines.trim_end_matches('\n')))?;
-        }
+    print_named(output, "stdout", stdout)?;
+    print_named(output, "stderr", stderr)
+}
+
+/// Prints the body of an answer, for people; an empty one is not mentioned.
+pub(in crate::cli) fn print_body(output: Output, body: &[u8]) -> Result<(), Failure> {
+    print_named(output, "body", body)
+}
+
+fn print_named(output: Output, name: &str, written: &[u8]) -> Result<(), Failure> {
+    if written.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    let lines = escape_lines(written, "    ");
+    output.line(&format!("  {name}:\n{}", lines.trim_end_matches('\n')))
 }
 
 /// The state, with who brought it about where that was a person.

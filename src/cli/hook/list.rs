@@ -1,5 +1,5 @@
 //! `tilld hook list`: the hooks as they are configured, which events each would get, and whether their programs can be run
-//! by this user now.
+//! by this user, or their posts be signed, now.
 
 use std::error::Error as _;
 

@@ -1,5 +1,5 @@
-//! `tilld hook test`: one run of a hook outside the ledger. It shows everything the program saw and said, and what the
-//! daemon would do next. The program runs as it does under the daemon, but as the user of this command.
+//! `tilld hook test`: one run of a hook outside the ledger. It shows everything the program or the address saw and said,
+//! and what the daemon would do next. All goes as it does under the daemon, but as the user of this command.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 use super::super::context::Context;
-use super::super::delivery::{Written, print_written};
+use super::super::delivery::{Written, print_body, print_written};
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print_json, talk};
 use super::super::owner;
@@ -18,8 +18,9 @@ use super::told::{self, Told};
 use crate::config;
 use crate::daemon::{self, plain};
 use crate::hook::payload::{self, Facts};
+use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
-use crate::outbox::retry;
+use crate::outbox::{Action, retry};
 use crate::shutdown::Shutdown;
 
 /// Flags of `hook test`.
@@ -41,11 +42,19 @@ pub(super) struct Args {
     sample: bool,
 }
 
-/// One run that is over, with what it saw.
+/// One run that is over, with what it saw beside the document.
 struct Ran {
     finished: Finished,
-    variables: Vec<(&'static str, OsString)>,
+    saw: Saw,
     took: Duration,
+}
+
+/// What stood beside the document.
+enum Saw {
+    /// The environment of a program.
+    Variables(Vec<(&'static str, OsString)>),
+    /// The headers of a request. A signature is no secret.
+    Headers(Vec<(&'static str, String)>),
 }
 
 /// Runs `hook test`.
@@ -57,8 +66,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     hook.check()?;
     let state_dir = context.state_dir()?;
     let outbox = plain::outbox_settings(settings, &state_dir);
-    let program = outbox.hooks.into_iter().find(|one| one.name == hook.name);
-    let program = program.expect("a checked hook has a program").program;
+    let action = outbox.hooks.into_iter().find(|one| one.name == hook.name);
+    let action = action.expect("a checked hook does something").action;
     let told = match &args.invoice {
         Some(name) => told::newest(hook, name, &context).await?,
         None => told::sample(hook),
@@ -74,7 +83,10 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         work_dir: env::temp_dir(),
         ..outbox.surroundings
     };
-    let ran = run_program(&program, &around, &told.facts).await?;
+    let ran = match &action {
+        Action::Run(program) => run_program(program, &around, &told.facts).await?,
+        Action::Post(target) => post(target, &told.facts).await?,
+    };
     let random = 0;
     let plan = retry::plan(
         &ran.finished.ending,
@@ -97,18 +109,23 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     })
 }
 
-/// Says before the run what is going to happen: the program is real.
+/// Says before the run what is going to happen: the program or the address is real.
 fn announce(hook: &config::Hook, told: &Told) {
     let facts = &told.facts;
+    let runs = if hook.post.is_some() {
+        "is posted to"
+    } else {
+        "runs"
+    };
     if told.sample {
         talk(&format!(
-            "`{}` runs once with a SAMPLE of a `{}` event; nothing is recorded",
+            "`{}` {runs} once with a SAMPLE of a `{}` event; nothing is recorded",
             hook.name,
             facts.word()
         ));
     } else {
         talk(&format!(
-            "`{}` runs once with the `{}` event {} of order {}, as a replay; nothing is recorded",
+            "`{}` {runs} once with the `{}` event {} of order {}, as a replay; nothing is recorded",
             hook.name,
             facts.word(),
             facts.event_id,
@@ -123,6 +140,40 @@ async fn run_program(
     around: &Surroundings,
     facts: &Facts,
 ) -> Result<Ran, Failure> {
+    daemon::set_umask();
+    let launched: Launched = launch(program, around, facts)
+        .await
+        .map_err(|error| Failure::new(Exit::Error, error).context("could not run the hook"))?;
+    let variables = environment(around, facts, &launched.payload_file());
+    let stop = Shutdown::new();
+    let (finished, took) = until_signal(launched.run(&stop), &stop).await?;
+    Ok(Ran {
+        finished,
+        saw: Saw::Variables(variables),
+        took,
+    })
+}
+
+/// Posts as the daemon would. A signal to this command ends it.
+async fn post(target: &Target, facts: &Facts) -> Result<Ran, Failure> {
+    let prepared = prepare(target, facts).await.map_err(|error| {
+        Failure::new(Exit::Error, error.why()).context("could not post to the hook")
+    })?;
+    let headers = prepared.headers().to_vec();
+    let stop = Shutdown::new();
+    let (finished, took) = until_signal(prepared.run(&stop), &stop).await?;
+    Ok(Ran {
+        finished,
+        saw: Saw::Headers(headers),
+        took,
+    })
+}
+
+/// Lets it run until a signal to this command, which is passed on as the wish to stop; and how long it took.
+async fn until_signal(
+    run: impl Future<Output = Finished>,
+    stop: &Shutdown,
+) -> Result<(Finished, Duration), Failure> {
     let handler = |kind| {
         signal(kind).map_err(|error| {
             Failure::new(Exit::Error, error).context("could not listen for signals")
@@ -130,13 +181,7 @@ async fn run_program(
     };
     let mut interrupt = handler(SignalKind::interrupt())?;
     let mut terminate = handler(SignalKind::terminate())?;
-    daemon::set_umask();
-    let launched: Launched = launch(program, around, facts)
-        .await
-        .map_err(|error| Failure::new(Exit::Error, error).context("could not run the hook"))?;
-    let variables = environment(around, facts, &launched.payload_file());
-    let (stop, began) = (Shutdown::new(), Instant::now());
-    let run = launched.run(&stop);
+    let began = Instant::now();
     tokio::pin!(run);
     let finished = tokio::select! {
         finished = &mut run => finished,
@@ -148,21 +193,30 @@ async fn run_program(
             run.await
         }
     };
-    Ok(Ran {
-        finished,
-        variables,
-        took: began.elapsed(),
-    })
+    Ok((finished, began.elapsed()))
+}
+
+fn pairs(saw: &Saw) -> Vec<(&'static str, String)> {
+    match saw {
+        Saw::Variables(variables) => variables
+            .iter()
+            .map(|(name, value)| (*name, value.to_string_lossy().into_owned()))
+            .collect(),
+        Saw::Headers(headers) => headers.clone(),
+    }
 }
 
 /// The run in the words of `--json`.
 fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
     let document = payload::document(&told.facts);
     let document: Value = serde_json::from_str(&document).expect("the document is JSON");
-    let variables: Map<String, Value> = ran
-        .variables
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), value.to_string_lossy().into()))
+    let saw = match ran.saw {
+        Saw::Variables(_) => "variables",
+        Saw::Headers(_) => "headers",
+    };
+    let pairs: Map<String, Value> = pairs(&ran.saw)
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
     let (next, next_after_ms) = match plan {
         retry::Plan::Done => ("done", None),
@@ -174,7 +228,7 @@ fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
         "hook": told.facts.hook,
         "sample": told.sample,
         "document": document,
-        "variables": variables,
+        saw: pairs,
         "result": ran.finished.ending.to_string(),
         "took_ms": u64::try_from(ran.took.as_millis()).unwrap_or(u64::MAX),
         "stdout": Written::new(&ran.finished.stdout),
@@ -187,16 +241,22 @@ fn report(told: &Told, ran: &Ran, plan: retry::Plan) -> Value {
 /// The run for people.
 fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<(), Failure> {
     let output = context.output;
-    output.line("It saw, on standard input and in payload.json:")?;
+    let (seen, beside) = match ran.saw {
+        Saw::Variables(_) => (
+            "It saw, on standard input and in payload.json:",
+            "\nIts environment:",
+        ),
+        Saw::Headers(_) => ("It was sent:", "\nwith these headers:"),
+    };
+    output.line(seen)?;
     let document = payload::document(&told.facts);
     output.line(&format!("  {}", escape(document.trim_end())))?;
-    output.line("\nIts environment:")?;
-    let variables: Vec<(String, String)> = ran
-        .variables
-        .iter()
-        .map(|(name, value)| (format!("  {name}"), value.to_string_lossy().into_owned()))
+    output.line(beside)?;
+    let pairs: Vec<(String, String)> = pairs(&ran.saw)
+        .into_iter()
+        .map(|(name, value)| (format!("  {name}"), value))
         .collect();
-    output.unwrapped().pairs(&variables)?;
+    output.unwrapped().pairs(&pairs)?;
     output.line("\nIt answered:")?;
     let next = match plan {
         retry::Plan::Done => "call the delivery done".to_owned(),
@@ -212,5 +272,8 @@ fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<
         ("  took", format!("{} ms", ran.took.as_millis())),
         ("  tilld would", next),
     ])?;
-    print_written(output, &ran.finished.stdout, &ran.finished.stderr)
+    match ran.saw {
+        Saw::Variables(_) => print_written(output, &ran.finished.stdout, &ran.finished.stderr),
+        Saw::Headers(_) => print_body(output, &ran.finished.stdout),
+    }
 }

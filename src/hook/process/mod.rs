@@ -61,7 +61,7 @@ pub struct Surroundings {
     pub home: PathBuf,
 }
 
-/// How a run ended.
+/// How a run ended, of a program or of a request to the shop's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The program ended with this exit code.
@@ -70,8 +70,17 @@ pub enum Ending {
     Signalled(i32),
     /// It ran longer than it may, and was ended.
     TimedOut,
-    /// It never ran; why.
+    /// It never ran; why. Of an address: nothing was sent.
     NotStarted(String),
+    /// The shop's address answered.
+    Answered {
+        /// The HTTP status.
+        status: u16,
+        /// How long the shop wants to be left alone, when it said so.
+        retry_after: Option<Duration>,
+    },
+    /// The shop's address did not answer; why. What was sent may have reached it.
+    NoAnswer(String),
     /// tilld stops, and ended it: no failure.
     Interrupted,
 }
@@ -83,6 +92,12 @@ impl fmt::Display for Ending {
             Self::Signalled(signal) => write!(f, "signal {signal}"),
             Self::TimedOut => f.write_str("timeout"),
             Self::NotStarted(why) => write!(f, "not started: {why}"),
+            Self::Answered {
+                status: status @ 300..=399,
+                ..
+            } => write!(f, "http {status}, redirects are not followed"),
+            Self::Answered { status, .. } => write!(f, "http {status}"),
+            Self::NoAnswer(why) => write!(f, "no answer: {why}"),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }
@@ -93,7 +108,7 @@ impl fmt::Display for Ending {
 pub struct Finished {
     /// How it ended.
     pub ending: Ending,
-    /// First and last part of its standard output, any bytes.
+    /// First and last part of its standard output, or of the answer's body, any bytes.
     pub stdout: Vec<u8>,
     /// First and last part of its standard error, any bytes.
     pub stderr: Vec<u8>,

@@ -45,7 +45,7 @@ impl Stage {
         let settings = Settings {
             hooks: vec![Hook {
                 name: "fulfil".to_owned(),
-                program,
+                action: Action::Run(program),
                 answers_to: vec!["fulfil".to_owned()],
                 room: Room {
                     ordinary: 3,
@@ -64,6 +64,14 @@ impl Stage {
             settings,
             shutdown: Shutdown::new(),
             wake: Wake::default(),
+        }
+    }
+
+    /// What the hook runs.
+    fn program(&mut self) -> &mut Program {
+        match self.settings.hooks.first_mut().map(|hook| &mut hook.action) {
+            Some(Action::Run(program)) => program,
+            other => panic!("no program: {other:?}"),
         }
     }
 
@@ -234,11 +242,7 @@ async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
     let mut stage = Stage::new(
         "[ -e /proc/$(cat $HOME/old)/exe ] && echo overlap >> $HOME/log; echo $TILLD_ATTEMPT >> $HOME/log",
     );
-    stage
-        .settings
-        .hooks
-        .iter_mut()
-        .for_each(|hook| hook.program.timeout = Duration::from_millis(50));
+    stage.program().timeout = Duration::from_millis(50);
     stage.ledger.owe("1", 1).await;
     let mut old = Command::new("/bin/sh")
         .args(["-c", "trap '' TERM; while :; do sleep 0.1; done"])
@@ -252,11 +256,7 @@ async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
     let leftover = stage.settings.surroundings.work_dir.join("0123");
     fs::create_dir_all(&leftover).expect("made");
 
-    stage
-        .settings
-        .hooks
-        .iter_mut()
-        .for_each(|hook| hook.program.grace = Duration::from_millis(50));
+    stage.program().grace = Duration::from_millis(50);
     let outbox = stage.start();
     wait_until(async || !child.is_running()).await;
     old.wait().expect("reaped");

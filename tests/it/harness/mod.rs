@@ -25,7 +25,7 @@ pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::sql;
 pub(crate) use self::process::{Process, Ran, children};
 pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, HELD, Heard, RAW, Service};
-pub(crate) use self::setup::Setup;
+pub(crate) use self::setup::{SECRET, Setup, write_secret};
 pub(crate) use self::world::World;
 
 /// Until something that must happen has happened. Generous: the machine may be busy, and only a failure waits so long.

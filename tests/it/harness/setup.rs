@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::World;
@@ -10,14 +11,37 @@ use super::World;
 /// Where hook scripts lie, and what they write, below the world's directory.
 pub(super) const HOOKS: &str = "hooks";
 
+/// What signs the posts of a hook, unless a scenario says otherwise.
+pub(crate) const SECRET: &str = "whsec_dGlsbGQtdGVzdHMtc2lnbi13aXRoLXRoaXMtc2VjcmV0";
+
+/// How the names of secret files end.
+pub(super) const SECRET_END: &str = "secret";
+
+/// Puts secrets into a file that nobody else may read, in one step: a daemon may be reading the old one.
+pub(crate) fn write_secret(file: &Path, text: &str) {
+    let draft = file.with_extension("draft");
+    fs::write(&draft, format!("{text}\n")).expect("written");
+    fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).expect("own file");
+    fs::rename(&draft, file).expect("in place");
+}
+
 /// A hook to be configured.
 #[derive(Clone, Debug)]
 pub(super) struct Hook {
     pub(super) name: String,
     pub(super) on: Vec<String>,
-    script: String,
+    does: Does,
     timeout_s: u64,
     at_once: Option<u32>,
+}
+
+/// What it does.
+#[derive(Clone, Debug)]
+enum Does {
+    /// Runs this script.
+    Script(String),
+    /// Posts to this address.
+    Post(String),
 }
 
 /// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
@@ -77,7 +101,19 @@ impl Setup {
         self.hooks.push(Hook {
             name: name.to_owned(),
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
-            script: script.to_owned(),
+            does: Does::Script(script.to_owned()),
+            timeout_s: 30,
+            at_once: None,
+        });
+        self
+    }
+
+    /// A hook that posts to this address, signed by [`SECRET`] in the file [`World::secret_file`] names.
+    pub(crate) fn post_hook(mut self, name: &str, on: &[&str], address: &str) -> Self {
+        self.hooks.push(Hook {
+            name: name.to_owned(),
+            on: on.iter().map(|&selector| selector.to_owned()).collect(),
+            does: Does::Post(address.to_owned()),
             timeout_s: 30,
             at_once: None,
         });
@@ -157,13 +193,20 @@ impl Setup {
             let Hook {
                 name,
                 on,
-                script,
+                does,
                 timeout_s,
                 at_once,
             } = hook;
-            let run = run(&hooks, name, script);
+            let does = match does {
+                Does::Script(script) => format!("run = {:?}", run(&hooks, name, script)),
+                Does::Post(address) => {
+                    let secret = format!("{}/{name}.{SECRET_END}", hooks.display());
+                    write_secret(Path::new(&secret), SECRET);
+                    format!("post = {address:?}\nsecret_file = {secret:?}")
+                }
+            };
             let block = format!(
-                "[[hook]]\nname = \"{name}\"\non = {on:?}\nrun = {run:?}\ntimeout_s = {timeout_s}\n"
+                "[[hook]]\nname = \"{name}\"\non = {on:?}\n{does}\ntimeout_s = {timeout_s}\n"
             );
             text.push_str(&block);
             if let Some(most) = at_once {

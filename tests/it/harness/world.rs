@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::ledger::{self, Neighbour};
 use super::process::{self, Process, Ran};
-use super::setup::{HOOKS, Hook, Setup};
+use super::setup::{HOOKS, Hook, SECRET_END, Setup};
 use super::{Answer, PATIENCE, http, wait_for, wait_until};
 
 /// The path of the public address.
@@ -270,6 +270,11 @@ impl World {
     pub(crate) fn hook_log(&self, name: &str) -> Vec<String> {
         let file = self.dir().join(HOOKS).join(format!("{name}.log"));
         process::read(&file).lines().map(str::to_owned).collect()
+    }
+
+    /// The secret file of a hook that posts.
+    pub(crate) fn secret_file(&self, name: &str) -> PathBuf {
+        self.dir().join(HOOKS).join(format!("{name}.{SECRET_END}"))
     }
 
     /// Waits until nothing is owed to any hook any more.

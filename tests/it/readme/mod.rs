@@ -4,6 +4,7 @@
 mod backup;
 mod commands;
 mod ledger;
+mod post;
 mod script;
 mod settings;
 mod status;
@@ -15,6 +16,12 @@ use std::path::Path;
 fn readme() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     fs::read_to_string(path).expect("README.md")
+}
+
+/// The text of the example marked `test=name`, for tests that run it elsewhere.
+#[track_caller]
+pub(crate) fn example(name: &str) -> String {
+    block(&readme(), name)
 }
 
 /// The text of the one block marked `test=name`.
