@@ -21,7 +21,7 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     let ledger = Ledger::open(options)?;
     if let Some(held) = ledger.restored() {
         talk(&format!(
-            "the ledger was restored: {held} deliveries that waited are held, `tilld delivery list --state held` shows them"
+            "the ledger was restored; held of what waited in it: {held}, `tilld delivery list --state held` shows them"
         ));
     }
     Ok(ledger)

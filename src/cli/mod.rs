@@ -24,6 +24,7 @@ mod sandbox;
 mod serve;
 mod service;
 mod status;
+mod when;
 mod whoami;
 
 use std::path::PathBuf;

@@ -9,6 +9,7 @@ use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
+use super::choice::Acting;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::Sealed;
 
@@ -159,41 +160,6 @@ pub enum After {
     Abandoned,
     /// It was cut short by us: it waits again, and the attempt is no failure.
     Interrupted,
-}
-
-/// Which deliveries a person wants retried.
-#[derive(Clone, Debug)]
-pub struct RetryWish {
-    /// The event's id.
-    pub event_id: String,
-    /// One hook, or every hook of the event.
-    pub hook: Option<String>,
-    /// Now, milliseconds since 1970.
-    pub now_ms: i64,
-}
-
-/// Which held deliveries a person wants.
-#[derive(Clone, Debug)]
-pub enum Held {
-    /// Those of the event with this id.
-    Event(String),
-    /// Those of all invoices of this order.
-    Order(String),
-    /// All.
-    All,
-}
-
-/// Held deliveries a person wants run.
-#[derive(Clone, Debug)]
-pub struct ReleaseWish {
-    /// Which.
-    pub held: Held,
-    /// One hook, or every hook.
-    pub hook: Option<String>,
-    /// Now, milliseconds since 1970.
-    pub now_ms: i64,
-    /// At most this many in one commit.
-    pub most: u32,
 }
 
 /// A request on the listener that was not accepted.
@@ -349,8 +315,8 @@ pub(crate) enum Command {
     NameChild(DeliveryKey, ProcessMark),
     /// The end of a run.
     Finish(DeliveryKey, Box<AttemptRecord>, After),
-    /// A person wants deliveries retried.
-    Retry(RetryWish),
+    /// A person wants something done with deliveries.
+    Act(Acting),
     /// Refused requests, gathered.
     Refuse(Vec<Refusal>),
     /// Remember a small fact.
@@ -363,8 +329,6 @@ pub(crate) enum Command {
     Accept(Acceptance),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
-    /// A person wants held deliveries run.
-    Release(ReleaseWish),
 }
 
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
@@ -378,12 +342,10 @@ pub(crate) enum Reply {
     Settled(Box<InvoiceRow>, Option<Recorded>),
     /// To [`Command::Claim`].
     Claimed(Vec<Claimed>),
-    /// To [`Command::Retry`]: how many deliveries.
-    Retried(usize),
+    /// To [`Command::Act`]: how many deliveries it changed.
+    Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),
-    /// To [`Command::Release`]: how many deliveries.
-    Released(usize),
     /// To all else.
     Done,
     /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].

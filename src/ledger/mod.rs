@@ -8,6 +8,7 @@
 mod apply;
 mod backup;
 mod batch;
+mod choice;
 mod command;
 mod error;
 mod mark;
@@ -40,9 +41,10 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
+pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Page, Whose};
 pub(crate) use command::{
-    Acceptance, After, AttemptRecord, Begun, Held, Intent, Lane, NoAnswer, Objection, Operated,
-    PollFailed, Reassessed, Recorded, Refusal, ReleaseWish, Resorted, RetryWish, Settled, Tracking,
+    Acceptance, After, AttemptRecord, Begun, Intent, Lane, NoAnswer, Objection, Operated,
+    PollFailed, Reassessed, Recorded, Refusal, Resorted, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use overview::{DueOf, Overview, Tally};
@@ -415,19 +417,12 @@ impl Writer {
             .map(drop)
     }
 
-    /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
-    pub async fn retry_deliveries(&self, wish: RetryWish) -> Result<usize, WriteError> {
-        match self.queue.ask(Command::Retry(wish)).await? {
-            Reply::Retried(count) => Ok(count),
-            other => unreachable!("the writer answered a retry with {other:?}"),
-        }
-    }
-
-    /// Makes held deliveries due now. Returns how many.
-    pub async fn release_deliveries(&self, wish: ReleaseWish) -> Result<usize, WriteError> {
-        match self.queue.ask(Command::Release(wish)).await? {
-            Reply::Released(count) => Ok(count),
-            other => unreachable!("the writer answered a release with {other:?}"),
+    /// Does what a person wants with deliveries that were found before, in one commit. Returns how many it changed: those
+    /// that began to run meanwhile, or ended, are left alone.
+    pub async fn act(&self, acting: Acting) -> Result<usize, WriteError> {
+        match self.queue.ask(Command::Act(acting)).await? {
+            Reply::Acted(count) => Ok(count),
+            other => unreachable!("the writer answered an act with {other:?}"),
         }
     }
 

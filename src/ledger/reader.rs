@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 use super::apply::{CLOCK_MARK, UNSORTED};
-use super::command::{Held, Lane};
+use super::choice::{Act, Choice, Page};
+use super::command::Lane;
 use super::error::{OpenError, ReadError};
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
@@ -231,8 +232,37 @@ impl Reader {
         state: Option<super::DeliveryState>,
         limit: u32,
     ) -> Result<Vec<DeliveryRow>, ReadError> {
-        self.ask(move |store| store.list_deliveries(state.map(super::DeliveryState::as_str), limit))
+        let choice = Choice {
+            state,
+            ..Choice::default()
+        };
+        self.chosen_deliveries(choice, limit).await
+    }
+
+    /// The deliveries a person means, newest first.
+    pub async fn chosen_deliveries(
+        &self,
+        choice: Choice,
+        limit: u32,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.ask(move |store| store.chosen_deliveries(&choice, limit))
             .await
+    }
+
+    /// What an act would change of the deliveries a person means: a page of it, in the order they were made.
+    pub async fn would_change(
+        &self,
+        act: Act,
+        choice: Choice,
+        page: Page,
+    ) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.ask(move |store| store.would_change(act, &choice, &page))
+            .await
+    }
+
+    /// The delivery that was made last.
+    pub async fn newest_delivery(&self) -> Result<DeliveryKey, ReadError> {
+        self.ask(ReadStore::newest_delivery).await
     }
 
     /// The deliveries of an event.
@@ -270,23 +300,12 @@ impl Reader {
         self.ask(move |store| store.refusals(&filter, limit)).await
     }
 
-    /// Held deliveries, in the order they were made: what a release of them would run.
-    pub async fn held(
-        &self,
-        wanted: Held,
-        hook: Option<String>,
-        limit: u32,
-    ) -> Result<Vec<DeliveryRow>, ReadError> {
-        self.ask(move |store| store.held(&wanted, hook.as_deref(), limit))
-            .await
-    }
-
     /// How many deliveries a person must release.
     pub async fn held_count(&self) -> Result<u64, ReadError> {
         self.ask(ReadStore::held_count).await
     }
 
-    /// How many deliveries were given up.
+    /// How many deliveries were given up and no person has seen to.
     pub async fn abandoned_count(&self) -> Result<u64, ReadError> {
         self.ask(ReadStore::abandoned_count).await
     }

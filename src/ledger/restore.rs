@@ -89,7 +89,7 @@ fn catch_up_within(
         held,
         generation,
         event.seq = now.event,
-        "the ledger was restored ({}): it ends with event {}, {held} deliveries that waited are held, and so is what \
+        "the ledger was restored ({}): it ends with event {}; of what waited in it {held} are held, and so is what \
          its invoices are found to have become; hint: `tilld delivery list --state held` shows them",
         why.told(),
         now.event

@@ -193,14 +193,20 @@ pub struct DeliveryRow {
     pub kind: EventKind,
     /// The hook.
     pub hook: String,
+    /// When the event was recorded.
+    pub at_ms: i64,
     /// How far it has come.
     pub state: DeliveryState,
     /// Attempts begun.
     pub attempts: u32,
+    /// It was done once, and a person wanted it run again.
+    pub replay: bool,
     /// When it runs next, while it waits.
     pub next_ms: Option<i64>,
     /// Why a person must release it, while it is held.
     pub held_why: Option<String>,
+    /// Who gave it up, when that was a person: `operator`. Then nobody need look at it.
+    pub abandoned_by: Option<String>,
     /// The event, by its number, whose delivery to the same hook it waits for, while it waits.
     pub behind: Option<i64>,
 }

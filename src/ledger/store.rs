@@ -13,7 +13,8 @@ use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
-use super::command::{AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
+use super::choice::Acting;
+use super::command::{AttemptRecord, Intent, Lane, Refusal};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
 /// Why a database could not do it.
@@ -247,8 +248,8 @@ pub(super) trait Store {
     /// since 1970. Whoever was told before that it was given up is told anew, with a fresh schedule; who was not told yet
     /// is told of the last time. That one which tells was given up is told nobody.
     fn owe_abandonment(&mut self, key: DeliveryKey, at_ms: i64) -> Result<(), StoreError>;
-    /// Makes waiting and abandoned deliveries of an event due now, with a fresh schedule. Returns how many.
-    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError>;
+    /// Does what a person wants with those of the named deliveries whose state lets it. Returns how many.
+    fn act(&mut self, acting: &Acting) -> Result<usize, StoreError>;
 
     /// Writes refused requests and drops the oldest beyond the bound.
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError>;
@@ -269,8 +270,6 @@ pub(super) trait Store {
     /// What was heard of an invoice, oldest first: the causes of events whose line of history is dropped, as advances, then
     /// the history. An event with no document of the service was made by tilld or a person, and is not among them.
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError>;
-    /// Makes held deliveries due now. Returns how many.
-    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError>;
     /// Holds all that waits or runs; a run that stands unfinished is recorded as interrupted, so that attempts stay numbered
     /// without gaps. Returns how many. Only when nobody runs anything.
     fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError>;

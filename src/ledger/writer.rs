@@ -237,7 +237,7 @@ impl<S: Store> Worker<S> {
                 std::slice::from_ref(recorded)
             }
             Ok(Reply::Operated(Operated::Done(_, recorded))) => recorded,
-            Ok(Reply::Retried(_) | Reply::Released(_)) => return self.bells.owed.ring(),
+            Ok(Reply::Acted(_)) => return self.bells.owed.ring(),
             Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };

@@ -158,6 +158,7 @@ pub(crate) async fn run(
         being_settled: HashMap::new(),
         places: Places::new(rooms),
         leftovers,
+        more: false,
         rest_until: None,
     };
     outbox.work(&wake, &shutdown).await;
@@ -196,6 +197,8 @@ struct Outbox {
     places: Places<DeliveryKey>,
     /// Working directories of earlier daemons, removed when none of their hooks can be running any more.
     leftovers: Vec<PathBuf>,
+    /// The last claim filled the places of a hook: there may be more for it, and it is claimed without a look.
+    more: bool,
     /// Nothing is claimed before this time, since the ledger had trouble.
     rest_until: Option<Instant>,
 }
@@ -248,6 +251,9 @@ impl Outbox {
             return until.saturating_duration_since(Instant::now());
         }
         self.rest_until = None;
+        if self.more && self.is_open() {
+            self.claim(self.lanes()).await;
+        }
         let lanes = self.lanes();
         let next_ms = if lanes.iter().any(|lane| lane.want > 0) {
             self.look(lanes).await
@@ -290,15 +296,21 @@ impl Outbox {
     async fn claim(&mut self, lanes: Vec<Lane>) {
         let writer = &self.desk.writer;
         match writer
-            .claim_deliveries(self.own.clone(), wall_ms(), lanes)
+            .claim_deliveries(self.own.clone(), wall_ms(), lanes.clone())
             .await
         {
-            Ok(claimed) => claimed.into_iter().for_each(|claimed| self.begin(claimed)),
+            Ok(claimed) => {
+                self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
+                for one in claimed {
+                    self.begin(one);
+                }
+            }
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn Error,
                     "no hook is run, since no claim could be stored"
                 );
+                self.more = false;
                 self.rest();
             }
         }
@@ -427,6 +439,12 @@ impl Outbox {
             self.ended(joined);
         }
     }
+}
+
+/// True when a claim brought as many of the lane as it wanted.
+fn is_filled(lane: &Lane, claimed: &[Claimed]) -> bool {
+    let of_lane = claimed.iter().filter(|one| lane.names.contains(&one.hook));
+    lane.want > 0 && of_lane.count() == usize::try_from(lane.want).unwrap_or(usize::MAX)
 }
 
 /// A panic in an attempt is a bug: it ends the outbox, and whoever supervises it ends the process.

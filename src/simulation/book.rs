@@ -99,6 +99,8 @@ pub(super) struct Book {
     pub children: Vec<Child>,
     /// Events a hook's program ended with 0 for.
     pub done: HashSet<DeliveryKey>,
+    /// Deliveries the operator did something with, or tried to, and when last.
+    pub operated: HashMap<DeliveryKey, i64>,
     /// After the healing: when the ledger's status was seen to be the service's, by invoice.
     pub known_at: HashMap<InvoiceKey, i64>,
     /// Invoices that were not known when the network healed.

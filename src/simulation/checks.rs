@@ -258,13 +258,23 @@ fn is_done(world: &World, delivery: &DeliveryRow) -> Result<(), String> {
     match delivery.state {
         DeliveryState::Done if world.book.done.contains(&delivery.key) => Ok(()),
         DeliveryState::Done => Err("done, but its program never said so".to_owned()),
+        DeliveryState::Abandoned if delivery.abandoned_by.is_some() => {
+            if world.book.operated.contains_key(&delivery.key) {
+                Ok(())
+            } else {
+                Err("abandoned by an operator who never came".to_owned())
+            }
+        }
         DeliveryState::Abandoned => {
             let failures = results().filter(|result| !["interrupted", "exit 75"].contains(result));
             let schedule = world.scenario.settings.outbox.schedule_s.len();
             let hopeless = results()
                 .next_back()
                 .is_some_and(|result| ["exit 65", "http 410"].contains(&result));
-            if hopeless || failures.count() == schedule {
+            let failures = failures.count();
+            // A person who wants it retried gives it a fresh schedule.
+            let retried = world.book.operated.contains_key(&delivery.key);
+            if hopeless || failures == schedule || retried && failures > schedule {
                 Ok(())
             } else {
                 Err("abandoned before its schedule was used up".to_owned())

@@ -16,6 +16,7 @@ mod daemon;
 mod dice;
 mod jumps;
 mod opening;
+mod operator;
 mod outage;
 mod running;
 mod scenario;

@@ -27,6 +27,8 @@ const STORE_AGAIN: i64 = SECOND;
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     claimed: Claimed,
+    /// When it was claimed, virtual.
+    claimed_at: i64,
     started_ms: i64,
     /// How it ended, until that is stored.
     end: Option<(AttemptRecord, After)>,
@@ -178,6 +180,7 @@ impl World {
             if let Some(daemon) = &mut self.daemon {
                 let run = Run {
                     claimed,
+                    claimed_at: self.now,
                     started_ms,
                     end: None,
                 };
@@ -205,7 +208,7 @@ impl World {
             return;
         };
         let run = run.clone();
-        self.check_run(&run.claimed);
+        self.check_run(&run.claimed, run.claimed_at);
         let took = match self.dice.between(0, 9) {
             0 => TIMEOUT,
             1 | 2 => self.dice.between(SECOND, TIMEOUT - 1),
@@ -221,7 +224,7 @@ impl World {
     }
 
     /// Promises that must hold at the moment a program begins.
-    fn check_run(&mut self, claimed: &Claimed) {
+    fn check_run(&mut self, claimed: &Claimed, claimed_at: i64) {
         let (key, invoice) = (claimed.key, claimed.invoice.key);
         let now = self.now;
         let mut children = self.book.children.iter();
@@ -238,12 +241,18 @@ impl World {
                 && other.hook == claimed.hook
                 && matches!(other.state, DeliveryState::Waiting | DeliveryState::Running)
                 && self.store.invoice_of(other.key) == Some(invoice)
+                // Revived after this one was claimed, it waits for its end.
+                && !self.is_operated_since(other, claimed_at)
         });
         if let Some(earlier) = earlier {
             let why = format!(
                 "in event order: delivery {} before {}",
                 key.0, earlier.key.0
             );
+            self.book.broken.push(why);
+        }
+        if claimed.replay && !self.book.done.contains(&key) {
+            let why = format!("a replay was done once: delivery {}", key.0);
             self.book.broken.push(why);
         }
         let ended = self.store.attempts(key).len();

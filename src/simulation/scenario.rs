@@ -116,6 +116,8 @@ pub(super) struct Scenario {
     pub jumps: Vec<(i64, i64)>,
     /// The daemon dies at.
     pub crashes: Vec<i64>,
+    /// The operator does something with deliveries at.
+    pub operator: Vec<i64>,
     /// Payment window of an invoice, seconds.
     pub window_s: u64,
     /// When all faults end.
@@ -168,6 +170,7 @@ impl Scenario {
             outages,
             jumps,
             crashes,
+            operator: operator(seed, heals_at),
             window_s: dice.pick(&[300, 1_800, 1_800, 7_200, 86_400]),
             heals_at,
         }
@@ -193,6 +196,15 @@ impl Scenario {
     pub(super) fn jumps(&self) -> bool {
         !self.jumps.is_empty()
     }
+}
+
+/// When the operator comes: never in half of the scenarios. Dice of its own leave all else as it is without one.
+fn operator(seed: u64, heals_at: i64) -> Vec<i64> {
+    let mut dice = Dice::new(seed ^ 0x0BE7);
+    let most = dice.pick(&[0, 0, 2, 8]);
+    (0..dice.between(0, most))
+        .map(|_| dice.between(0, heals_at))
+        .collect()
 }
 
 /// The defaults, with the sandbox's names sorted, three hooks, and somebody who is told of what was given up.

@@ -113,6 +113,8 @@ pub(super) enum Happens {
     StoreEnd(u64, DeliveryKey),
     /// A program of an earlier daemon is gone.
     OldGone(u64, Running),
+    /// The operator acts.
+    Operator,
     /// The daemon dies.
     Crash,
     /// It is started.
@@ -248,6 +250,7 @@ impl World {
         for at in self.scenario.crashes.clone() {
             self.at(at, Happens::Crash);
         }
+        self.plan_operator();
         self.at(self.scenario.heals_at, Happens::Heal);
     }
 
@@ -278,6 +281,7 @@ impl World {
             Happens::Send(notice, attempt) => self.send(notice, attempt),
             Happens::Arrive(notice, forged) => self.arrive(notice, forged),
             Happens::Look(notice, attempt) => self.look_for_answer(notice, attempt),
+            Happens::Operator => self.operate(),
             Happens::Crash => self.crash(),
             Happens::Start => self.start(),
             Happens::Jump(by) => self.jump(by),

@@ -6,7 +6,7 @@ use crate::shop::Shop;
 fn an_unknown_event_is_not_found() {
     let shop = Shop::new("");
     shop.refused_invoice("1042");
-    for action in ["show", "retry", "release"] {
+    for action in ["show", "retry", "replay", "release", "abandon"] {
         for event in ["7", "01a21fb8-d930-714b-8c39-2f5e1400c501"] {
             let said = shop.tilld(&["delivery", action, event], 3);
             said.told(&[&format!("`{event}`"), "hint: `tilld delivery list`"]);

@@ -27,6 +27,7 @@ mod login;
 mod network;
 mod notifications;
 mod nudges;
+mod operating;
 mod operator;
 mod orders;
 mod places;

@@ -1,13 +1,17 @@
 //! `tilld delivery …`: what hooks were told, what they answered, and how they are told again.
 
+mod abandon;
+mod change;
 mod list;
 mod release;
+mod replay;
 mod retry;
 mod show;
 mod view;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
+use super::when;
 use crate::ledger::{EventRow, Reader};
 
 pub(super) use view::{Written, print_body, print_written};
@@ -22,16 +26,32 @@ pub(super) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Action {
     /// List deliveries, newest first
+    #[command(after_long_help = when::FORMS)]
     List(list::Args),
     /// Show the deliveries of an event, with every attempt and what it wrote
     Show(show::Args),
-    /// Make deliveries of an event that wait or were given up due now, with a fresh schedule
+    /// Make deliveries that wait or were given up due now, with a fresh schedule
+    ///
+    /// Of one event, of an order, or all. A run under way is left alone, and so is what is done (`replay`) or held
+    /// (`release`). `--dry-run` shows what would be changed.
     Retry(retry::Args),
+    /// Run hooks once more for what is done
+    ///
+    /// For one event, or all of an order. The hook is told the same event id, the next attempt number, and `TILLD_REPLAY=1`;
+    /// when it fails it is tried again by a fresh schedule. Later events of the invoice wait for it. `--dry-run` shows what
+    /// would be run.
+    #[command(alias = "resend")]
+    Replay(replay::Args),
     /// Make held deliveries due now: of one event, of an order, or all
     ///
-    /// Deliveries are held when a change of the lists under `[statuses]` makes an old order paid, failed or reversed: what
-    /// a hook would do is as old as the order, so a person looks first. `--dry-run` shows what would run.
+    /// Deliveries are held when what a hook would do may be out of date, so a person looks first: when a change of the lists
+    /// under `[statuses]` makes an old order paid, failed or reversed. `--dry-run` shows what would run.
     Release(release::Args),
+    /// Give up deliveries that wait or are held, and have `status` ask for nobody because of those given up
+    ///
+    /// Of one event, of an order, or all of one hook or state. No hook is told of it. A run under way is left alone. `retry`
+    /// takes it back. `--dry-run` shows what would be given up.
+    Abandon(abandon::Args),
 }
 
 /// Runs `delivery`.
@@ -40,7 +60,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::List(args) => list::run(args, context).await,
         Action::Show(args) => show::run(args, context).await,
         Action::Retry(args) => retry::run(args, context).await,
+        Action::Replay(args) => replay::run(args, context).await,
         Action::Release(args) => release::run(args, context).await,
+        Action::Abandon(args) => abandon::run(args, context).await,
     }
 }
 

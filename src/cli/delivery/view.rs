@@ -21,9 +21,16 @@ struct Shown<'a> {
     state: &'static str,
     attempts: u32,
     next_at: Option<String>,
+    /// When the event was recorded.
+    at: String,
+    /// It was done once, and a person wanted it run again.
+    replay: bool,
     /// Only while it is held.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_why: Option<&'a str>,
+    /// Only when a person gave it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abandoned_by: Option<&'a str>,
     /// Only while it waits for an earlier one.
     #[serde(skip_serializing_if = "Option::is_none")]
     behind_seq: Option<i64>,
@@ -80,22 +87,30 @@ fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'
         state: row.state.as_str(),
         attempts: row.attempts,
         next_at: next_ms(row).map(time),
+        at: time(row.at_ms),
+        replay: row.replay,
         held_why: row.held_why.as_deref(),
+        abandoned_by: row.abandoned_by.as_deref(),
         behind_seq: row.behind,
         ended_attempts: attempts.map(|attempts| attempts.iter().map(shown).collect()),
     }
 }
 
-/// Prints many deliveries: a table, or JSON lines.
-pub(super) fn print_many(output: Output, rows: &[DeliveryRow]) -> Result<(), Failure> {
+/// Prints many deliveries: a table, with headings where it begins, or JSON lines.
+pub(super) fn print_page(
+    output: Output,
+    rows: &[DeliveryRow],
+    begins: bool,
+) -> Result<(), Failure> {
     if output.json() {
         return rows.iter().try_for_each(|row| print_json(&json(row, None)));
     }
-    let cells: Vec<[String; 7]> = rows
+    let cells: Vec<[String; 8]> = rows
         .iter()
         .map(|row| {
             [
                 row.event_id.clone(),
+                time(row.at_ms),
                 row.order_id.clone(),
                 row.kind.to_string(),
                 row.hook.clone(),
@@ -106,9 +121,9 @@ pub(super) fn print_many(output: Output, rows: &[DeliveryRow]) -> Result<(), Fai
         })
         .collect();
     let headings = [
-        "EVENT", "ORDER", "KIND", "HOOK", "STATE", "ATTEMPTS", "NEXT",
+        "EVENT", "AT", "ORDER", "KIND", "HOOK", "STATE", "ATTEMPTS", "NEXT",
     ];
-    output.table(Some(headings), &cells)
+    output.table(begins.then_some(headings), &cells)
 }
 
 /// Prints one delivery with the attempts that have ended, oldest first.
@@ -124,15 +139,23 @@ pub(super) fn print(
         ("hook", row.hook.clone()),
         ("event", format!("{}, number {}", row.event_id, row.seq)),
         ("kind", row.kind.to_string()),
+        ("at", time(row.at_ms)),
         ("order", row.order_id.clone()),
-        ("state", row.state.as_str().to_owned()),
+        ("state", stands(row)),
         ("attempts", row.attempts.to_string()),
     ];
+    if row.replay {
+        pairs.push((
+            "replay",
+            "yes: it was done once, and a person wanted it run again".to_owned(),
+        ));
+    }
     if let Some(next) = next(row) {
         pairs.push(("next", next));
     }
     if let Some(why) = &row.held_why {
         pairs.push(("held for", why.clone()));
+        pairs.push(("", format!("`tilld delivery release {}` runs it", row.seq)));
     }
     output.pairs(&pairs)?;
     for attempt in attempts {
@@ -168,6 +191,15 @@ fn print_named(output: Output, name: &str, written: &[u8]) -> Result<(), Failure
     }
     let lines = escape_lines(written, "    ");
     output.line(&format!("  {name}:\n{}", lines.trim_end_matches('\n')))
+}
+
+/// The state, with who brought it about where that was a person.
+fn stands(row: &DeliveryRow) -> String {
+    let state = row.state.as_str();
+    match &row.abandoned_by {
+        Some(by) => format!("{state} by {by}"),
+        None => state.to_owned(),
+    }
 }
 
 /// When it runs next. What is done, given up or under way has no next time, whatever was stored before.
@@ -209,9 +241,12 @@ mod tests {
             kind: EventKind::Paid,
             hook: "fulfil".to_owned(),
             state: DeliveryState::Waiting,
+            at_ms: 1_795_860_120_000,
             attempts: 1,
+            replay: false,
             next_ms: Some(1_795_860_720_000),
             held_why: None,
+            abandoned_by: None,
             behind: None,
         };
         let attempt = AttemptRow {
@@ -224,7 +259,7 @@ mod tests {
         };
         let listed = concat!(
             r#"{"event_id":"0199-e","seq":7,"order_id":"1042","kind":"paid","hook":"fulfil","state":"waiting","#,
-            r#""attempts":1,"next_at":"2026-11-28T10:12:00.000Z"}"#,
+            r#""attempts":1,"next_at":"2026-11-28T10:12:00.000Z","at":"2026-11-28T10:02:00.000Z","replay":false}"#,
         );
         let text = |shown: &Shown<'_>| serde_json::to_string(shown).expect("plain data");
         assert_eq!(text(&json(&row, None)), listed);

@@ -85,6 +85,10 @@ pub(super) enum Fact<'a> {
         attempts: u32,
         next_at: Option<String>,
         held_why: Option<&'a str>,
+        /// It was done once, and a person wanted it run again.
+        replay: bool,
+        /// `operator` when a person gave it up.
+        abandoned_by: Option<&'a str>,
         behind_seq: Option<i64>,
     },
     /// One run of a hook; `result` and what follows are `null` while it runs.

@@ -254,6 +254,8 @@ fn owed(fact: &Fact<'_>) -> String {
         attempts,
         next_at,
         held_why,
+        replay,
+        abandoned_by,
         behind_seq,
         ..
     } = fact
@@ -261,7 +263,11 @@ fn owed(fact: &Fact<'_>) -> String {
         return String::new();
     };
     let plural = if *attempts == 1 { "" } else { "s" };
-    let mut told = format!("event {seq} to `{hook}`: {state}, {attempts} attempt{plural}");
+    let by = abandoned_by.map_or_else(String::new, |by| format!(" by {by}"));
+    let mut told = format!("event {seq} to `{hook}`: {state}{by}, {attempts} attempt{plural}");
+    if *replay {
+        told.push_str(", a replay");
+    }
     match (behind_seq, next_at) {
         (Some(seq), _) => told = format!("{told}, next after event {seq}"),
         (None, Some(at)) => told = format!("{told}, next at {at}"),

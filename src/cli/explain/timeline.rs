@@ -141,6 +141,8 @@ fn delivery(owed: &DeliveryStory) -> Fact<'_> {
         attempts: row.attempts,
         next_at: row.next_ms.filter(|_| waits).map(time),
         held_why: row.held_why.as_deref(),
+        replay: row.replay,
+        abandoned_by: row.abandoned_by.as_deref(),
         behind_seq: row.behind,
     }
 }

@@ -4,8 +4,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::ledger;
 use super::super::output::talk;
+use super::super::{ledger, when};
 use super::view;
 use crate::invoice::moment::Moment;
 use crate::ledger::RefusalFilter;
@@ -20,8 +20,8 @@ pub(super) struct Args {
     /// Only those refused for this reason
     #[arg(long, value_name = "CODE", value_parser = reasons(), hide_possible_values = true)]
     reason: Option<Reason>,
-    /// Only those from this time on, written as they are listed, for example 2026-11-28T10:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only those from this time on
+    #[arg(long, value_name = "TIME", value_parser = when::parse)]
     since: Option<Moment>,
     /// At most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
@@ -33,17 +33,13 @@ fn reasons() -> impl clap::builder::TypedValueParser<Value = Reason> {
         .try_map(|word| Reason::parse(&word).ok_or("no such reason"))
 }
 
-fn moment(text: &str) -> Result<Moment, String> {
-    Moment::parse(text).ok_or_else(|| format!("`{text}` is no time such as `2026-11-28T10:00:00Z`"))
-}
-
 /// The table of reasons behind the flags of `refusal list --help`.
 pub(super) fn reasons_help() -> String {
     let told = Reason::ALL.map(Reason::told);
     let width = told.iter().map(|(word, _)| word.len()).max();
     let width = width.unwrap_or_default();
     let lines = told.map(|(word, meaning)| format!("  {word:width$}  {meaning}"));
-    format!("Reasons:\n{}", lines.join("\n"))
+    format!("{}\n\nReasons:\n{}", when::FORMS, lines.join("\n"))
 }
 
 /// Runs `refusal list`.

@@ -115,7 +115,7 @@ pub(super) fn apply<S: Store>(
             }
             Ok(Reply::Done)
         }
-        Command::Retry(wish) => Ok(Reply::Retried(store.retry(wish)?)),
+        Command::Act(acting) => Ok(Reply::Acted(store.act(acting)?)),
         Command::Refuse(refusals) => {
             let nudged: BTreeSet<InvoiceKey> = refusals
                 .iter()
@@ -142,7 +142,6 @@ pub(super) fn apply<S: Store>(
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
-        Command::Release(wish) => Ok(Reply::Released(store.release_held(wish)?)),
     }
 }
 

@@ -23,7 +23,9 @@ impl MemoryStore {
                 attempts: 0,
                 round_start: 0,
                 next_ms: Some(at_ms),
+                replay: false,
                 held_why: None,
+                abandoned_by: None,
                 started_ms: 0,
                 claimant: None,
                 child: None,
@@ -35,6 +37,7 @@ impl MemoryStore {
                     owed.state = DeliveryState::Waiting;
                     owed.next_ms = Some(at_ms);
                     owed.round_start = owed.attempts;
+                    (owed.replay, owed.abandoned_by) = (false, None);
                 }
                 owed.gave_up_after = gave_up_after;
                 self.deliveries.put(id, owed);

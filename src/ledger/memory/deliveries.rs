@@ -4,8 +4,9 @@ use std::ops::RangeInclusive;
 
 use super::{Attempt, MemoryStore, Owed};
 use crate::invoice::event::EventKind;
-use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
-use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey, Outlook};
+use crate::ledger::choice::{Act, Acting, Choice, Page, Whose};
+use crate::ledger::command::{After, AttemptRecord, Lane};
+use crate::ledger::row::{Claimed, DeliveryKey, DeliveryRow, DeliveryState, InvoiceKey, Outlook};
 use crate::ledger::store::{INTERRUPTED, Withdrawn};
 use crate::process_mark::ProcessMark;
 
@@ -108,33 +109,57 @@ impl MemoryStore {
         true
     }
 
-    pub(super) fn retry_again(&mut self, wish: &RetryWish) -> usize {
-        let mut events = self.events.iter();
-        let event = events.find(|(_, event)| event.row.event_id == wish.event_id);
-        let Some((event, _)) = event else {
-            return 0;
-        };
-        let meant: Vec<(i64, Owed)> = self
-            .deliveries
-            .iter()
-            .filter(|(_, owed)| owed.event == event)
-            .filter(|(_, owed)| wish.hook.as_ref().is_none_or(|hook| *hook == owed.hook))
-            .filter(|(_, owed)| {
-                matches!(
-                    owed.state,
-                    DeliveryState::Waiting | DeliveryState::Abandoned
-                )
-            })
-            .map(|(key, owed)| (key, owed.clone()))
-            .collect();
-        let count = meant.len();
-        for (key, mut owed) in meant {
-            owed.state = DeliveryState::Waiting;
-            owed.next_ms = Some(wish.now_ms);
-            owed.round_start = owed.attempts;
-            self.deliveries.put(key, owed);
+    /// True when an act takes a delivery as it stands.
+    fn takes(act: Act, owed: &Owed) -> bool {
+        let settled = act == Act::Abandon && owed.abandoned_by.is_some();
+        act.takes().contains(&owed.state) && !settled
+    }
+
+    pub(super) fn act_on(&mut self, acting: &Acting) -> usize {
+        let now = Some(acting.now_ms);
+        let mut changed = 0;
+        for key in &acting.keys {
+            let owed = self.deliveries.get(key.0).cloned();
+            let Some(mut owed) = owed.filter(|owed| Self::takes(acting.act, owed)) else {
+                continue;
+            };
+            (owed.state, owed.next_ms) = (DeliveryState::Waiting, now);
+            match acting.act {
+                Act::Retry => (owed.round_start, owed.abandoned_by) = (owed.attempts, None),
+                Act::Replay => (owed.round_start, owed.replay) = (owed.attempts, true),
+                Act::Release => owed.held_why = None,
+                Act::Abandon => {
+                    (owed.state, owed.next_ms) = (DeliveryState::Abandoned, None);
+                    (owed.held_why, owed.abandoned_by) = (None, Some("operator"));
+                }
+            }
+            self.deliveries.put(key.0, owed);
+            changed += 1;
         }
-        count
+        changed
+    }
+
+    /// The deliveries a person means, newest first.
+    pub(crate) fn chosen(&self, choice: &Choice, limit: u32) -> Vec<DeliveryRow> {
+        let rows = self.deliveries().into_iter().rev();
+        rows.filter(|row| is_meant(row, choice))
+            .filter(|row| choice.state.is_none_or(|state| state == row.state))
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+            .collect()
+    }
+
+    /// What an act would change of the deliveries a person means, a page of it.
+    pub(crate) fn would_change(&self, act: Act, choice: &Choice, page: &Page) -> Vec<DeliveryRow> {
+        let leaves = act.leaves_what_a_person_gave_up(&choice.whose);
+        let taken = |row: &DeliveryRow| {
+            act.takes().contains(&row.state) && !(leaves && row.abandoned_by.is_some())
+        };
+        let rows = self.deliveries().into_iter();
+        rows.filter(|row| is_meant(row, choice) && taken(row))
+            .filter(|row| choice.state.is_none_or(|state| state == row.state))
+            .filter(|row| row.key > page.after && row.key <= page.upto)
+            .take(usize::try_from(page.most).unwrap_or(usize::MAX))
+            .collect()
     }
 
     pub(super) fn hold_all(&mut self, why: &'static str, now_ms: i64) -> usize {
@@ -213,12 +238,25 @@ impl MemoryStore {
             hook: owed.hook.clone(),
             attempt: owed.attempts,
             round_attempt: owed.attempts.saturating_sub(owed.round_start),
-            replay: false,
+            replay: owed.replay,
             event: self.events.get(owed.event)?.row.clone(),
             invoice: self.invoices.get(owed.invoice)?.row.clone(),
             given_up: self.given_up(owed),
         })
     }
+}
+
+/// True for what a choice means, whatever its state.
+fn is_meant(row: &DeliveryRow, choice: &Choice) -> bool {
+    let whose = match &choice.whose {
+        Whose::All => true,
+        Whose::Event(event_id) => row.event_id == *event_id,
+        Whose::Order(order_id) => row.order_id == *order_id,
+    };
+    whose
+        && choice.hook.as_ref().is_none_or(|hook| *hook == row.hook)
+        && choice.since_ms.is_none_or(|since| row.at_ms >= since)
+        && choice.until_ms.is_none_or(|until| row.at_ms < until)
 }
 
 /// True for what is untrue once the outcome is taken back.

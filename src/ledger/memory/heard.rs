@@ -4,8 +4,7 @@
 use super::MemoryStore;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Claim, Decision, Why};
-use crate::ledger::command::{Held, ReleaseWish};
-use crate::ledger::row::{DeliveryState, InvoiceKey};
+use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::HeardClaim;
 
 /// One line of history.
@@ -111,30 +110,5 @@ impl MemoryStore {
             })
         }));
         heard
-    }
-
-    pub(super) fn release_wished(&mut self, wish: &ReleaseWish) -> usize {
-        let meant: Vec<i64> = self
-            .deliveries()
-            .into_iter()
-            .filter(|row| row.state == DeliveryState::Held)
-            .filter(|row| match &wish.held {
-                Held::Event(event_id) => row.event_id == *event_id,
-                Held::Order(order_id) => row.order_id == *order_id,
-                Held::All => true,
-            })
-            .filter(|row| wish.hook.as_ref().is_none_or(|hook| *hook == row.hook))
-            .map(|row| row.key.0)
-            .take(usize::try_from(wish.most).unwrap_or(usize::MAX))
-            .collect();
-        for key in &meant {
-            if let Some(mut owed) = self.deliveries.get(*key).cloned() {
-                owed.state = DeliveryState::Waiting;
-                owed.next_ms = Some(wish.now_ms);
-                owed.held_why = None;
-                self.deliveries.put(*key, owed);
-            }
-        }
-        meant.len()
     }
 }

@@ -20,9 +20,8 @@ use std::time::Instant;
 
 use super::apply::{Lists, Rules, adopt};
 use super::batch;
-use super::command::{
-    After, AttemptRecord, Command, Intent, Lane, Refusal, ReleaseWish, Reply, RetryWish,
-};
+use super::choice::Acting;
+use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
@@ -71,7 +70,9 @@ struct Owed {
     attempts: u32,
     round_start: u32,
     next_ms: Option<i64>,
+    replay: bool,
     held_why: Option<&'static str>,
+    abandoned_by: Option<&'static str>,
     started_ms: i64,
     claimant: Option<ProcessMark>,
     child: Option<ProcessMark>,
@@ -326,7 +327,9 @@ impl Store for MemoryStore {
             attempts: 0,
             round_start: 0,
             next_ms,
+            replay: false,
             held_why,
+            abandoned_by: None,
             started_ms: 0,
             claimant: None,
             child: None,
@@ -405,8 +408,8 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
-        Ok(self.retry_again(wish))
+    fn act(&mut self, acting: &Acting) -> Result<usize, StoreError> {
+        Ok(self.act_on(acting))
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
@@ -451,10 +454,6 @@ impl Store for MemoryStore {
 
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
         Ok(self.heard_of(key))
-    }
-
-    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
-        Ok(self.release_wished(wish))
     }
 
     fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {

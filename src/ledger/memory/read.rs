@@ -199,9 +199,12 @@ impl MemoryStore {
             kind: event.kind,
             hook: owed.hook.clone(),
             state: owed.state,
+            at_ms: event.at_ms,
             attempts: owed.attempts,
+            replay: owed.replay,
             next_ms: owed.next_ms,
             held_why: owed.held_why.map(str::to_owned),
+            abandoned_by: owed.abandoned_by.map(str::to_owned),
             behind: self.in_front_of(owed),
         })
     }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, params};
 
 use super::{abandonment, rows, runnable};
-use crate::ledger::command::{After, AttemptRecord, Lane, RetryWish};
+use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
 use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
@@ -132,13 +132,4 @@ pub(super) fn finish(
     } = record;
     insert.execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])?;
     Ok(true)
-}
-
-pub(super) fn retry(connection: &Connection, wish: &RetryWish) -> rusqlite::Result<usize> {
-    let mut statement = connection.prepare_cached(
-        "UPDATE delivery SET state = 'waiting', next_ms = ?2, round_start = attempts \
-         WHERE event = (SELECT seq FROM event WHERE event_id = ?1) AND (?3 IS NULL OR hook = ?3) \
-         AND state IN ('waiting', 'abandoned')",
-    )?;
-    statement.execute(params![wish.event_id, wish.now_ms, wish.hook])
 }

@@ -1,39 +1,9 @@
-//! Deliveries that wait for a person: how many, which, and their release. All by the index of held deliveries alone.
+//! Deliveries that wait for a person: how many, how those of a mistake are taken back, and how all become such.
 
 use rusqlite::{Connection, params};
 
-use super::rows;
-use crate::ledger::command::{Held, ReleaseWish};
-use crate::ledger::row::{DeliveryRow, InvoiceKey};
+use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{INTERRUPTED, Withdrawn};
-
-/// Picks held deliveries: event id, order and hook, each `NULL` for any, and how many at most.
-const PICKED: &str = "SELECT d.id FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
-  WHERE d.state = 'held' AND (?1 IS NULL OR e.event_id = ?1) AND (?2 IS NULL OR i.order_id = ?2) \
-  AND (?3 IS NULL OR d.hook = ?3) ORDER BY d.id LIMIT ?4";
-
-fn wanted(held: &Held) -> (Option<&str>, Option<&str>) {
-    match held {
-        Held::Event(event_id) => (Some(event_id), None),
-        Held::Order(order_id) => (None, Some(order_id)),
-        Held::All => (None, None),
-    }
-}
-
-pub(super) fn release(connection: &Connection, wish: &ReleaseWish) -> rusqlite::Result<usize> {
-    let (event_id, order_id) = wanted(&wish.held);
-    let sql = format!(
-        "UPDATE delivery SET state = 'waiting', next_ms = ?5, held_why = NULL WHERE id IN ({PICKED})"
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    statement.execute(params![
-        event_id,
-        order_id,
-        wish.hook,
-        wish.most,
-        wish.now_ms
-    ])
-}
 
 pub(super) fn hold_unfinished(
     connection: &Connection,
@@ -75,25 +45,6 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
     })
 }
 
-/// The deliveries a release would run, in the order they were made.
-pub(super) fn list(
-    connection: &Connection,
-    held: &Held,
-    hook: Option<&str>,
-    limit: u32,
-) -> rusqlite::Result<Vec<DeliveryRow>> {
-    let (event_id, order_id) = wanted(held);
-    let sql = format!(
-        "SELECT {} FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
-         WHERE d.id IN ({PICKED}) ORDER BY d.id",
-        rows::DELIVERY
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    statement
-        .query_map(params![event_id, order_id, hook, limit], rows::delivery)?
-        .collect()
-}
-
 /// Deliveries a person must release.
 pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
@@ -101,9 +52,11 @@ pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }
 
-/// Deliveries that were given up.
+/// Deliveries that were given up and that no person has seen to.
 pub(super) fn abandoned_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached("SELECT count(*) FROM delivery WHERE state = 'abandoned'")?
+        .prepare_cached(
+            "SELECT count(*) FROM delivery WHERE state = 'abandoned' AND abandoned_by IS NULL",
+        )?
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }

@@ -6,6 +6,7 @@
 mod abandonment;
 mod backup;
 pub(crate) mod bulk;
+mod chosen;
 mod deliveries;
 mod due;
 mod failure;
@@ -33,7 +34,8 @@ use std::time::{Duration, Instant};
 use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
-use super::command::{After, AttemptRecord, Intent, Lane, Refusal, ReleaseWish, RetryWish};
+use super::choice::Acting;
+use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
 use super::mark::{Keeper, Mark};
 use super::restore::position;
@@ -361,8 +363,8 @@ impl Store for SqliteStore {
         abandonment::owe(&self.connection, key, at_ms).map_err(from_sqlite)
     }
 
-    fn retry(&mut self, wish: &RetryWish) -> Result<usize, StoreError> {
-        deliveries::retry(&self.connection, wish).map_err(from_sqlite)
+    fn act(&mut self, acting: &Acting) -> Result<usize, StoreError> {
+        chosen::act(&self.connection, acting).map_err(from_sqlite)
     }
 
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError> {
@@ -389,10 +391,6 @@ impl Store for SqliteStore {
 
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError> {
         heard::claims(&self.connection, key).map_err(from_sqlite)
-    }
-
-    fn release_held(&mut self, wish: &ReleaseWish) -> Result<usize, StoreError> {
-        held::release(&self.connection, wish).map_err(from_sqlite)
     }
 
     fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {

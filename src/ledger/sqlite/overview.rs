@@ -55,7 +55,11 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         waiting: deliveries("delivery_due", "waiting")?,
         running: deliveries("delivery_running", "running")?,
         held: deliveries("delivery_held", "held")?,
-        abandoned: deliveries("delivery_abandoned", "abandoned")?,
+        abandoned: tally(
+            connection,
+            "delivery INDEXED BY delivery_given_up WHERE state = 'abandoned' AND abandoned_by IS NULL",
+            [],
+        )?,
         restore: meta(connection, LAST_RESTORE)?
             .as_deref()
             .and_then(read_restore),

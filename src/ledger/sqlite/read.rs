@@ -216,22 +216,6 @@ pub(super) fn events_of_order(
         .collect()
 }
 
-pub(super) fn list_deliveries(
-    connection: &Connection,
-    state: Option<&str>,
-    limit: u32,
-) -> rusqlite::Result<Vec<DeliveryRow>> {
-    let sql = format!(
-        "SELECT {} FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice \
-         WHERE ?1 IS NULL OR d.state = ?1 ORDER BY d.id DESC LIMIT ?2",
-        rows::DELIVERY
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    statement
-        .query_map(params![state, limit], rows::delivery)?
-        .collect()
-}
-
 pub(super) fn deliveries_of(
     connection: &Connection,
     event_id: &str,

@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::chosen;
 use super::due;
 use super::failure::from_sqlite;
 use super::held;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoices_of_order, list_deliveries, list_invoices, meta, metas,
-    running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
+    invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, meta, metas, running,
+    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
 };
 use super::refusals;
 use super::runnable;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::ledger::command::{Held, Lane};
+use crate::ledger::choice::{Act, Choice, Page};
+use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
@@ -148,12 +150,25 @@ impl ReadStore {
         events_of_order(&self.0, order, limit).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn list_deliveries(
+    pub(in crate::ledger) fn chosen_deliveries(
         &self,
-        state: Option<&str>,
+        choice: &Choice,
         limit: u32,
     ) -> Result<Vec<DeliveryRow>, StoreError> {
-        list_deliveries(&self.0, state, limit).map_err(from_sqlite)
+        chosen::list(&self.0, choice, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn would_change(
+        &self,
+        act: Act,
+        choice: &Choice,
+        page: &Page,
+    ) -> Result<Vec<DeliveryRow>, StoreError> {
+        chosen::page(&self.0, act, choice, page).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn newest_delivery(&self) -> Result<DeliveryKey, StoreError> {
+        chosen::newest(&self.0).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn deliveries_of(
@@ -200,15 +215,6 @@ impl ReadStore {
         limit: u32,
     ) -> Result<Vec<(String, String)>, StoreError> {
         metas(&self.0, prefix, limit).map_err(from_sqlite)
-    }
-
-    pub(in crate::ledger) fn held(
-        &self,
-        wanted: &Held,
-        hook: Option<&str>,
-        limit: u32,
-    ) -> Result<Vec<DeliveryRow>, StoreError> {
-        held::list(&self.0, wanted, hook, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn held_count(&self) -> Result<u64, StoreError> {

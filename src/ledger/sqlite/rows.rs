@@ -32,8 +32,8 @@ pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind
   e.amount_reported AS e_amount, e.currency_reported AS e_currency, e.raw AS e_raw";
 
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
-pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, i.order_id, e.kind, d.hook, d.state, d.attempts, d.next_ms, \
-  d.held_why, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \
+pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, e.at_ms, i.order_id, e.kind, d.hook, d.state, d.attempts, \
+  d.replay, d.next_ms, d.held_why, d.abandoned_by, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \
   AND o.hook = d.hook AND o.event < d.event AND o.state IN ('waiting', 'running', 'held')) END AS behind";
 
 fn unreadable(column: &'static str, found: String) -> Error {
@@ -304,9 +304,12 @@ pub(super) fn delivery(row: &Row<'_>) -> rusqlite::Result<DeliveryRow> {
         kind: word(row, "kind", EventKind::parse)?,
         hook: row.get("hook")?,
         state: word(row, "state", DeliveryState::parse)?,
+        at_ms: row.get("at_ms")?,
         attempts: row.get("attempts")?,
+        replay: row.get("replay")?,
         next_ms: row.get("next_ms")?,
         held_why: row.get("held_why")?,
+        abandoned_by: row.get("abandoned_by")?,
         behind: row.get("behind")?,
     })
 }

@@ -245,9 +245,9 @@ CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 
 /// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
 /// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
-/// delivery that tells of another one notes the attempt with which that one was given up. The ledger gets an id of its own,
-/// and counts the steps of its deliveries: events and steps together tell an older copy from it (`ledger/mark.rs`). A
-/// trigger counts, so that no statement is forgotten.
+/// delivery that tells of another one notes the attempt with which that one was given up; and one that a person gave up, that
+/// nobody need look at it. The ledger gets an id of its own, and counts the steps of its deliveries: events and steps
+/// together tell an older copy from it (`ledger/mark.rs`). A trigger counts, so that no statement is forgotten.
 const BY_HOOK_AND_GENERATION: &str = "
 DROP INDEX delivery_due;
 CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
@@ -257,6 +257,15 @@ CREATE INDEX delivery_held_why ON delivery (held_why) WHERE state = 'held';
 INSERT INTO meta VALUES ('ledger_id', lower(hex(randomblob(16)))), ('generation', '0'), ('delivery_steps', '0');
 CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
 BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;
+
+ALTER TABLE delivery ADD COLUMN abandoned_by TEXT;
+CREATE INDEX delivery_given_up ON delivery (id) WHERE state = 'abandoned' AND abandoned_by IS NULL;
+DROP VIEW deliveries;
+CREATE VIEW deliveries AS SELECT
+  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
+  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
+  d.next_ms, d.held_why, d.replay, d.abandoned_by
+FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
 ";
 
 #[cfg(test)]

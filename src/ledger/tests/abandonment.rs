@@ -70,15 +70,13 @@ impl Scene {
     /// A person wants it tried once more.
     fn retry(&mut self, hook: &str) {
         self.now_ms += 1_000;
-        let wish = |ids: &[String]| {
-            Command::Retry(RetryWish {
-                event_id: ids.last().cloned().unwrap_or_default(),
-                hook: Some(hook.to_owned()),
-                now_ms: self.now_ms,
-            })
-        };
-        let [in_file, in_memory] = self.pair.ids.clone().map(|ids| wish(&ids));
-        drop(self.pair.run(&[in_file], &[in_memory]));
+        let rows = self.pair.memory.deliveries().into_iter();
+        let meant = rows.filter(|row| row.hook == hook).map(|row| row.key);
+        self.run(&[Command::Act(Acting {
+            act: Act::Retry,
+            keys: meant.collect(),
+            now_ms: self.now_ms,
+        })]);
     }
 
     /// Every delivery that tells, with its state and attempts.

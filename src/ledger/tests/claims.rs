@@ -106,21 +106,10 @@ async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
             .await
             .expect("stored");
     }
-    let wish = |hook: Option<&str>| RetryWish {
-        event_id: next
-            .first()
-            .map(|c| c.event.event_id.clone())
-            .unwrap_or_default(),
-        hook: hook.map(str::to_owned),
-        now_ms: NOW + 20,
-    };
-    assert_eq!(
-        writer
-            .retry_deliveries(wish(Some("log")))
-            .await
-            .expect("stored"),
-        1
-    );
+    let event_id = next.first().map(|c| c.event.event_id.clone());
+    let whose = Whose::Event(event_id.expect("one was claimed"));
+    let wish = acts::of(whose, Some("log"));
+    assert_eq!(acts::act(&ledger, Act::Retry, wish, NOW + 20).await, 1);
     let again = writer
         .claim_deliveries(own, NOW + 20, lanes(8))
         .await

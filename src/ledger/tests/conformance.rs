@@ -8,7 +8,6 @@ use crate::hook::abandonment::told_of;
 use crate::invoice::observation::{How, Odd};
 use crate::invoice::silence::Class;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
-use crate::ledger::command::{Held, ReleaseWish};
 use crate::ledger::memory::{Fate, MemoryStore};
 use crate::ledger::row::{Place, Running};
 use crate::ledger::sqlite::{ReadStore, SqliteStore};
@@ -99,8 +98,17 @@ fn any_observation(dice: &mut Dice, key: i64, now_ms: i64) -> Observation {
     observation
 }
 
+fn any_act(dice: &mut Dice) -> Act {
+    match dice.below(4) {
+        0 => Act::Retry,
+        1 => Act::Replay,
+        2 => Act::Release,
+        _ => Act::Abandon,
+    }
+}
+
 /// Any command, a bad one now and then: keys may be of nothing.
-fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> Command {
+fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
     let key = InvoiceKey(dice.small(7) + 1);
     let delivery = DeliveryKey(dice.small(12) + 1);
     match dice.below(22) {
@@ -162,9 +170,11 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
             };
             Command::Finish(delivery, Box::new(record), after)
         }
-        15 => Command::Retry(RetryWish {
-            event_id: events.last().cloned().unwrap_or_default(),
-            hook: (dice.below(2) == 0).then(|| "log".to_owned()),
+        15 | 19 => Command::Act(Acting {
+            act: any_act(dice),
+            keys: (0..dice.small(4))
+                .map(|_| DeliveryKey(dice.small(24) + 1))
+                .collect(),
             now_ms,
         }),
         16 => Command::Refuse(vec![Refusal {
@@ -179,16 +189,6 @@ fn any_command(dice: &mut Dice, number: u8, events: &[String], now_ms: i64) -> C
         }]),
         17 => Command::Note("said", format!("at {now_ms}")),
         18 => Command::Reassess(now_ms),
-        19 => Command::Release(ReleaseWish {
-            held: if dice.below(2) == 0 {
-                Held::All
-            } else {
-                Held::Order("order-1".to_owned())
-            },
-            hook: (dice.below(2) == 0).then(|| "log".to_owned()),
-            now_ms,
-            most: 2,
-        }),
         _ => Command::Record(key, Box::new(any_observation(dice, key.0, now_ms))),
     }
 }
@@ -333,13 +333,17 @@ impl Pair {
         let mut creating = self.beside.creating().expect("read");
         creating.sort_by_key(|row| row.key);
         self.same("creating", &creating, &self.memory.creating());
-        let mut deliveries = self.beside.list_deliveries(None, ALL).expect("read");
+        let mut deliveries = self
+            .beside
+            .chosen_deliveries(&Choice::default(), ALL)
+            .expect("read");
         deliveries.sort_by_key(|row| row.key);
         self.same("deliveries", &deliveries, &self.memory.deliveries());
         for row in &deliveries {
             let attempts = self.beside.attempts(row.key).expect("read");
             self.same("attempts", &attempts, &self.memory.attempts(row.key));
         }
+        self.compare_choices(now_ms);
         let mut running: Vec<Running> = self.beside.running().expect("read");
         running.sort_by_key(|row| row.key);
         self.same("running", &running, &self.memory.running());
@@ -367,6 +371,39 @@ impl Pair {
             let fact = self.beside.meta(name).expect("read");
             let beside = self.memory.meta(name).expect("read");
             self.same(name, &fact, &beside);
+        }
+    }
+}
+
+impl Pair {
+    /// What a person may mean, and what each act would change of it.
+    fn compare_choices(&self, now_ms: i64) {
+        let [file_ids, memory_ids] = &self.ids;
+        let of_event = |ids: &[String]| Whose::Event(ids.last().cloned().unwrap_or_default());
+        let order = Whose::Order("order-1".to_owned());
+        let whose = [
+            (Whose::All, Whose::All),
+            (order.clone(), order),
+            (of_event(file_ids), of_event(memory_ids)),
+        ];
+        let (after, upto, most) = (DeliveryKey(2), DeliveryKey(19), 5);
+        let page = Page { after, upto, most };
+        for (place, (in_file, in_memory)) in whose.into_iter().enumerate() {
+            let choice = |whose| Choice {
+                whose,
+                hook: (place != 1).then(|| "log".to_owned()),
+                state: (place == 1).then_some(DeliveryState::Abandoned),
+                since_ms: Some(now_ms - 200_000),
+                until_ms: Some(now_ms),
+            };
+            let (in_file, in_memory) = (choice(in_file), choice(in_memory));
+            let file = self.beside.chosen_deliveries(&in_file, 3).expect("read");
+            self.same("chosen", &file, &self.memory.chosen(&in_memory, 3));
+            for act in [Act::Retry, Act::Replay, Act::Release, Act::Abandon] {
+                let file = self.beside.would_change(act, &in_file, &page);
+                let memory = self.memory.would_change(act, &in_memory, &page);
+                self.same("would change", &file.expect("read"), &memory);
+            }
         }
     }
 }
@@ -428,9 +465,8 @@ fn both_stores_answer_and_keep_the_same() {
             // Refs come again at last: both must refuse them.
             number = number.wrapping_add(1);
             let seed = dice.below(u64::MAX);
-            let [file_ids, memory_ids] = &pair.ids;
-            file.push(any_command(&mut Dice(seed), number, file_ids, now_ms));
-            memory.push(any_command(&mut Dice(seed), number, memory_ids, now_ms));
+            file.push(any_command(&mut Dice(seed), number, now_ms));
+            memory.push(any_command(&mut Dice(seed), number, now_ms));
         }
         pair.run(&file, &memory);
         pair.compare(now_ms);

@@ -1,5 +1,6 @@
 //! Lists of status names that change: what stored orders amount to then, and that nothing old fires by surprise.
 
+use super::acts::{act, of, would};
 use super::*;
 
 /// More than one commit of the pass sorts anew.
@@ -61,8 +62,8 @@ async fn kinds(ledger: &Ledger, order: &str) -> Vec<EventKind> {
 
 /// Hook, kind and why of all that is held, oldest first.
 async fn held(ledger: &Ledger) -> Vec<(String, EventKind, Option<String>)> {
-    let rows = ledger.reader().held(Held::All, None, 1_000).await;
-    let rows = rows.expect("read").into_iter();
+    let rows = would(ledger, Act::Release, Choice::default()).await;
+    let rows = rows.into_iter();
     rows.map(|row| (row.hook, row.kind, row.held_why)).collect()
 }
 
@@ -130,20 +131,8 @@ async fn a_name_put_on_a_wrong_list_and_taken_off_again_leaves_nothing_to_releas
     assert_eq!(pass(&ledger).await, 2);
     assert_eq!(held(&ledger).await.len(), 4);
     // One of them was released before the mistake was seen, and its hook may have run.
-    let wish = ReleaseWish {
-        held: Held::Order("b".to_owned()),
-        hook: Some("fulfil".to_owned()),
-        most: 10,
-        now_ms: NOW,
-    };
-    assert_eq!(
-        ledger
-            .writer()
-            .release_deliveries(wish)
-            .await
-            .expect("stored"),
-        1
-    );
+    let wish = of(Whose::Order("b".to_owned()), Some("fulfil"));
+    assert_eq!(act(&ledger, Act::Release, wish, NOW).await, 1);
 
     let ledger = reopened(&directory, ledger, paid_are(&["paid"])).await;
     assert_eq!(pass(&ledger).await, 2);
@@ -265,11 +254,8 @@ async fn a_pass_that_is_cut_short_goes_on_where_it_was() {
         pass(&ledger).await,
         if second.more { u64::from(MANY) } else { 0 }
     );
-    let rows = ledger
-        .reader()
-        .held(Held::All, Some("fulfil".to_owned()), 1_000)
-        .await;
-    assert_eq!(rows.expect("read").len(), 60);
+    let rows = would(&ledger, Act::Release, of(Whose::All, Some("fulfil"))).await;
+    assert_eq!(rows.len(), 60);
 
     // Lists that change again before it is through lose nothing either.
     let ledger = reopened(&directory, ledger, paid_are(&["paid"])).await;
@@ -287,12 +273,10 @@ async fn a_pass_that_is_cut_short_goes_on_where_it_was() {
             rows.iter().all(|row| row.outcome == Outcome::Paid),
             "{order}"
         );
-        let held = ledger
-            .reader()
-            .held(Held::Order(order.clone()), Some("fulfil".to_owned()), 10)
-            .await;
+        let wish = of(Whose::Order(order.clone()), Some("fulfil"));
+        let held = would(&ledger, Act::Release, wish).await;
         assert_eq!(
-            held.expect("read").len(),
+            held.len(),
             1,
             "{order}: once, however often the lists changed"
         );
@@ -365,19 +349,12 @@ async fn what_is_released_runs_once_and_in_order() {
     let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
     assert_eq!(pass(&ledger).await, 2);
     let writer = ledger.writer();
-    let release = |held: Held, hook: Option<&str>| {
-        let wish = ReleaseWish {
-            held,
-            hook: hook.map(str::to_owned),
-            now_ms: NOW + 3_000,
-            most: 100,
-        };
-        writer.release_deliveries(wish)
-    };
-    let order = || Held::Order("a".to_owned());
-    assert_eq!(release(order(), Some("none")).await.expect("stored"), 0);
-    assert_eq!(release(order(), Some("fulfil")).await.expect("stored"), 1);
-    assert_eq!(release(order(), Some("fulfil")).await.expect("stored"), 0);
+    let release =
+        |whose: Whose, hook: Option<&str>| act(&ledger, Act::Release, of(whose, hook), NOW + 3_000);
+    let order = || Whose::Order("a".to_owned());
+    assert_eq!(release(order(), Some("none")).await, 0);
+    assert_eq!(release(order(), Some("fulfil")).await, 1);
+    assert_eq!(release(order(), Some("fulfil")).await, 0);
     let own = ProcessMark::own();
     let claimed = writer
         .claim_deliveries(own, NOW + 3_000, lanes(8))
@@ -386,7 +363,7 @@ async fn what_is_released_runs_once_and_in_order() {
     let fulfil: Vec<_> = claimed.iter().filter(|c| c.hook == "fulfil").collect();
     assert!(fulfil.len() <= 1, "{fulfil:?}");
     assert!(fulfil.iter().all(|c| !c.replay && c.event.order_id == "a"));
-    assert_eq!(release(Held::All, None).await.expect("stored"), 3);
+    assert_eq!(release(Whose::All, None).await, 3);
     assert_eq!(ledger.reader().held_count().await.expect("read"), 0);
     assert_eq!(ledger.reader().abandoned_count().await.expect("read"), 0);
     let rows = ledger
@@ -435,17 +412,7 @@ async fn what_waits_behind_a_held_delivery_says_so_until_it_is_released() {
     );
     run_all(&ledger).await;
     assert_eq!(behind(list().await), [Some(paid.seq)]);
-    let wish = ReleaseWish {
-        held: Held::All,
-        hook: None,
-        most: 10,
-        now_ms: NOW,
-    };
-    ledger
-        .writer()
-        .release_deliveries(wish)
-        .await
-        .expect("stored");
+    act(&ledger, Act::Release, Choice::default(), NOW).await;
     run_all(&ledger).await;
     assert!(
         list()

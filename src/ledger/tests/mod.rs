@@ -2,6 +2,7 @@
 
 use super::*;
 mod abandonment;
+mod acts;
 mod again;
 mod asking;
 mod claims;

@@ -12,6 +12,7 @@ use crate::ledger::DeliveryState;
 use crate::ledger::HeldLock;
 
 mod owing;
+mod places;
 use owing::Owing;
 
 /// Longer than anything here takes.

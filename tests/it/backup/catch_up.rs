@@ -129,7 +129,7 @@ fn what_waited_or_ran_when_the_copy_was_made_is_held_with_gapless_attempts() {
     assert!(
         world
             .serve_log()
-            .contains("2 deliveries that waited are held")
+            .contains("of what waited in it 2 are held")
     );
     assert_eq!(
         deliveries(&world),

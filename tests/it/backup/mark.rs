@@ -165,7 +165,7 @@ fn a_command_that_writes_catches_up_as_the_daemon_does_and_says_so() {
         created
             .ends_with(0)
             .stderr
-            .contains("the ledger was restored: 1 deliveries"),
+            .contains("the ledger was restored; held of what waited in it: 1,"),
     );
     assert_eq!(deliveries(&world), ["A-1 paid held restored"]);
     assert!(!serve_and_stop(&mut world).contains("was restored"));

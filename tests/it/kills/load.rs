@@ -94,10 +94,10 @@ impl Load {
         let paid = self.invoices.iter().take(self.paid);
         paid.map(|invoice| invoice.order.clone()).collect()
     }
+}
 
-    /// How many payments the daemon found by asking.
-    pub(super) fn found_by_poll(&self, world: &World) -> usize {
-        let query = "SELECT count(*) FROM events WHERE kind = 'paid' AND source = 'poll'";
-        world.value(query).parse().expect("a number")
-    }
+/// How many payments the daemon found by asking.
+pub(super) fn found_by_poll(world: &World) -> usize {
+    let query = "SELECT count(*) FROM events WHERE kind = 'paid' AND source = 'poll'";
+    world.value(query).parse().expect("a number")
 }

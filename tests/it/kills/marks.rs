@@ -38,8 +38,8 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, String> {
         let [what, hook, order, event, kind, attempt, pid, last] = words[..] else {
             return Err(strange());
         };
-        let attempt = attempt.parse().map_err(|_| strange())?;
-        let pid = pid.parse().map_err(|_| strange())?;
+        let attempt = attempt.parse().map_err(|_no_number| strange())?;
+        let pid = pid.parse().map_err(|_no_number| strange())?;
         match (what, last) {
             ("S", "free" | "held") => runs.push(Run {
                 hook: hook.to_owned(),
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, String> {
                 ended: None,
             }),
             ("E", code) => {
-                let code = code.parse().map_err(|_| strange())?;
+                let code = code.parse().map_err(|_no_number| strange())?;
                 let run = runs.iter_mut().rev().find(|run| {
                     run.delivery() == (event, hook) && run.attempt == attempt && run.pid == pid
                 });

@@ -1,0 +1,98 @@
+//! Which deliveries a person means, and what is to become of them: one description for listing, showing beforehand and
+//! changing. Pure data; the stores find and change by it, and promise to agree (`ledger/tests/conformance.rs`).
+//!
+//! A change names deliveries by their keys, as they were found a moment before, and touches only those whose state still
+//! lets it: what began to run meanwhile, or ended, is left alone.
+
+use super::row::{DeliveryKey, DeliveryState};
+
+/// Deliveries changed in one commit at most: a notification waits for it.
+pub(crate) const ACT_AT_ONCE: u32 = 500;
+
+/// Whose deliveries are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Whose {
+    /// Everybody's.
+    #[default]
+    All,
+    /// Those of the event with this id.
+    Event(String),
+    /// Those of all invoices of this order.
+    Order(String),
+}
+
+/// Deliveries a person means. What is `None` narrows nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Whose.
+    pub whose: Whose,
+    /// To this hook only.
+    pub hook: Option<String>,
+    /// Only those that have come this far.
+    pub state: Option<DeliveryState>,
+    /// Only of events from this time on, milliseconds since 1970.
+    pub since_ms: Option<i64>,
+    /// Only of events before this time, milliseconds since 1970.
+    pub until_ms: Option<i64>,
+}
+
+/// What a person does with deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// What waits or was given up is due now, with a fresh schedule.
+    Retry,
+    /// What is done is due once more, with a fresh schedule, and is told that it is a replay from then on.
+    Replay,
+    /// What is held is due now.
+    Release,
+    /// What waits or is held is given up; what was given up already needs nobody any more.
+    Abandon,
+}
+
+impl Act {
+    /// The states it changes. It never touches a run under way.
+    pub const fn takes(self) -> &'static [DeliveryState] {
+        match self {
+            Self::Retry => &[DeliveryState::Waiting, DeliveryState::Abandoned],
+            Self::Replay => &[DeliveryState::Done],
+            Self::Release => &[DeliveryState::Held],
+            Self::Abandon => &[
+                DeliveryState::Waiting,
+                DeliveryState::Held,
+                DeliveryState::Abandoned,
+            ],
+        }
+    }
+
+    /// True when it passes over what a person gave up: to give it up again is nothing, and to retry everything is no wish to
+    /// run what somebody decided against; that is named by its event or its order.
+    pub(super) const fn leaves_what_a_person_gave_up(self, whose: &Whose) -> bool {
+        match (self, whose) {
+            (Self::Abandon, _) | (Self::Retry, Whose::All) => true,
+            (Self::Retry, Whose::Event(_) | Whose::Order(_))
+            | (Self::Replay | Self::Release, _) => false,
+        }
+    }
+}
+
+/// One page of what an act would change, in the order the deliveries were made.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Only those behind this one.
+    pub after: DeliveryKey,
+    /// Only those up to this one: what is made meanwhile is not meant.
+    pub upto: DeliveryKey,
+    /// At most this many.
+    pub most: u32,
+}
+
+/// An act on deliveries that were found before.
+#[derive(Clone, Debug)]
+pub struct Acting {
+    /// What is done.
+    pub act: Act,
+    /// To which, at most [`ACT_AT_ONCE`].
+    pub keys: Vec<DeliveryKey>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}

@@ -1,0 +1,109 @@
+//! Places, run by run. Apart from them because a test needs a moment to begin with.
+
+use std::time::{Duration, Instant};
+
+use crate::outbox::places::{Places, Room};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Places of two hooks, by ordinary and slow ones.
+fn places(rooms: [(u32, u32); 2]) -> Places<&'static str> {
+    let room = |(ordinary, slow)| Room { ordinary, slow };
+    Places::new(rooms.map(room).to_vec())
+}
+
+/// Any moment: only the time since matters.
+fn start() -> Instant {
+    Instant::now()
+}
+
+#[test]
+fn a_hook_takes_no_place_of_another() {
+    let (mut places, now) = (places([(2, 1), (3, 0)]), start());
+    for run in ["a", "b"] {
+        places.begin(run, 0, now);
+    }
+    assert_eq!((places.free(0, now), places.free(1, now)), (0, 3));
+    places.begin("c", 1, now);
+    assert_eq!((places.free(0, now), places.free(1, now)), (0, 2));
+    places.end(&"a");
+    assert_eq!((places.free(0, now), places.free(1, now)), (1, 2));
+    assert_eq!(places.free(2, now), 0, "no such hook");
+}
+
+#[test]
+fn who_lasts_makes_room_until_the_slow_places_are_full_too() {
+    let (mut places, now) = (places([(2, 2), (2, 2)]), start());
+    places.begin("a", 0, now);
+    places.begin("b", 0, now + SECOND);
+    let at = |seconds: u32| now + SECOND * seconds;
+    assert_eq!(places.free(0, at(1)), 0);
+    assert_eq!(places.next_move(at(1)), Some(at(2)));
+    assert_eq!(places.free(0, at(2)), 1, "one moved");
+    assert_eq!(places.next_move(at(2)), None, "nobody waits for a place");
+    assert_eq!(places.free(0, at(3)), 2, "both moved");
+    places.begin("c", 0, at(3));
+    places.begin("d", 0, at(3));
+    assert_eq!(places.free(0, at(3)), 0);
+    // All four hang: there is nowhere to go.
+    assert_eq!(places.free(0, at(99)), 0);
+    assert_eq!(places.next_move(at(4)), None);
+    assert_eq!(places.free(1, at(99)), 2);
+    // A slow place that becomes free is taken by the next that lasts.
+    places.end(&"a");
+    assert_eq!(places.free(0, at(99)), 1);
+    assert_eq!(places.free(0, at(4)), 0, "c and d have not lasted yet");
+    assert_eq!(places.next_move(at(4)), Some(at(5)));
+}
+
+#[test]
+fn without_slow_places_the_limit_is_hard() {
+    let (mut places, now) = (places([(1, 0), (1, 1)]), start());
+    places.begin("a", 0, now);
+    assert_eq!(places.free(0, now + SECOND * 3600), 0);
+    assert_eq!(places.next_move(now), None);
+    places.end(&"a");
+    places.end(&"a");
+    assert_eq!(places.free(0, now), 1);
+}
+
+#[test]
+fn what_was_left_running_takes_a_slow_place_and_counts_against_a_hard_limit() {
+    let (mut places, now) = (places([(1, 1), (1, 0)]), start());
+    places.find("old", 0, now);
+    places.find("older", 1, now);
+    assert_eq!((places.free(0, now), places.free(1, now)), (1, 0));
+    places.find("more", 0, now);
+    assert_eq!(places.free(0, now), 0);
+}
+
+/// Whatever begins as long as places are free, and however long it lasts: never more than both kinds together.
+#[test]
+fn no_hook_ever_runs_more_than_it_has_places() {
+    let (mut places, now) = (
+        Places::new(
+            [Room {
+                ordinary: 3,
+                slow: 2,
+            }]
+            .to_vec(),
+        ),
+        start(),
+    );
+    let (mut running, mut next) = (Vec::new(), 0_u32);
+    for step in 0..500_u32 {
+        let at = now + Duration::from_millis(300) * step;
+        // In any order and at any age, as far as that matters.
+        if step % 7 > 3 && !running.is_empty() {
+            let ended = running.swap_remove((step as usize * 13) % running.len());
+            places.end(&ended);
+        }
+        for _ in 0..places.free(0, at) {
+            places.begin(next, 0, at);
+            running.push(next);
+            next += 1;
+        }
+        assert!((3..=5).contains(&running.len()), "{running:?}");
+    }
+    assert!(next > 100);
+}
