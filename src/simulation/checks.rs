@@ -221,13 +221,19 @@ fn hooks_are_done(world: &World) -> Vec<String> {
             .collect();
         hooks.sort_unstable();
         let mut wanted = wanting(event.kind).to_vec();
-        // Nobody retries anything here: who is told was told of each that stands as given up, and of no other.
-        let given_up: Vec<String> = deliveries
-            .iter()
-            .filter(|delivery| delivery.seq == event.seq)
-            .filter(|delivery| delivery.state == DeliveryState::Abandoned)
-            .filter_map(|delivery| teller_of(&delivery.hook))
+        // Who is told was told of each that stands as given up, and of no other. What an operator had a hand in may have
+        // been given up, told of and retried since, or given up by that hand, which is told nobody.
+        let of_event = || deliveries.iter().filter(|other| other.seq == event.seq);
+        let operated = |other: &&DeliveryRow| world.book.operated.contains_key(&other.key);
+        let open_to_both: Vec<String> = of_event()
+            .filter(operated)
+            .filter_map(|other| teller_of(&other.hook))
             .collect();
+        let given_up: Vec<String> = of_event()
+            .filter(|other| other.state == DeliveryState::Abandoned && !operated(other))
+            .filter_map(|other| teller_of(&other.hook))
+            .collect();
+        hooks.retain(|hook| !open_to_both.iter().any(|teller| teller == hook));
         wanted.extend(given_up.iter().map(String::as_str));
         wanted.sort_unstable();
         if hooks != wanted {
