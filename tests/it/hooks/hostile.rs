@@ -32,7 +32,7 @@ const STATUSES: [&str; 7] = [
 
 /// Notes how it was called and what it was told, and where it would be seen if something was done on the way.
 const NOTES: &str = r#"
-    tr '\0' ' ' < /proc/$$/cmdline >> "$1"; echo >> "$1"
+    printf '%s\n' "$(tr '\0' ' ' < /proc/$$/cmdline)" >> "$1"
     printf '%s|%s\n' "$TILLD_ORDER_ID" "$TILLD_STATUS" >> "$1.told"
     [ ! -e pwned ] && [ ! -e "$HOME/pwned" ] || echo PWNED >> "$1"
 "#;
