@@ -46,14 +46,14 @@ pub(in crate::ledger) fn read_restore(text: &str) -> Option<Restore> {
     serde_json::from_str(text).ok()
 }
 
-/// Begins another generation: what waits or runs is held. Returns how many deliveries. In the caller's transaction, so
+/// Begins another generation: what waits is held, what stands as running once it has ended. Returns how many deliveries. In the caller's transaction, so
 /// that it happens once or not at all.
 pub(in crate::ledger) fn catch_up(
     store: &mut (impl Store + ?Sized),
     generation: i64,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    let held = store.hold_unfinished(RESTORED, now_ms)?;
+    let held = store.hold_unfinished(RESTORED)?;
     let seen: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
     let restore = Restore {
         generation,
