@@ -4,8 +4,10 @@
 //! The rule: until an invoice has been asked about once after the restore, all that it gives rise to is held. Only a
 //! notification of a change that happened after the restore runs at once: whoever served before cannot have known it. When
 //! that change happened is the service's word, `updatedAt`. One of before, or without a readable time, may be the repeat of a
-//! notification that was answered long ago. Our clock is compared with the service's here, and nothing is ordered
-//! by it: at worst something waits for a person that need not have.
+//! notification that was answered long ago. Our clock is compared with the service's here, and nothing is ordered by it:
+//! where ours is ahead, something waits for a person that need not have. Two things are not seen through: a clock of ours
+//! that is behind makes news of the last changes before the restore, and a service that touches a paid invoice once more,
+//! and tells of it before it was asked, makes the payment news. Then a hook may be told of a payment it was told of before.
 
 use serde::{Deserialize, Serialize};
 
