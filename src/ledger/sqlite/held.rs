@@ -7,11 +7,11 @@ use crate::ledger::store::Withdrawn;
 
 pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::Result<usize> {
     let running = connection.execute(
-        "UPDATE delivery SET held_why = ?1 WHERE state = 'running'",
+        "UPDATE delivery INDEXED BY delivery_running SET held_why = ?1 WHERE state = 'running'",
         [why],
     )?;
     let waiting = connection.execute(
-        "UPDATE delivery SET state = 'held', held_why = ?1, next_ms = NULL WHERE state = 'waiting'",
+        "UPDATE delivery INDEXED BY delivery_due SET state = 'held', held_why = ?1, next_ms = NULL WHERE state = 'waiting'",
         [why],
     )?;
     Ok(running + waiting)
