@@ -114,6 +114,14 @@ fn a_program_that_is_not_absolute_or_cannot_run_is_refused_at_the_start() {
     let plain = file(dir.path(), "plain", "#!/bin/sh\n", "644");
     let plain = plain.to_str().expect("UTF-8");
     let cannot = format!("hook `ship` cannot run `{plain}`: Permission denied");
+    // What would fail at the first payment: the interpreter is looked for as well.
+    let broken = |name: &str, text: &str| {
+        let path = file(dir.path(), name, text, "755");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let lost = broken("lost", "#!/no/perl\n");
+    let crlf = broken("crlf", "#!/bin/sh\r\nexit 0\r\n");
+    let bare = broken("bare", "exit 0\n");
     for (program, told) in [
         ("ship.sh", "must begin with the absolute path of a program"),
         (
@@ -122,6 +130,9 @@ fn a_program_that_is_not_absolute_or_cannot_run_is_refused_at_the_start() {
         ),
         ("", "must begin with the absolute path of a program"),
         (plain, &cannot),
+        (&lost, "`/no/perl` is missing"),
+        (&crlf, "(its first line ends in a carriage return)"),
+        (&bare, "no `#!` line"),
     ] {
         let world = with_program(program);
         for args in [["serve", "--json"].as_slice(), &["serve", "--check"]] {
