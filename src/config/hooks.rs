@@ -43,7 +43,7 @@ impl Default for Outbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name, so it should not change.
+    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name: what waits is lost to a new one.
     pub name: String,
     /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`,
     /// `status:NAME`, `*`.

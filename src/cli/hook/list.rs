@@ -117,7 +117,7 @@ fn cells(hook: &Shown) -> Vec<(&'static str, String)> {
         (way, to),
     ];
     if let Some(file) = &hook.secret_file {
-        cells.push(("  signs by", file.display().to_string()));
+        cells.push(("  signs with", file.display().to_string()));
     }
     cells.extend([
         ("  timeout", format!("{} s", hook.timeout_s)),

@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::geteuid;
 
 use super::{results, state};
-use crate::harness::{Setup, World, skip};
+use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 
 /// The signals up to 31 in a mask of `/proc/PID/status`.
 const USUAL: u64 = 0x7fff_ffff;
@@ -192,4 +192,44 @@ fn what_a_hook_left_locked_in_its_directory_is_removed_too() {
     assert_eq!(left.count(), 0, "{}", world.serve_log());
     let kept = fs::metadata(world.dir().join("hooks/fulfil.log.kept")).expect("there");
     assert_eq!(kept.permissions().mode() & 0o777, 0o500);
+}
+
+#[test]
+fn what_waits_for_a_hook_that_was_renamed_is_told_and_can_be_given_up() {
+    let mut world = Setup::new()
+        .quiet()
+        .set("outbox.schedule_s", "[0, 3600]")
+        .hook("fulfil", &["paid"], "exit 1")
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "an attempt", || {
+        results(&world, "fulfil") == ["exit 1"]
+    });
+    world.tilld(&["status"]).ends_with(0);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let config = world.dir().join("config.toml");
+    let text = fs::read_to_string(&config).expect("readable");
+    let renamed = text.replace("name = \"fulfil\"", "name = \"ship\"");
+    assert_ne!(text, renamed);
+    fs::write(&config, renamed).expect("written");
+    world.start_serve();
+    let told = "deliveries wait for hook fulfil, which is not configured, and are never run";
+    wait_until(PATIENCE, "a line in the log", || {
+        world.serve_log().contains(told)
+    });
+    let people = world.tilld(&["status"]).ends_with(16).stdout;
+    assert!(people.contains(told), "{people}");
+    let status = world.tilld(&["status", "--json"]).ends_with(16).json();
+    assert_eq!(
+        status.get("unknown_hooks"),
+        Some(&serde_json::json!(["fulfil"]))
+    );
+    // The line it gives settles it.
+    let line = people
+        .split('`')
+        .find(|part| part.starts_with("tilld delivery abandon"))
+        .expect("a line to run");
+    let args: Vec<&str> = line.split(' ').skip(1).collect();
+    world.tilld(&args).ends_with(0);
+    world.tilld(&["status"]).ends_with(0);
 }

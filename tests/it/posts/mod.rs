@@ -375,7 +375,7 @@ fn a_test_run_shows_what_is_sent_and_what_the_shop_said() {
     );
     let file = world.secret_file("shop").display().to_string();
     assert!(
-        listed.contains(&format!("  signs by    {file}")),
+        listed.contains(&format!("  signs with  {file}")),
         "{listed}"
     );
 }
