@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::hook::process::{Program, Surroundings};
 use crate::ledger::DeliveryState;
 use crate::ledger::HeldLock;
 
