@@ -24,7 +24,7 @@ const SCRIPT: &str = "case $TILLD_ORDER_ID in\n\
     esac\n\
     echo \"$TILLD_ORDER_ID\" >> \"$1\"";
 
-/// The long form, with its command in `src/lib.rs`, plays them with the two and without them, and prints how long after its
+/// The long form, with its command in `README.md`, plays them with the two and without them, and prints how long after its
 /// event the last run of an order had ended.
 #[test]
 fn two_troublemakers_hold_up_nobody() {
