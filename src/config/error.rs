@@ -4,7 +4,7 @@
 //! where it was set are enough to find it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::hook::secret_file::SecretFileError;
 
@@ -120,7 +120,35 @@ pub enum Error {
 }
 
 /// What a hook's `run` is.
-const PROGRAM_HINT: &str = "`run` is a list: the program's absolute path first, then its arguments; the file must be executable";
+const PROGRAM_HINT: &str = "`run` is a list: the program's absolute path first, then its arguments; the file must be \
+                            executable, and a script begins with a line such as `#!/bin/sh`";
+
+/// What to do about a secret file, by what is wrong with it: a line that makes a new one must not be given to somebody
+/// whose secret is good, and known to the shop.
+fn secret_hint(file: &Path, source: &SecretFileError) -> String {
+    let shown = file.display();
+    let make = format!(
+        "`(umask 077; printf 'whsec_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > \"{shown}\")`"
+    );
+    match source {
+        SecretFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => format!(
+            "make one with {make}; the user tilld runs as must be able to read it, and not everybody"
+        ),
+        SecretFileError::Io(_) => {
+            "the user tilld runs as must be able to read it: as its owner, or by its group"
+                .to_owned()
+        }
+        SecretFileError::OpenToAll(_) => format!(
+            "`chmod o= \"{shown}\"` mends it; when somebody may have read it, a new secret is wanted, here and in the shop"
+        ),
+        SecretFileError::NotAFile | SecretFileError::TooLarge | SecretFileError::Keys(_) => {
+            format!(
+                "it holds `whsec_` and the base64 of 24 to 64 bytes, one secret a line; {make} writes a new one over it, \
+             which the shop must be given too"
+            )
+        }
+    }
+}
 
 impl Error {
     /// What the operator can do, as a sentence for the `hint:` line.
@@ -144,17 +172,14 @@ impl Error {
             ),
             Self::Refused { key, .. } if key.rsplit('.').next() == Some("run") => Some(PROGRAM_HINT.to_owned()),
             Self::Program { .. } => Some(PROGRAM_HINT.to_owned()),
+            Self::Refused { key, .. } if key == "hook" => Some(
+                "each hook is a block of its own below a line `[[hook]]`, with two brackets on either side".to_owned(),
+            ),
             Self::NoStateDir => Some("give `--state-dir DIR` or set `state_dir`".to_owned()),
             Self::StateDirectory => {
                 Some("name one directory in the unit's `StateDirectory=`".to_owned())
             }
-            Self::SecretFile { file, .. } => {
-                let file = file.display();
-                Some(format!(
-                    "make one with `(umask 077; printf 'whsec_%s\\n' \"$(head -c 32 /dev/urandom | base64)\" > \"{file}\")`; \
-                     the user tilld runs as must be able to read it, and not everybody"
-                ))
-            }
+            Self::SecretFile { file, source, .. } => Some(secret_hint(file, source)),
             Self::Read { .. } | Self::TooLarge { .. } | Self::Syntax { .. } | Self::Refused { .. } => None,
         }
     }

@@ -17,7 +17,7 @@ pub struct Outbox {
     /// few programs that hang hold nobody up.
     pub slow_concurrency: u64,
     /// Seconds before each attempt, counted from the one before it; their number is the number of attempts. Up to a
-    /// tenth is added at random. Default: at once, then with growing gaps over about 3.5 days.
+    /// tenth is added at random. Default: at once, then with growing gaps over about four days.
     pub schedule_s: Vec<u64>,
     /// Seconds between TERM and KILL for a hook that ran into its timeout. Default 10.
     pub grace_s: u64,
@@ -43,7 +43,7 @@ impl Default for Outbox {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hook {
-    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name, so it should not change.
+    /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name: what waits is lost to a new one.
     pub name: String,
     /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`,
     /// `status:NAME`, `*`.

@@ -8,7 +8,7 @@ use url::Url;
 use super::error::Error;
 use super::hooks::Hook;
 use super::settings::Settings;
-use crate::hook::secret_file;
+use crate::hook::{launch, secret_file};
 
 impl Settings {
     /// The service base address.
@@ -44,7 +44,7 @@ fn required(address: Option<&str>, key: &'static str, what: &'static str) -> Res
 }
 
 impl Hook {
-    /// Looks whether the program is there and may be run by this user; of a hook with `post`, whether there is a secret
+    /// Looks whether the program is there and will start for this user; of a hook with `post`, whether there is a secret
     /// to sign with.
     ///
     /// # Errors
@@ -75,7 +75,7 @@ fn runnable(program: &Path) -> std::io::Result<()> {
     }
     // By the effective user, who is the one to start it.
     rustix::fs::accessat(CWD, program, Access::EXEC_OK, AtFlags::EACCESS)?;
-    Ok(())
+    launch::foresee(program).map_err(std::io::Error::other)
 }
 
 #[cfg(test)]

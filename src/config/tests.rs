@@ -186,6 +186,21 @@ fn an_ill_typed_key_is_named_with_its_place_and_its_range() {
         ),
         ("service = \"V\"", "`service`", "must be a table"),
         ("hook = \"V\"", "`hook`", "must be a list of tables"),
+        (
+            "[hook]\nname = \"V\"",
+            "`hook`",
+            "must be a list of tables | each hook is a block of its own below a line `[[hook]]`",
+        ),
+        (
+            "[[hook]]\nname = \"v\"\non = [\"paid\", \"V\"]\nrun = [\"/v\"]",
+            "`hook[1].on`",
+            "`*` and nothing else: entry 2 is none",
+        ),
+        (
+            "[outbox]\nschedule_s = [0, 604801]",
+            "`outbox.schedule_s[2]`",
+            "must be a whole number from 0 to 604800",
+        ),
         ("[[hook]]\nname = \"V\"", "`hook[1]`", "must have `on`"),
         (
             "[statuses]\npaid = \"V\"",

@@ -195,19 +195,32 @@ impl Hook {
                     "must not be `on_abandoned`, which is the hook under `[on_abandoned]`",
                 ),
             ),
-            (
-                "on",
-                broken(
-                    !self.on.is_empty() && self.on.iter().all(|word| Selector::parse(word).is_ok()),
-                    "must list at least one of `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, \
-                     `unresolved`, `status:NAME`, `*`",
-                ),
-            ),
+            ("on", self.on_rule()),
         ];
         let broken = rules
             .into_iter()
             .find_map(|(key, rule)| rule.map(|rule| (key, rule)));
         broken.or_else(|| self.action_rule())
+    }
+
+    /// Which of several words is none is told by its place: values stay out of the text.
+    fn on_rule(&self) -> Option<String> {
+        let unknown = self
+            .on
+            .iter()
+            .position(|word| Selector::parse(word).is_err());
+        let which = match unknown {
+            Some(place) if self.on.len() > 1 => {
+                format!(" and nothing else: entry {} is none", place + 1)
+            }
+            Some(_) => String::new(),
+            None if self.on.is_empty() => String::new(),
+            None => return None,
+        };
+        Some(format!(
+            "must list at least one of `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`, \
+             `status:NAME`, `*`{which}"
+        ))
     }
 
     /// The key of what is run or posted to that breaks a rule, and the rule.
@@ -378,7 +391,14 @@ fn in_range(spelled: &str, plain: &str, value: &Value, origin: OriginOf<'_>) -> 
             }
             let list = spelled.split('[').next().unwrap_or(spelled);
             let origin = origin(if spelled == plain { plain } else { list });
-            let rule = known().find(plain).unwrap_or(&Shape::Whole).rule(plain);
+            // Of a list, one entry broke it.
+            let shape = known().find(plain).unwrap_or(&Shape::Whole);
+            let shape = if spelled.ends_with(']') {
+                &Shape::Whole
+            } else {
+                shape
+            };
+            let rule = shape.rule(plain);
             Err(refused(spelled, origin, rule))
         }
         Value::String(..) | Value::Char(..) | Value::Bool(..) | Value::Empty(..) => Ok(()),

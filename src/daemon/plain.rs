@@ -227,6 +227,15 @@ pub(crate) fn hook_action(
     })
 }
 
+/// The names of the deliveries that are owed to some hook of the config.
+pub(crate) fn owed_names(settings: &Settings) -> Vec<String> {
+    let hooks = settings.every_hook();
+    let names = hooks
+        .iter()
+        .flat_map(|hook| answers_to(&hook.name, &settings.hook));
+    names.collect()
+}
+
 /// The names of the deliveries that are owed to a hook: its own, or of who is told that hooks gave up, one for each of them.
 fn answers_to(name: &str, hooks: &[crate::config::Hook]) -> Vec<String> {
     if name != ON_ABANDONED {

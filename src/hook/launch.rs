@@ -79,6 +79,22 @@ fn is_let_go() -> bool {
     }
 }
 
+/// Looks, before there is anything to run it for, whether the program's file is one that will start.
+///
+/// # Errors
+/// What a failed start would say.
+pub fn foresee(program: &Path) -> Result<(), String> {
+    check(program)?;
+    let interpreter = interpreter(program).filter(|named| !named.is_empty());
+    // One that is not absolute is looked for in the working directory, which is empty.
+    let is_there = |named: &String| Path::new(named).is_absolute() && Path::new(named).exists();
+    if interpreter.as_ref().is_none_or(is_there) {
+        return Ok(());
+    }
+    let kernels = io::Error::from_raw_os_error(Errno::NOENT.raw_os_error());
+    Err(reason(program, &kernels))
+}
+
 /// Refuses what `execvp` would do more than run the file: look it up in PATH, or hand a file it does not recognise to a shell.
 fn check(program: &Path) -> Result<(), String> {
     if !program.is_absolute() {
@@ -189,6 +205,7 @@ mod tests {
             fs::write(&path, text).expect("written");
             let told = reason(&path, &missing());
             assert!(told.starts_with(wanted), "{text:?}: {told}");
+            assert!(foresee(&path).is_err(), "{text:?}");
         }
         assert!(reason(&dir.path().join("absent"), &missing()).starts_with("No such file"));
     }
@@ -205,6 +222,7 @@ mod tests {
         ] {
             fs::write(&path, text).expect("written");
             assert_eq!(check(&path).is_ok(), good, "{text:?}");
+            assert_eq!(foresee(&path).is_ok(), good, "{text:?}");
         }
         assert!(check(Path::new("ship.sh")).is_err() && check(Path::new("./ship.sh")).is_err());
     }

@@ -50,6 +50,8 @@ pub struct Overview {
     pub silent: Silent,
     /// Deliveries to be run, now or later.
     pub waiting: Tally,
+    /// The hooks these are owed to, in the order of the alphabet.
+    pub awaited: Vec<String>,
     /// Deliveries under way.
     pub running: Tally,
     /// Deliveries a person must release.

@@ -16,6 +16,7 @@ use crate::hook::abandonment;
 use crate::hook::payload::Facts;
 use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Ending, Finished, Program, launch};
+use crate::invoice::moment::Moment;
 use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
 
 /// The first and the longest pause before a result that could not be stored is tried again. The ledger's own budget for
@@ -161,15 +162,18 @@ pub(super) async fn store_end(
     }
 }
 
-/// One line for each attempt. What will be run again is a warning; an abandoned delivery is for a person to look at.
+/// One line for each attempt. What will be run again is a warning, and says when; an abandoned delivery is for a person to
+/// look at, and says where.
 fn tell(claimed: &Claimed, ending: &Ending, plan: Plan, took_ms: i64) {
     let (order, hook, attempt) = (&claimed.invoice.order_id, &claimed.hook, claimed.attempt);
     let event = &claimed.event.event_id;
     let next = match plan {
-        Plan::Done => "done",
-        Plan::Retry { .. } | Plan::Postpone { .. } => "will be run again",
-        Plan::Abandon => "abandoned",
-        Plan::Interrupted => "waits again",
+        Plan::Done => "done".to_owned(),
+        Plan::Retry { at_ms } | Plan::Postpone { at_ms } => {
+            format!("will be run again at {}", Moment::from_ms(at_ms))
+        }
+        Plan::Abandon => format!("abandoned: `tilld delivery show {event}` shows all attempts"),
+        Plan::Interrupted => "waits again".to_owned(),
     };
     // The level is part of a line's fixed description, so each has its own.
     macro_rules! line {

@@ -13,6 +13,7 @@ mod settings;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod unowned;
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
@@ -70,6 +71,7 @@ pub(crate) async fn run(
     let leftovers = spawn_blocking(move || hook::leftovers(&parent))
         .await
         .unwrap_or_default();
+    unowned::tell(&reader, &settings).await;
     let rooms = settings.hooks.iter().map(|hook| hook.room).collect();
     let desk = Arc::new(Desk {
         writer,

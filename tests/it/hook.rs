@@ -136,7 +136,7 @@ fn a_sample_is_what_is_told_unless_an_invoice_is_named() {
     let plain = shop.tilld(&["hook", "test", "fulfil", "--json"], 0);
     let asked = shop.tilld(&["hook", "test", "fulfil", "--sample", "--json"], 0);
     for said in [plain, asked] {
-        said.told(&["SAMPLE of a `paid` event"]);
+        said.told(&["SAMPLE of the event `paid`"]);
         let lines = said.lines();
         assert_eq!(
             lines.first().and_then(|line| line.get("sample")),

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::super::failure::Failure;
 use super::super::output::{Output, escape_lines, print_json};
+use crate::hook::process::Ending;
 use crate::invoice::moment::Moment;
 use crate::ledger::{AttemptRow, DeliveryRow, DeliveryState};
 
@@ -165,7 +166,11 @@ pub(super) fn print(
             ("  ended", time(attempt.ended_ms)),
             ("  result", attempt.result.clone()),
         ])?;
-        print_written(output, &attempt.stdout, &attempt.stderr)?;
+        if Ending::is_answer(&attempt.result) {
+            print_body(output, &attempt.stdout)?;
+        } else {
+            print_written(output, &attempt.stdout, &attempt.stderr)?;
+        }
     }
     Ok(())
 }

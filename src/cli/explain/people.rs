@@ -5,6 +5,7 @@ use super::super::failure::Failure;
 use super::super::invoice::sentences;
 use super::super::output::{Output, escape};
 use super::fact::{Fact, Line};
+use crate::hook::process::Ending;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::{Decision, Why};
@@ -27,13 +28,18 @@ pub(super) fn print(
         let (what, details) = told(&line.fact);
         rows.push([at, what, details]);
         if let Fact::Attempt {
+            result,
             stdout,
             stderr,
             output_cut,
             ..
         } = &line.fact
         {
-            rows.extend(written("stdout", stdout.as_ref(), wish));
+            let name = match result {
+                Some(result) if Ending::is_answer(result) => "body",
+                Some(_) | None => "stdout",
+            };
+            rows.extend(written(name, stdout.as_ref(), wish));
             rows.extend(written("stderr", stderr.as_ref(), wish));
             if *output_cut {
                 let more = "more was kept than is looked at here; `--full` shows all";

@@ -2,6 +2,7 @@
 //! by this user, or their posts be signed, now.
 
 use std::error::Error as _;
+use std::path::PathBuf;
 
 use serde::Serialize;
 
@@ -27,6 +28,7 @@ struct Shown {
     statuses: Vec<String>,
     run: Vec<String>,
     post: Option<String>,
+    secret_file: Option<PathBuf>,
     timeout_s: u64,
     /// Runs at once.
     concurrency: u64,
@@ -63,7 +65,7 @@ pub(super) fn run(_args: &Args, context: &Context) -> Result<Exit, Failure> {
 }
 
 fn shown(hook: &Hook, outbox: &Outbox) -> Shown {
-    // Name and program stand beside it: the operating system's reason is enough.
+    // Name, program and secret file stand beside it: the operating system's reason is enough.
     let problem = hook.check().err().map(|error| match error.source() {
         Some(reason) => reason.to_string(),
         None => error.to_string(),
@@ -85,6 +87,7 @@ fn shown(hook: &Hook, outbox: &Outbox) -> Shown {
         statuses: wants.statuses().into_iter().map(str::to_owned).collect(),
         run: hook.run.clone(),
         post: hook.post.clone(),
+        secret_file: hook.secret_file.clone(),
         timeout_s: hook.timeout_s,
         concurrency: hook.concurrency.unwrap_or(outbox.concurrency),
         // A limit of its own is a hard one.
@@ -106,15 +109,22 @@ fn cells(hook: &Shown) -> Vec<(&'static str, String)> {
     };
     let usable = match &hook.problem {
         None => "yes".to_owned(),
+        Some(problem) if hook.secret_file.is_some() => format!("no, its secret: {problem}"),
         Some(problem) => format!("no: {problem}"),
     };
-    vec![
+    let mut cells = vec![
         ("  is told of", told_of(&hook.events, &hook.statuses)),
         (way, to),
+    ];
+    if let Some(file) = &hook.secret_file {
+        cells.push(("  signs with", file.display().to_string()));
+    }
+    cells.extend([
         ("  timeout", format!("{} s", hook.timeout_s)),
         ("  at once", places),
         ("  usable", usable),
-    ]
+    ]);
+    cells
 }
 
 /// What a hook is told of, in plain words.

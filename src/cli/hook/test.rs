@@ -119,13 +119,13 @@ fn announce(hook: &config::Hook, told: &Told) {
     };
     if told.sample {
         talk(&format!(
-            "`{}` {runs} once with a SAMPLE of a `{}` event; nothing is recorded",
+            "`{}` {runs} once with a SAMPLE of the event `{}`; nothing is recorded",
             hook.name,
             facts.word()
         ));
     } else {
         talk(&format!(
-            "`{}` {runs} once with the `{}` event {} of order {}, as a replay; nothing is recorded",
+            "`{}` {runs} once with the event `{}`, {}, of order {}, as a replay; nothing is recorded",
             hook.name,
             facts.word(),
             facts.event_id,

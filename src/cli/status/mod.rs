@@ -20,7 +20,7 @@ use report::{LedgerFile, Login, Report};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
-under attention, a delivery that is held or was given up, a status name that stands on no list, a login that
+under attention, a delivery that is held, was given up or has no hook, a status name that stands on no list, a login that
 polling needs";
 
 /// Refusals are counted over this time: a day.

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::super::invoice::advice;
 use super::polling::{DueOfClass, Polling};
 use crate::config::{Presentations, Settings, Statuses};
+use crate::daemon::plain::owed_names;
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
 use crate::invoice::status::Status;
@@ -28,6 +29,8 @@ pub(super) struct Report {
     /// The counts of `attention` are of the newest invoices only: there are more.
     pub(super) more_attention: bool,
     pub(super) unsorted: Vec<Unsorted>,
+    /// The hooks that deliveries wait for though the config has none of the name.
+    pub(super) unknown_hooks: Vec<String>,
     pub(super) restored: Option<Restored>,
     pub(super) needs_person: bool,
 }
@@ -180,6 +183,9 @@ impl Report {
             })
             .collect();
         let unsorted = unsorted(&overview.unsorted, &settings.statuses);
+        let owed = owed_names(settings);
+        let mut unknown_hooks = overview.awaited.clone();
+        unknown_hooks.retain(|name| !owed.contains(name));
         let waits_for_person = overview.held.count > 0 || overview.abandoned.count > 0;
         let oldest_ms = overview.oldest_due_ms;
         let commonest = overview.commonest_refusal.as_ref();
@@ -230,12 +236,14 @@ impl Report {
             },
             needs_person: !attention.is_empty()
                 || !unsorted.is_empty()
+                || !unknown_hooks.is_empty()
                 || waits_for_person
                 || polling.needs_login(),
             polling,
             attention,
             more_attention: overview.more_attention,
             unsorted,
+            unknown_hooks,
             restored,
         }
     }
@@ -316,7 +324,7 @@ pub(super) mod tests {
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
-                r#""attention":[],"more_attention":false,"unsorted":[],"restored":null,"needs_person":false}"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false}"#,
             )
         );
     }

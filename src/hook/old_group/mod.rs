@@ -34,10 +34,13 @@ pub async fn settle_old_child(
     if let Ok(gone) = timeout(patience, ended(leader)).await {
         return gone;
     }
-    for (signal, wait) in [(Signal::TERM, grace), (Signal::KILL, KILL_WAIT)] {
+    for (signal, name, wait) in [
+        (Signal::TERM, "SIGTERM", grace),
+        (Signal::KILL, "SIGKILL", KILL_WAIT),
+    ] {
         tracing::warn!(
             pid = leader.pid,
-            "ending a hook of an earlier daemon with {signal:?}"
+            "ending a hook of an earlier daemon with {name}"
         );
         if let Ok(gone) = timeout(wait, ended_by(leader, signal)).await {
             return gone;

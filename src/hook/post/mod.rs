@@ -234,8 +234,11 @@ async fn body(mut response: Response, until: Instant, stop: &Shutdown) -> Vec<u8
         let Ok(Ok(Some(bytes))) = chunk else {
             break;
         };
-        capture.add(&bytes);
-        count = count.saturating_add(bytes.len() as u64);
+        // A part may be large, and what is beyond the limit counts for nothing, not even as dropped.
+        let room = usize::try_from(LONGEST_BODY - count).unwrap_or(usize::MAX);
+        let taken = bytes.get(..room).unwrap_or(&bytes);
+        capture.add(taken);
+        count = count.saturating_add(taken.len() as u64);
     }
     capture.into_bytes()
 }

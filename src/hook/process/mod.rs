@@ -85,6 +85,13 @@ pub enum Ending {
     Interrupted,
 }
 
+impl Ending {
+    /// True when a stored result tells of an answer: what was kept beside it is the answer's body.
+    pub fn is_answer(result: &str) -> bool {
+        result.starts_with("http ")
+    }
+}
+
 impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -53,6 +53,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         oldest_due_ms: due::next_due_ms(connection)?.filter(|due_ms| *due_ms <= now_ms),
         silent: silent(connection, now_ms)?,
         waiting: deliveries("delivery_due", "waiting")?,
+        awaited: awaited(connection)?,
         running: deliveries("delivery_running", "running")?,
         held: deliveries("delivery_held", "held")?,
         abandoned: tally(
@@ -72,6 +73,20 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_attention,
         unsorted: unsorted(connection)?,
     })
+}
+
+/// From name to name in the index that files what waits by its hook: a million that wait cost no more than one.
+fn awaited(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let first = "SELECT min(hook) FROM delivery INDEXED BY delivery_due WHERE state = 'waiting'";
+    let sql = format!(
+        "WITH RECURSIVE name (hook) AS ({first} UNION ALL \
+           SELECT ({first} AND hook > name.hook) FROM name WHERE name.hook IS NOT NULL) \
+         SELECT hook FROM name WHERE hook IS NOT NULL LIMIT {}",
+        Tally::MOST
+    );
+    let mut found = connection.prepare_cached(&sql)?;
+    let names = found.query_map([], |row| row.get(0))?;
+    names.collect()
 }
 
 /// Counts rows, one beyond the bound at most.

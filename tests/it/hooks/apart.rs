@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::geteuid;
 
 use super::{results, state};
-use crate::harness::{Setup, World, skip};
+use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 
 /// The signals up to 31 in a mask of `/proc/PID/status`.
 const USUAL: u64 = 0x7fff_ffff;
@@ -114,6 +114,14 @@ fn a_program_that_is_not_absolute_or_cannot_run_is_refused_at_the_start() {
     let plain = file(dir.path(), "plain", "#!/bin/sh\n", "644");
     let plain = plain.to_str().expect("UTF-8");
     let cannot = format!("hook `ship` cannot run `{plain}`: Permission denied");
+    // What would fail at the first payment: the interpreter is looked for as well.
+    let broken = |name: &str, text: &str| {
+        let path = file(dir.path(), name, text, "755");
+        path.to_str().expect("UTF-8").to_owned()
+    };
+    let lost = broken("lost", "#!/no/perl\n");
+    let crlf = broken("crlf", "#!/bin/sh\r\nexit 0\r\n");
+    let bare = broken("bare", "exit 0\n");
     for (program, told) in [
         ("ship.sh", "must begin with the absolute path of a program"),
         (
@@ -122,6 +130,9 @@ fn a_program_that_is_not_absolute_or_cannot_run_is_refused_at_the_start() {
         ),
         ("", "must begin with the absolute path of a program"),
         (plain, &cannot),
+        (&lost, "`/no/perl` is missing"),
+        (&crlf, "(its first line ends in a carriage return)"),
+        (&bare, "no `#!` line"),
     ] {
         let world = with_program(program);
         for args in [["serve", "--json"].as_slice(), &["serve", "--check"]] {
@@ -181,4 +192,44 @@ fn what_a_hook_left_locked_in_its_directory_is_removed_too() {
     assert_eq!(left.count(), 0, "{}", world.serve_log());
     let kept = fs::metadata(world.dir().join("hooks/fulfil.log.kept")).expect("there");
     assert_eq!(kept.permissions().mode() & 0o777, 0o500);
+}
+
+#[test]
+fn what_waits_for_a_hook_that_was_renamed_is_told_and_can_be_given_up() {
+    let mut world = Setup::new()
+        .quiet()
+        .set("outbox.schedule_s", "[0, 3600]")
+        .hook("fulfil", &["paid"], "exit 1")
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "an attempt", || {
+        results(&world, "fulfil") == ["exit 1"]
+    });
+    world.tilld(&["status"]).ends_with(0);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let config = world.dir().join("config.toml");
+    let text = fs::read_to_string(&config).expect("readable");
+    let renamed = text.replace("name = \"fulfil\"", "name = \"ship\"");
+    assert_ne!(text, renamed);
+    fs::write(&config, renamed).expect("written");
+    world.start_serve();
+    let told = "deliveries wait for hook fulfil, which is not configured, and are never run";
+    wait_until(PATIENCE, "a line in the log", || {
+        world.serve_log().contains(told)
+    });
+    let people = world.tilld(&["status"]).ends_with(16).stdout;
+    assert!(people.contains(told), "{people}");
+    let status = world.tilld(&["status", "--json"]).ends_with(16).json();
+    assert_eq!(
+        status.get("unknown_hooks"),
+        Some(&serde_json::json!(["fulfil"]))
+    );
+    // The line it gives settles it.
+    let line = people
+        .split('`')
+        .find(|part| part.starts_with("tilld delivery abandon"))
+        .expect("a line to run");
+    let args: Vec<&str> = line.split(' ').skip(1).collect();
+    world.tilld(&args).ends_with(0);
+    world.tilld(&["status"]).ends_with(0);
 }

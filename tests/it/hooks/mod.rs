@@ -106,6 +106,14 @@ fn each_end_means_what_the_contract_says() {
         .collect();
     assert_eq!(again.len(), 6, "{again:?}");
     assert!(again.iter().all(|line| line.contains("WARN")), "{again:?}");
+    // A person reads when, and where to look.
+    assert!(
+        again.iter().all(|line| line.contains("again at 20")),
+        "{again:?}"
+    );
+    let id = world.value("SELECT event_id FROM events WHERE kind = 'paid'");
+    let where_to_look = format!("abandoned: `tilld delivery show {id}` shows all attempts");
+    assert!(log.contains(&where_to_look), "{log}");
 }
 
 #[test]

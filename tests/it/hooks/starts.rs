@@ -44,11 +44,16 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
     let script = "#!/bin/sh\nexit 0\n";
     let gone = program(&world, "gone", script);
     let forbidden = program(&world, "forbidden", script);
-    let no_interpreter = program(&world, "no-interpreter", "#!/no/such/perl\n");
-    let crlf = program(&world, "crlf", "#!/bin/sh\r\nexit 0\r\n");
-    let no_format = program(&world, "no-format", "exit 0\n");
-    let empty = program(&world, "empty", "");
-    let foreign = program(&world, "foreign", "\x7fELF\x02\x02\x01");
+    // Broken by an edit while the daemon runs: it would not start with them.
+    let edits = [
+        ("no-interpreter", "#!/no/such/perl\n"),
+        ("crlf", "#!/bin/sh\r\nexit 0\r\n"),
+        ("no-format", "exit 0\n"),
+        ("empty", ""),
+        ("foreign", "\x7fELF\x02\x02\x01"),
+    ];
+    let [no_interpreter, crlf, no_format, empty, foreign] =
+        edits.map(|(name, _)| program(&world, name, script));
     let busy = program(&world, "busy", script);
     let looped = program(&world, "looped", script);
     let good = program(&world, "good", script);
@@ -69,6 +74,9 @@ fn a_program_that_cannot_start_is_an_attempt_with_the_systems_reason() {
         ],
     );
     world.start_serve();
+    for (name, content) in edits {
+        program(&world, name, content);
+    }
     fs::remove_file(&gone).expect("removed");
     fs::set_permissions(&forbidden, Permissions::from_mode(0o644)).expect("a mode");
     let held = OpenOptions::new().append(true).open(&busy).expect("opened");

@@ -84,7 +84,12 @@ fn a_payment_is_posted_with_the_scripts_document_and_signed_headers() {
         .tilld(&["delivery", "show", &event, "--hook=shop"])
         .ends_with(0)
         .stdout;
-    assert!(people.contains("thanks \\u001b[2J"), "{people}");
+    assert!(
+        people.contains("  body:\n    thanks \\u001b[2J"),
+        "{people}"
+    );
+    let story = world.tilld(&["explain", "A-1"]).ends_with(0).stdout;
+    assert!(story.contains("  body: thanks \\u001b[2J"), "{story}");
     let log = world.serve_log();
     assert!(
         log.contains("hook shop for order A-1: http 202, done"),
@@ -228,6 +233,13 @@ fn a_slow_or_endless_answer_holds_nobody() {
         let kept = answered(&world, hook);
         assert!(kept.contains(" bytes dropped]\n"), "{hook}");
         assert!((65_536..65_600).contains(&kept.len()), "{}", kept.len());
+        // No more than 1 MiB is taken, and nothing beyond it is counted.
+        let (_, rest) = kept.split_once('[').expect("a mark");
+        let dropped: Option<u64> = rest.split(' ').next().and_then(|count| count.parse().ok());
+        assert!(
+            dropped.is_some_and(|dropped| dropped <= 1_048_576 - 65_536),
+            "{hook}: {dropped:?}"
+        );
     }
     silent.go_on();
 }
@@ -358,7 +370,12 @@ fn a_test_run_shows_what_is_sent_and_what_the_shop_said() {
     fs::remove_file(world.secret_file("shop")).expect("removed");
     let listed = world.tilld(&["hook", "list"]).ends_with(0).stdout;
     assert!(
-        listed.contains(&endpoint.url()) && listed.contains("no: No such file"),
+        listed.contains(&endpoint.url()) && listed.contains("no, its secret: No such file"),
+        "{listed}"
+    );
+    let file = world.secret_file("shop").display().to_string();
+    assert!(
+        listed.contains(&format!("  signs with  {file}")),
         "{listed}"
     );
 }

@@ -12,6 +12,16 @@ use crate::harness::{PATIENCE, SECRET, Setup, wait_until, write_secret};
 /// Another secret.
 const OTHER: &str = "whsec_YW5vdGhlci1zZWNyZXQtb2YtdGlsbGQtdGVzdHM=";
 
+/// Runs the first line that a hint gives.
+fn run(hint: &str) {
+    let line = hint.split('`').nth(1).expect("a line to run");
+    let ran = Command::new("/bin/sh").args(["-c", line]).output();
+    assert!(
+        ran.as_ref().is_ok_and(|ran| ran.status.success()),
+        "{ran:?}"
+    );
+}
+
 #[test]
 fn a_secret_that_cannot_sign_is_found_at_the_start_with_the_way_out() {
     let world = Setup::new()
@@ -31,24 +41,25 @@ fn a_secret_that_cannot_sign_is_found_at_the_start_with_the_way_out() {
         hint.to_owned()
     };
     write_secret(&file, SECRET.trim_start_matches("whsec_"));
-    refused("secret 1 in it does not begin with `whsec_`");
+    let hint = refused("secret 1 in it does not begin with `whsec_`");
+    assert!(hint.contains("the shop must be given too"), "{hint}");
     write_secret(&file, &SECRET.replace("dGls", "dGl"));
     refused("secret 1 in it is no base64");
     write_secret(&file, "whsec_c2hvcnQ=");
     refused("secret 1 in it has 5 bytes, wanted are 24 to 64");
     write_secret(&file, SECRET);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");
-    refused("it has mode 0644: everybody may read or change it");
+    // A good secret, which the shop knows: the line leaves it as it is.
+    let hint = refused("it has mode 0644: everybody may read or change it");
+    run(&hint);
+    world.tilld(&["serve", "--check"]).ends_with(0);
+    let kept = fs::read_to_string(&file).expect("readable");
+    assert_eq!(kept.trim_end(), SECRET);
     fs::remove_file(&file).expect("removed");
     let hint = refused("No such file or directory");
 
     // The line it gives makes one.
-    let line = hint.split('`').nth(1).expect("a line to run");
-    let made = Command::new("/bin/sh").args(["-c", line]).output();
-    assert!(
-        made.as_ref().is_ok_and(|made| made.status.success()),
-        "{made:?}"
-    );
+    run(&hint);
     let mode = fs::metadata(&file).expect("made").permissions().mode();
     assert_eq!(mode & 0o7777, 0o600);
     world.tilld(&["serve", "--check"]).ends_with(0);

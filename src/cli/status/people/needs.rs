@@ -28,6 +28,18 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ));
     }
+    for hook in &report.unknown_hooks {
+        pairs.push((
+            "unowned",
+            format!("deliveries wait for hook {hook}, which is not configured, and are never run:"),
+        ));
+        pairs.push((
+            "",
+            format!(
+                "configure it again and restart `serve`, or `tilld delivery abandon --all --hook {hook} --state waiting`"
+            ),
+        ));
+    }
     for reason in &report.attention {
         let invoices = if reason.count == 1 {
             "invoice"
