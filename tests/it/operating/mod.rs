@@ -272,6 +272,8 @@ fn what_waits_is_given_up_when_a_person_says_so_and_nobody_is_told() {
     dry(&world, &["retry", "--order=A-2"], &["A-2"]);
     let told = delivery(&world, &["retry", "--order=A-2", "--json"], 0);
     assert_eq!(told.json(), json!({ "retried": 1, "left_alone": 0 }));
+    // A dry run is held against all that stands there, and it runs at this moment.
+    world.settle();
     dry(&world, &["retry", &first, "--state=abandoned"], &["A-1"]);
     delivery(&world, &["retry", &first], 0);
     delivery(&world, &["retry", "--order=A-3"], 0);
