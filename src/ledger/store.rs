@@ -43,9 +43,6 @@ pub enum StoreError {
     Refused(#[source] Cause),
 }
 
-/// How a run ended whose end nobody saw, in the words attempts are recorded with.
-pub(super) const INTERRUPTED: &str = "interrupted";
-
 /// A database's own error.
 pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -270,9 +267,9 @@ pub(super) trait Store {
     /// What was heard of an invoice, oldest first: the causes of events whose line of history is dropped, as advances, then
     /// the history. An event with no document of the service was made by tilld or a person, and is not among them.
     fn heard_claims(&mut self, key: InvoiceKey) -> Result<Vec<HeardClaim>, StoreError>;
-    /// Holds all that waits or runs; a run that stands unfinished is recorded as interrupted, so that attempts stay numbered
-    /// without gaps. Returns how many. Only when nobody runs anything.
-    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError>;
+    /// Holds all that waits, and from its end on what stands as running: its process may still be there, and nothing of its
+    /// invoice may run beside it. Returns how many.
+    fn hold_unfinished(&mut self, why: &'static str) -> Result<usize, StoreError>;
     /// Takes back the held deliveries of an invoice that tell an outcome and never ran.
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError>;
 }

@@ -273,8 +273,10 @@ impl Outbox {
     }
 
     fn settled(&mut self, joined: Result<(Id, Went), JoinError>) {
-        let (id, _) = passed_on(joined);
-        if let Some(key) = self.being_settled.remove(&id) {
+        let (id, went) = passed_on(joined);
+        let key = self.being_settled.remove(&id);
+        // One that could not be watched may still run: its place is kept until the next look for it takes it up again.
+        if let Some(key) = key.filter(|_| went == Went::Stored) {
             self.places.end(&key);
         }
     }

@@ -95,7 +95,8 @@ pub(crate) fn plan(
     }
 }
 
-/// The longest time between the end of an attempt and the next one, a shop's wish included, with a minute for what a clock is corrected by.
+/// The longest time between the end of an attempt and the next one, a shop's wish included, with a minute for what a clock
+/// is corrected by.
 pub(crate) fn longest_wait(schedule: &[Duration]) -> Duration {
     let longest = schedule
         .iter()

@@ -193,7 +193,11 @@ impl Prepared {
         };
         let response = match answer {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return unanswered(Ending::NoAnswer(innermost(&error))),
+            // Without the address: its query may hold what only the shop should know, and the result is read by many.
+            Ok(Err(error)) => {
+                let why = innermost(&error.without_url());
+                return unanswered(Ending::NoAnswer(why));
+            }
             Err(_elapsed) => return unanswered(Ending::TimedOut),
         };
         let ending = Ending::Answered {

@@ -4,8 +4,10 @@
 //! The rule: until an invoice has been asked about once after the restore, all that it gives rise to is held. Only a
 //! notification of a change that happened after the restore runs at once: whoever served before cannot have known it. When
 //! that change happened is the service's word, `updatedAt`. One of before, or without a readable time, may be the repeat of a
-//! notification that was answered long ago. Our clock is compared with the service's here, and nothing is ordered
-//! by it: at worst something waits for a person that need not have.
+//! notification that was answered long ago. Our clock is compared with the service's here, and nothing is ordered by it:
+//! where ours is ahead, something waits for a person that need not have. Two things are not seen through: a clock of ours
+//! that is behind makes news of the last changes before the restore, and a service that touches a paid invoice once more,
+//! and tells of it before it was asked, makes the payment news. Then a hook may be told of a payment it was told of before.
 
 use serde::{Deserialize, Serialize};
 
@@ -46,14 +48,14 @@ pub(in crate::ledger) fn read_restore(text: &str) -> Option<Restore> {
     serde_json::from_str(text).ok()
 }
 
-/// Begins another generation: what waits or runs is held. Returns how many deliveries. In the caller's transaction, so
+/// Begins another generation: what waits is held, what stands as running once it has ended. Returns how many deliveries. In the caller's transaction, so
 /// that it happens once or not at all.
 pub(in crate::ledger) fn catch_up(
     store: &mut (impl Store + ?Sized),
     generation: i64,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    let held = store.hold_unfinished(RESTORED, now_ms)?;
+    let held = store.hold_unfinished(RESTORED)?;
     let seen: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
     let restore = Restore {
         generation,

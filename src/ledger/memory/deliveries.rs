@@ -7,7 +7,7 @@ use crate::invoice::event::EventKind;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Whose};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryRow, DeliveryState, InvoiceKey, Outlook};
-use crate::ledger::store::{INTERRUPTED, Withdrawn};
+use crate::ledger::store::Withdrawn;
 use crate::process_mark::ProcessMark;
 
 impl MemoryStore {
@@ -99,6 +99,13 @@ impl MemoryStore {
         if matches!(after, After::Interrupted | After::Postponed { .. }) {
             owed.round_start += 1;
         }
+        // The ledger was restored while it stood as running.
+        match owed.state {
+            DeliveryState::Waiting if owed.held_why.is_some() => {
+                (owed.state, owed.next_ms) = (DeliveryState::Held, None);
+            }
+            _ => owed.held_why = None,
+        }
         (owed.claimant, owed.child) = (None, None);
         self.attempts.add(Attempt {
             delivery: key.0,
@@ -162,7 +169,7 @@ impl MemoryStore {
             .collect()
     }
 
-    pub(super) fn hold_all(&mut self, why: &'static str, now_ms: i64) -> usize {
+    pub(super) fn hold_all(&mut self, why: &'static str) -> usize {
         let unfinished =
             |owed: &Owed| matches!(owed.state, DeliveryState::Waiting | DeliveryState::Running);
         let all = self.deliveries.iter();
@@ -174,19 +181,12 @@ impl MemoryStore {
             let Some(owed) = self.deliveries.get(*key) else {
                 continue;
             };
-            let record = AttemptRecord {
-                started_ms: owed.started_ms,
-                ended_ms: now_ms,
-                result: INTERRUPTED.to_owned(),
-                stdout: Vec::new(),
-                stderr: Vec::new(),
-            };
-            self.end_run(DeliveryKey(*key), &record, After::Interrupted);
-            if let Some(mut owed) = self.deliveries.get(*key).cloned() {
+            let mut owed = owed.clone();
+            owed.held_why = Some(why);
+            if owed.state == DeliveryState::Waiting {
                 (owed.state, owed.next_ms) = (DeliveryState::Held, None);
-                owed.held_why = Some(why);
-                self.deliveries.put(*key, owed);
             }
+            self.deliveries.put(*key, owed);
         }
         keys.len()
     }

@@ -456,8 +456,8 @@ impl Store for MemoryStore {
         Ok(self.heard_of(key))
     }
 
-    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {
-        Ok(self.hold_all(why, now_ms))
+    fn hold_unfinished(&mut self, why: &'static str) -> Result<usize, StoreError> {
+        Ok(self.hold_all(why))
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

@@ -203,7 +203,10 @@ impl MemoryStore {
             attempts: owed.attempts,
             replay: owed.replay,
             next_ms: owed.next_ms,
-            held_why: owed.held_why.map(str::to_owned),
+            held_why: owed
+                .held_why
+                .filter(|_| owed.state == DeliveryState::Held)
+                .map(str::to_owned),
             abandoned_by: owed.abandoned_by.map(str::to_owned),
             behind: self.in_front_of(owed),
         })

@@ -111,8 +111,9 @@ pub(super) fn finish(
         After::Interrupted | After::Postponed { .. }
     ));
     let mut update = connection.prepare_cached(
-        "UPDATE delivery SET state = ?2, next_ms = ?3, round_start = round_start + ?4, claimant_boot = NULL, \
-         claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
+        "UPDATE delivery SET state = iif(held_why IS NOT NULL AND ?2 = 'waiting', 'held', ?2), \
+         next_ms = iif(held_why IS NULL, ?3, NULL), held_why = iif(?2 = 'waiting', held_why, NULL), \
+         round_start = round_start + ?4, claimant_boot = NULL, claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
          WHERE id = ?1 AND state = 'running'",
     )?;
     if update.execute(params![key.0, state.as_str(), next_ms, uncounted])? == 0 {

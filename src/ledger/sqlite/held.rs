@@ -1,29 +1,20 @@
 //! Deliveries that wait for a person: how many, how those of a mistake are taken back, and how all become such.
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{INTERRUPTED, Withdrawn};
+use crate::ledger::store::Withdrawn;
 
-pub(super) fn hold_unfinished(
-    connection: &Connection,
-    why: &str,
-    now_ms: i64,
-) -> rusqlite::Result<usize> {
-    // By the index of running deliveries, then by those of waiting ones.
-    connection.execute(
-        "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
-         SELECT id, attempts, coalesce(started_ms, 0), ?1, ?2, x'', x'' FROM delivery WHERE state = 'running'",
-        params![now_ms, INTERRUPTED],
-    )?;
-    connection.execute(
-        "UPDATE delivery SET state = 'held', held_why = ?1, next_ms = NULL, \
-         round_start = round_start + (state = 'running'), claimant_boot = NULL, claimant_pid = NULL, \
-         claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
-         WHERE id IN (SELECT id FROM delivery WHERE state = 'running' \
-           UNION ALL SELECT id FROM delivery WHERE state = 'waiting')",
+pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::Result<usize> {
+    let running = connection.execute(
+        "UPDATE delivery INDEXED BY delivery_running SET held_why = ?1 WHERE state = 'running'",
         [why],
-    )
+    )?;
+    let waiting = connection.execute(
+        "UPDATE delivery INDEXED BY delivery_due SET state = 'held', held_why = ?1, next_ms = NULL WHERE state = 'waiting'",
+        [why],
+    )?;
+    Ok(running + waiting)
 }
 
 pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Withdrawn> {

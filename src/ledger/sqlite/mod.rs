@@ -393,8 +393,8 @@ impl Store for SqliteStore {
         heard::claims(&self.connection, key).map_err(from_sqlite)
     }
 
-    fn hold_unfinished(&mut self, why: &'static str, now_ms: i64) -> Result<usize, StoreError> {
-        held::hold_unfinished(&self.connection, why, now_ms).map_err(from_sqlite)
+    fn hold_unfinished(&mut self, why: &'static str) -> Result<usize, StoreError> {
+        held::hold_unfinished(&self.connection, why).map_err(from_sqlite)
     }
 
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {

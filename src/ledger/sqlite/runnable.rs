@@ -12,10 +12,12 @@ use rusqlite::{CachedStatement, Connection, Rows, params};
 use crate::ledger::command::Lane;
 use crate::ledger::row::Outlook;
 
-/// Those of one name whose time has come, none behind an earlier unfinished one of the same invoice and hook. The second
-/// look at the states names those of the index `delivery_invoice`, without which it would not be used.
+/// Those of one name whose time has come, none behind an earlier unfinished one of the same invoice and hook. Most that are
+/// behind one are filed by it (`blocked_by`, which triggers of the schema keep) and not even read: after an outage of the
+/// shop, or a restore, they are thousands. But what was done may be replayed while later ones are due, so it is asked as
+/// well. The second look at the states names those of the index `delivery_invoice`, without which it would not be used.
 const DUE: &str = "SELECT d.next_ms, d.id, d.invoice FROM delivery d INDEXED BY delivery_due \
-  WHERE d.state = 'waiting' AND d.hook = ?1 AND d.next_ms <= ?2 \
+  WHERE d.state = 'waiting' AND d.hook = ?1 AND d.blocked_by IS NULL AND d.next_ms <= ?2 \
   AND NOT EXISTS (SELECT 1 FROM delivery o INDEXED BY delivery_invoice WHERE o.invoice = d.invoice \
     AND o.event < d.event AND o.hook = d.hook AND o.state IN ('waiting', 'running', 'held')) \
   ORDER BY d.next_ms, d.id";
@@ -25,9 +27,9 @@ fn due_after() -> String {
     DUE.replace("d.next_ms <= ?2", "d.next_ms > ?2")
 }
 
-/// The first time after a point of those of one name.
+/// The first time after a point of those of one name that are behind no other.
 const NEXT: &str = "SELECT min(next_ms) FROM delivery INDEXED BY delivery_due \
-  WHERE state = 'waiting' AND hook = ?1 AND next_ms > ?2";
+  WHERE state = 'waiting' AND hook = ?1 AND blocked_by IS NULL AND next_ms > ?2";
 
 /// Invoices with a run under way: as many as there are places, and no more.
 const BUSY: &str =
@@ -200,7 +202,8 @@ mod tests {
         let connection = ledger(10);
         for sql in [DUE, &due_after(), NEXT] {
             let steps = plan(&connection, sql);
-            let by_name = |step: &String| step.contains("delivery_due (hook=? AND next_ms");
+            let by_name =
+                |step: &String| step.contains("delivery_due (hook=? AND blocked_by=? AND next_ms");
             assert!(steps.iter().any(by_name), "{steps:?}");
             let plain =
                 |step: &String| step.starts_with("SEARCH ") || step.starts_with("CORRELATED");
@@ -239,6 +242,51 @@ mod tests {
         let (found, read) = steps(&[lane(&["full"], 2)]);
         assert_eq!(found, [1, 2]);
         assert!(read < 200, "{read} steps");
+    }
+
+    /// What is at stake: a shop that was away for hours, or a restore, leaves thousands due behind one that waits or is held.
+    #[test]
+    fn those_behind_an_earlier_one_are_not_read_before_it_is_out_of_the_way() {
+        let connection = ledger(BEHIND);
+        let do_all = |sql: &str| connection.execute_batch(sql).expect("stored");
+        do_all(
+            "UPDATE delivery SET state = 'held' WHERE hook = 'full'; \
+             INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+             SELECT seq + 100000, 'later' || seq, invoice, 'failed', 0, 'failed', 'paid', 0 FROM event; \
+             INSERT INTO delivery (event, invoice, hook, state, next_ms) \
+             SELECT seq, invoice, 'full', 'waiting', 1 FROM event WHERE seq > 100000",
+        );
+        let ahead = BEHIND..=BEHIND + 99;
+        let look = || {
+            let found = choose(&connection, &ahead, &[lane(&["full"], 3)]).expect("read");
+            let statement = connection.prepare_cached(DUE).expect("prepared");
+            let read = statement.reset_status(rusqlite::StatementStatus::VmStep);
+            (found, read)
+        };
+        let (found, read) = look();
+        assert_eq!(found, Vec::<i64>::new());
+        assert!(read < 200, "{read} steps");
+        let of = |event: i64| -> i64 {
+            let ask = "SELECT id FROM delivery WHERE hook = 'full' AND event = ?1";
+            connection
+                .query_row(ask, [event], |row| row.get(0))
+                .expect("there is one")
+        };
+        // However it goes out of the way; what waits in its place is in the way as well.
+        do_all(
+            "UPDATE delivery SET state = 'done' WHERE event = 1; \
+             UPDATE delivery SET state = 'abandoned' WHERE event = 2; \
+             DELETE FROM delivery WHERE event = 3; \
+             UPDATE delivery SET state = 'waiting', next_ms = 1 WHERE event = 4",
+        );
+        let (found, read) = look();
+        assert_eq!(found, [of(4), of(100_001), of(100_002)]);
+        assert!(read < 400, "{read} steps");
+        // Done once, and wanted again: the later one, due for long, waits for it.
+        do_all("UPDATE delivery SET state = 'waiting', next_ms = 9 WHERE event = 1");
+        assert_eq!(look().0, [of(4), of(100_002), of(100_003)]);
+        do_all("DELETE FROM delivery WHERE event IN (2, 4, 100002, 100003, 100004)");
+        assert_eq!(look().0, [of(1)]);
     }
 
     /// Each takes the invoice for one run at a time; the longest due goes first, so none waits for another's last retry.

@@ -243,14 +243,37 @@ WHERE due_ms IS NULL AND (SELECT i.outcome = 'failed' OR i.outcome = 'open' AND 
 CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 ";
 
+/// The delivery an updated one is behind: the nearest earlier unfinished one of the same invoice and hook. The states are
+/// those of the index `delivery_invoice`.
+macro_rules! in_front {
+    () => {
+        "(SELECT o.id FROM delivery o WHERE o.invoice = delivery.invoice AND o.event < delivery.event \
+         AND o.hook = delivery.hook AND o.state IN ('waiting', 'running', 'held') ORDER BY o.event DESC LIMIT 1)"
+    };
+}
+
 /// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
 /// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
 /// delivery that tells of another one notes the attempt with which that one was given up; and one that a person gave up, that
 /// nobody need look at it. The ledger gets an id of its own, and counts the steps of its deliveries: events and steps
-/// together tell an older copy from it (`ledger/mark.rs`). A trigger counts, so that no statement is forgotten.
-const BY_HOOK_AND_GENERATION: &str = "
+/// together tell an older copy from it (`ledger/mark.rs`). A trigger counts, so that no statement is forgotten. Others note
+/// what a waiting delivery is behind, for as long as it is, so that no look for something to run reads it.
+const BY_HOOK_AND_GENERATION: &str = concat!(
+    "
 DROP INDEX delivery_due;
-CREATE INDEX delivery_due ON delivery (hook, next_ms) WHERE state = 'waiting';
+ALTER TABLE delivery ADD COLUMN blocked_by INTEGER;
+CREATE INDEX delivery_due ON delivery (hook, blocked_by, next_ms) WHERE state = 'waiting';
+CREATE INDEX delivery_blocked ON delivery (blocked_by) WHERE blocked_by IS NOT NULL;
+UPDATE delivery SET blocked_by = ", in_front!(), " WHERE state = 'waiting';
+CREATE TRIGGER delivery_made AFTER INSERT ON delivery WHEN NEW.state = 'waiting'
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
+CREATE TRIGGER delivery_waits AFTER UPDATE OF state ON delivery
+WHEN NEW.state = 'waiting' AND OLD.state IN ('held', 'done', 'abandoned')
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
+CREATE TRIGGER delivery_ended AFTER UPDATE OF state ON delivery WHEN NEW.state IN ('done', 'abandoned')
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE blocked_by = NEW.id; END;
+CREATE TRIGGER delivery_withdrawn AFTER DELETE ON delivery
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE blocked_by = OLD.id; END;
 ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE delivery ADD COLUMN gave_up_after INTEGER;
 CREATE INDEX delivery_held_why ON delivery (held_why) WHERE state = 'held';
@@ -264,9 +287,10 @@ DROP VIEW deliveries;
 CREATE VIEW deliveries AS SELECT
   e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
   strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
-  d.next_ms, d.held_why, d.replay, d.abandoned_by
+  d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.replay, d.abandoned_by
 FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
-";
+"
+);
 
 #[cfg(test)]
 mod tests {
@@ -284,6 +308,44 @@ mod tests {
             });
             assert_eq!(count, Ok(0), "{view}");
         }
+    }
+
+    /// What is owed when tilld is brought up to date is owed afterwards, and filed by what it waits for.
+    #[test]
+    fn what_is_owed_outlives_the_fifth_step() {
+        let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+        for step in STEPS.iter().take(4) {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+            .execute_batch(
+                "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
+                   currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+                 VALUES (1, 'r', 'a', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); \
+                 WITH n(i) AS (VALUES (1), (2), (3), (4), (5)) \
+                 INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+                 SELECT i, 'e' || i, 1, 'status', 0, 'open', 'open', 0 FROM n; \
+                 INSERT INTO delivery (id, event, invoice, hook, state, attempts, round_start, next_ms, child_pid) VALUES \
+                   (10, 1, 1, 'log', 'done', 1, 0, NULL, NULL), (20, 2, 1, 'log', 'running', 3, 2, NULL, 77), \
+                   (30, 3, 1, 'log', 'waiting', 0, 0, 5, NULL), (40, 4, 1, 'log', 'waiting', 0, 0, 6, NULL), \
+                   (45, 4, 1, 'mail', 'waiting', 9, 1, 7, NULL), (50, 5, 1, 'log', 'held', 0, 0, NULL, NULL)",
+            )
+            .expect("filled");
+        let all = |columns: &str| -> Vec<String> {
+            let sql = format!("SELECT concat_ws(' ', {columns}) FROM delivery ORDER BY id");
+            let mut statement = connection.prepare(&sql).expect("asked");
+            let rows = statement.query_map([], |row| row.get(0));
+            rows.and_then(Iterator::collect).expect("read")
+        };
+        let columns =
+            "id, event, invoice, hook, state, attempts, round_start, next_ms, child_pid, held_why";
+        let before = all(columns);
+        connection
+            .execute_batch(STEPS.get(4).expect("the fifth step"))
+            .expect("the step runs");
+        assert_eq!(all(columns), before);
+        let blocked = all("id, blocked_by");
+        assert_eq!(blocked, ["10", "20", "30 20", "40 30", "45", "50"]);
     }
 
     /// Given up by a clock that may have been ahead, and nobody knows: they must be findable when it is set back.

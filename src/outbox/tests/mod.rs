@@ -309,3 +309,41 @@ async fn an_end_that_cannot_be_stored_is_stored_later_and_nothing_runs_twice() {
     stage.stop(outbox).await;
     assert_eq!(stage.log(), "ran\n");
 }
+
+/// A hook limited to one run at once may still run where an earlier daemon left it.
+#[tokio::test]
+async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_over() {
+    let stage = Stage::new("exit 0");
+    let room = Room {
+        ordinary: 1,
+        slow: 0,
+    };
+    let mut outbox = Outbox {
+        desk: Arc::new(Desk {
+            writer: stage.ledger.writer(),
+            settings: stage.settings.clone(),
+            stopping: Shutdown::new(),
+            ending: Shutdown::new(),
+        }),
+        reader: stage.ledger.reader(),
+        own: ProcessMark::own(),
+        attempts: JoinSet::new(),
+        active: HashMap::new(),
+        settling: JoinSet::new(),
+        being_settled: HashMap::new(),
+        places: Places::new(vec![room]),
+        leftovers: Vec::new(),
+        more: false,
+        rest_until: None,
+    };
+    for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
+        let (key, now) = (DeliveryKey(1), Instant::now().into_std());
+        outbox.places.find(key, 0, now);
+        let task = outbox.settling.spawn(async move { went });
+        outbox.being_settled.insert(task.id(), key);
+        let joined = outbox.settling.join_next_with_id().await.expect("one");
+        outbox.settled(joined);
+        assert_eq!(outbox.places.free(0, now), free, "{went:?}");
+        assert!(outbox.being_settled.is_empty());
+    }
+}

@@ -141,10 +141,9 @@ fn what_waited_or_ran_when_the_copy_was_made_is_held_with_gapless_attempts() {
             .serve_log()
             .contains("of what waited in it 2 are held")
     );
-    assert_eq!(
-        deliveries(&world),
-        ["A-1 paid held restored", "A-2 paid held restored"]
-    );
+    wait_until(PATIENCE, "what ran to be found gone, and held", || {
+        deliveries(&world) == ["A-1 paid held restored", "A-2 paid held restored"]
+    });
     let marks =
         "SELECT count(*) FROM delivery WHERE claimant_pid IS NOT NULL OR child_pid IS NOT NULL";
     assert_eq!(world.value(marks), "0");
@@ -160,6 +159,40 @@ fn what_waited_or_ran_when_the_copy_was_made_is_held_with_gapless_attempts() {
             "A-2 1 interrupted",
             "A-2 2 exit 0"
         ]
+    );
+}
+
+/// A person who releases it must not get two copies of one delivery.
+#[test]
+fn what_still_runs_after_a_restore_is_held_only_when_it_has_ended() {
+    let script =
+        "echo begin >> \"$1\"\nwhile [ ! -e \"$1.go\" ]; do sleep 0.02; done\necho end >> \"$1\"";
+    let mut world = Setup::new()
+        .quiet()
+        .hook("fulfil", &["paid"], script)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "it to run", || {
+        world.hook_log("fulfil").len() == 1
+    });
+    let file = backups(&world).join("ledger.db");
+    back_up(&world, &file).ends_with(0);
+    world.kill9_serve();
+    put_back(&world, &file);
+    world.start_serve();
+    assert_eq!(deliveries(&world), ["A-1 paid running -"]);
+    world.tilld(&["delivery", "release", "--all"]).ends_with(1);
+    assert_eq!(deliveries(&world), ["A-1 paid running -"]);
+    fs::write(world.dir().join("hooks/fulfil.log.go"), "").expect("written");
+    wait_until(PATIENCE, "it to be held", || {
+        deliveries(&world) == ["A-1 paid held restored"]
+    });
+    world.tilld(&["delivery", "release", "--all"]).ends_with(0);
+    world.settle();
+    assert_eq!(
+        world.hook_log("fulfil"),
+        ["begin", "end", "begin", "end"],
+        "no two at once"
     );
 }
 
