@@ -29,7 +29,8 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("http", &[]),
     ("wire", &["invoice"]),
     ("hook", &["invoice"]),
-    // The settings name status lists and selectors, both pure; a secret file is looked at before the first payment.
+    // The settings name status lists and selectors, both pure; programs and secret files are looked at before the
+    // first payment.
     ("config", &[HOOK_PURE, "invoice"]),
     ("client", &["wire", "invoice"]),
     ("ledger", &["invoice", HOOK_PURE]),
@@ -64,14 +65,7 @@ const IMPORTS_BUT: [(&str, &[&str]); 5] = [
 const HOOK_PURE: &str = "hook (pure)";
 
 /// The parts of `hook` that run something, or end or remove what ran.
-const HOOK_RUNS: [&str; 6] = [
-    "launch",
-    "leftovers",
-    "post",
-    "process",
-    "remove",
-    "settle_old_child",
-];
+const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
 const HOMES: [(&str, &[&str]); 6] = [
