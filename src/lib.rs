@@ -117,14 +117,9 @@
 //! `cargo bench` measures the poller's looks at a ledger of a million open invoices beside one of a thousand, its start, and
 //! the memory it holds; it takes some minutes and 2 GB of the temporary directory.
 //!
-//! What the outbox does under load is printed by `TILLD_INVOICES=1000 cargo test --release --test it troublemakers --
-//! --nocapture` (a thousand invoices with one script that hangs and one that fails, and without them) and
-//! `TILLD_RUNS=10000 cargo test --release --test it quick_runs -- --nocapture` (what a run costs beside a bare start).
-//!
-//! Longer, and by hand: `TILLD_SEEDS=10000 cargo test --release simulation` plays more courses of events than the tests
-//! do, and `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one by one: every
-//! break must be noticed by a test. `TILLD_KILLS=200 cargo test --test it kills -- --nocapture` kills the daemon more often
-//! than they do; with `TILLD_SEED` by the same plan.
+//! Longer, and by hand: `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one
+//! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
+//! with their commands in `README.md` under "Try it", and nowhere else.
 
 #[doc(hidden)]
 pub mod bench;

@@ -1,5 +1,5 @@
 //! Which deliveries a person means, and what is to become of them: one description for listing, showing beforehand and
-//! changing. Pure data; the stores find and change by it, and promise to agree (`ledger/tests/conformance.rs`).
+//! changing. Pure data; the stores find and change by it, and promise to agree (`ledger/tests/conformance`).
 //!
 //! A change names deliveries by their keys, as they were found a moment before, and touches only those whose state still
 //! lets it: what began to run meanwhile, or ended, is left alone.

@@ -3,7 +3,7 @@
 //! everything heals, and the promises are looked over.
 //!
 //! Nothing sleeps, no thread is part of a scenario, no socket or file is opened: a seed is one course of events, and
-//! replays. What is left out: HTTP, SQLite (its store answers as the one in memory, `ledger/tests/conformance.rs`), and the
+//! replays. What is left out: HTTP, SQLite (its store answers as the one in memory, `ledger/tests/conformance`), and the
 //! programs of hooks.
 //!
 //! `TILLD_SEED=N cargo test simulation -- --nocapture` replays one seed and prints what happened;

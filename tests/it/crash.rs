@@ -80,6 +80,25 @@ fn a_hook_that_outlives_its_daemon_is_waited_for_before_it_runs_again() {
     assert_eq!(world.sql(mine).concat(), ["1 interrupted", "2 exit 0"]);
 }
 
+/// What it writes then has no reader, and no attempt begins beside it.
+#[test]
+fn a_hook_that_outlives_its_daemon_may_end_at_its_next_output() {
+    let script = "echo \"begun $TILLD_ATTEMPT\" >> \"$1\"; \
+        while [ ! -e \"$1.go\" ]; do sleep 0.01; done; echo output; echo \"ended $TILLD_ATTEMPT\" >> \"$1\"";
+    let mut world = Setup::new()
+        .quiet()
+        .hook("fulfil", &["paid"], script)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    world.kill9_serve();
+    let_go(&world);
+    world.start_serve();
+    world.settle();
+    assert_eq!(world.hook_log("fulfil"), ["begun 1", "begun 2", "ended 2"]);
+    assert_eq!(results(&world), ["1 interrupted", "2 exit 0"]);
+}
+
 #[test]
 fn a_hook_that_outlives_its_daemon_and_its_time_is_ended_before_it_runs_again() {
     // Its child ends with it: what a script waits for would go on working otherwise, beside the second attempt.

@@ -324,6 +324,9 @@ async fn nothing(reader: &Reader, act: Act, choice: &Choice) -> Result<Failure, 
     let hook = hook.map_or_else(String::new, |hook| format!(" for hook `{hook}`"));
     let takes = match choice.state {
         Some(state) => format!("that is {} would change", state.as_str()),
+        None if act == Act::Retry && matches!(choice.whose, Whose::All) => {
+            "waits or was given up by the schedule".to_owned()
+        }
         None => words(act).takes.to_owned(),
     };
     let running = match running(reader, act, choice).await? {

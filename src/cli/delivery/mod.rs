@@ -14,7 +14,7 @@ use super::failure::{Exit, Failure};
 use super::when;
 use crate::ledger::{EventRow, Reader};
 
-pub(super) use view::{Written, print_body, print_written};
+pub(super) use view::{Written, held_for, print_body, print_written};
 
 /// The commands about deliveries.
 #[derive(Debug, clap::Args)]
@@ -44,8 +44,9 @@ enum Action {
     Replay(replay::Args),
     /// Make held deliveries due now: of one event, of an order, or all
     ///
-    /// Deliveries are held when what a hook would do may be out of date, so a person looks first: when a change of the lists
-    /// under `[statuses]` makes an old order paid, failed or reversed. `--dry-run` shows what would run.
+    /// Deliveries are held when what a hook would do may be out of date, so a person looks first: when the ledger was put
+    /// back from a copy, since the hook may have run before, and when a change of the lists under `[statuses]` makes an old
+    /// order paid, failed or reversed. What was done already is better given up (`abandon`). `--dry-run` shows what would run.
     Release(release::Args),
     /// Give up deliveries that wait or are held, and have `status` ask for nobody because of those given up
     ///

@@ -97,7 +97,8 @@ fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'
     }
 }
 
-/// Prints many deliveries: a table, with headings where it begins, or JSON lines.
+/// Prints many deliveries: a table, with headings where it begins, or JSON lines. People get the event's number, which every
+/// command takes: beside its id a line would not fit a terminal.
 pub(super) fn print_page(
     output: Output,
     rows: &[DeliveryRow],
@@ -110,12 +111,12 @@ pub(super) fn print_page(
         .iter()
         .map(|row| {
             [
-                row.event_id.clone(),
+                row.seq.to_string(),
                 time(row.at_ms),
                 row.order_id.clone(),
                 row.kind.to_string(),
                 row.hook.clone(),
-                row.state.as_str().to_owned(),
+                brief(row),
                 row.attempts.to_string(),
                 next(row).unwrap_or_else(|| "-".to_owned()),
             ]
@@ -155,8 +156,11 @@ pub(super) fn print(
         pairs.push(("next", next));
     }
     if let Some(why) = &row.held_why {
-        pairs.push(("held for", why.clone()));
-        pairs.push(("", format!("`tilld delivery release {}` runs it", row.seq)));
+        pairs.push(("held for", held_for(why)));
+        // With the hook: the event may be held for others, where something else was done.
+        let it = format!("{} --hook {}", row.seq, row.hook);
+        pairs.push(("", format!("`tilld delivery release {it}` runs it,")));
+        pairs.push(("", format!("`tilld delivery abandon {it}` gives it up")));
     }
     output.pairs(&pairs)?;
     for attempt in attempts {
@@ -196,6 +200,23 @@ fn print_named(output: Output, name: &str, written: &[u8]) -> Result<(), Failure
     }
     let lines = escape_lines(written, "    ");
     output.line(&format!("  {name}:\n{}", lines.trim_end_matches('\n')))
+}
+
+/// Why a delivery is held, with what that means.
+pub(in crate::cli) fn held_for(why: &str) -> String {
+    match why {
+        "restored" => format!("{why}: it may have run before the ledger was put back"),
+        "newly_sorted" => format!("{why}: its status was put on a list, or taken off, later"),
+        other => other.to_owned(),
+    }
+}
+
+/// The state in a table, with what a person would have to look up else.
+fn brief(row: &DeliveryRow) -> String {
+    match &row.held_why {
+        Some(why) => format!("{}: {why}", row.state.as_str()),
+        None => stands(row),
+    }
 }
 
 /// The state, with who brought it about where that was a person.
@@ -287,5 +308,18 @@ mod tests {
         };
         assert_eq!(next(&behind).as_deref(), Some("after event 4"));
         assert_eq!(json(&behind, None).behind_seq, Some(4));
+        let held = DeliveryRow {
+            state: DeliveryState::Held,
+            held_why: Some("restored".to_owned()),
+            ..behind
+        };
+        assert_eq!(brief(&held), "held: restored");
+        let abandoned = DeliveryRow {
+            state: DeliveryState::Abandoned,
+            held_why: None,
+            abandoned_by: Some("operator".to_owned()),
+            ..held
+        };
+        assert_eq!(brief(&abandoned), "abandoned by operator");
     }
 }

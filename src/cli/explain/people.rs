@@ -1,6 +1,6 @@
 //! A timeline for people: a heading, then one row for each fact and, below a run, the first lines it wrote.
 
-use super::super::delivery::Written;
+use super::super::delivery::{Written, held_for};
 use super::super::failure::Failure;
 use super::super::invoice::sentences;
 use super::super::output::{Output, escape};
@@ -280,7 +280,7 @@ fn owed(fact: &Fact<'_>) -> String {
         (None, None) => {}
     }
     if let Some(why) = held_why {
-        told = format!("{told}, held for {why}");
+        told = format!("{told}, held for {}", held_for(why));
     }
     told
 }

@@ -1,6 +1,6 @@
 //! The second store: everything in memory, for tests that need a ledger without a file, thousands of times over.
 //!
-//! Stands behind the same seam as SQLite and answers the same (`ledger/tests/conformance.rs`). Commits can be told to
+//! Stands behind the same seam as SQLite and answers the same (`ledger/tests/conformance`). Commits can be told to
 //! fail, in both ways a commit can: not done, and done but reported failed. A daemon that dies between `begin` and `commit`
 //! leaves nothing, which is what rolling back is here.
 

@@ -14,17 +14,20 @@ mod operator;
 mod owed;
 mod restored;
 
+use super::command::{Command, Reply};
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
 use crate::invoice::event::EventKind;
-use crate::invoice::ids::{InvoiceId, OrderId};
+use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Asked, Report, Reported, Source};
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::{Asked, Observation, Report, Reported, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::status::{Outcome, Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::{Decision, Policy};
+use crate::process_mark::ProcessMark;
 
 /// For the writer's end.
 const PATIENCE: Duration = Duration::from_secs(10);

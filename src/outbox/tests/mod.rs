@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use tokio::task::JoinHandle;
 
 use super::*;
+use crate::hook::process::{Program, Surroundings};
 use crate::ledger::DeliveryState;
 use crate::ledger::HeldLock;
 
@@ -64,14 +65,6 @@ impl Stage {
             settings,
             shutdown: Shutdown::new(),
             wake: Wake::default(),
-        }
-    }
-
-    /// What the hook runs.
-    fn program(&mut self) -> &mut Program {
-        match self.settings.hooks.first_mut().map(|hook| &mut hook.action) {
-            Some(Action::Run(program)) => program,
-            other => panic!("no program: {other:?}"),
         }
     }
 
@@ -239,10 +232,9 @@ async fn a_stop_ends_what_takes_longer_and_that_is_no_failure() {
 
 #[tokio::test]
 async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
-    let mut stage = Stage::new(
+    let stage = Stage::new(
         "[ -e /proc/$(cat $HOME/old)/exe ] && echo overlap >> $HOME/log; echo $TILLD_ATTEMPT >> $HOME/log",
     );
-    stage.program().timeout = Duration::from_millis(50);
     stage.ledger.owe("1", 1).await;
     let mut old = Command::new("/bin/sh")
         .args(["-c", "trap '' TERM; while :; do sleep 0.1; done"])
@@ -256,7 +248,6 @@ async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
     let leftover = stage.settings.surroundings.work_dir.join("0123");
     fs::create_dir_all(&leftover).expect("made");
 
-    stage.program().grace = Duration::from_millis(50);
     let outbox = stage.start();
     wait_until(async || !child.is_running()).await;
     old.wait().expect("reaped");
@@ -269,6 +260,8 @@ async fn what_an_earlier_daemon_left_running_is_ended_before_it_runs_again() {
             .all(|(state, _)| *state == DeliveryState::Done)
     })
     .await;
+    // With the next look nobody can be at work there any more.
+    wait_until(async || !leftover.exists()).await;
     stage.stop(outbox).await;
     assert_eq!(stage.log(), "2\n");
     assert_eq!(stage.results().await, ["interrupted", "exit 0"]);

@@ -24,6 +24,9 @@ use crate::process_mark::ProcessMark;
 
 /// More than any test makes.
 const ALL: u32 = 1_000;
+/// All that a ledger owes was heard so long ago, and what an earlier daemon left was begun then: longer than any program
+/// here may take, milliseconds.
+const AGO_MS: i64 = 120_000;
 
 pub(super) struct Owing(Ledger);
 
@@ -128,7 +131,8 @@ impl Owing {
         }
     }
 
-    /// Claims one delivery as a daemon that is gone, with this process as its child if it came so far.
+    /// Claims one delivery as a daemon that is gone, with this process as its child if it came so far: its time was over
+    /// long ago.
     pub(super) async fn leave_running(&self, child: Option<ProcessMark>) {
         let own = ProcessMark::own();
         let gone = ProcessMark {
@@ -141,7 +145,7 @@ impl Owing {
         };
         let claimed = self
             .writer()
-            .claim_deliveries(gone, wall_ms(), vec![lane])
+            .claim_deliveries(gone, wall_ms() - AGO_MS, vec![lane])
             .await
             .expect("stored");
         let key = claimed.first().expect("one is owed").key;
@@ -204,6 +208,6 @@ fn observation(order: &str, status: &str, minute: u32) -> Observation {
         source,
         report,
         asked: None,
-        received_ms: wall_ms(),
+        received_ms: wall_ms() - AGO_MS,
     }
 }

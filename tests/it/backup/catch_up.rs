@@ -73,6 +73,16 @@ fn what_a_poll_finds_again_is_held_and_runs_once_after_its_release() {
     assert_eq!(restored, Some(&json!(2)), "{status}");
     let people = world.tilld(&["status"]).ends_with(16);
     assert!(people.stdout.contains("2 held for it"), "{people:?}");
+    // Whoever was not told of the restore is told here, and not to run everything.
+    for part in [
+        "2 deliveries that may have run before the ledger was put back",
+        "`tilld delivery abandon --order ORDER` where it is done",
+    ] {
+        assert!(people.stdout.contains(part), "{part}: {people:?}");
+    }
+    assert!(!people.stdout.contains("release --all"), "{people:?}");
+    let listed = world.tilld(&["delivery", "list", "--state", "held"]).stdout;
+    assert_eq!(listed.matches("held: restored").count(), 2, "{listed}");
     let explained = world.tilld(&["explain", "A-1"]).ends_with(0);
     assert!(
         explained.stdout.contains("held for restored"),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::harness::{PATIENCE, Ran, Setup, World, skip, sql, wait_until};
@@ -216,23 +217,31 @@ fn a_reader_makes_a_backup_and_writes_nothing_in_the_state_directory() {
     );
 }
 
+/// Makes a ledger of so many bytes that its copy takes a while.
+const LARGE: &str =
+    "INSERT INTO meta (key, value) VALUES ('padding', hex(zeroblob(32 * 1024 * 1024)))";
+
 #[test]
 fn a_command_that_is_stopped_leaves_nothing_half_made() {
     let world = Setup::new().quiet().not_served().start();
     world.create("A-1");
-    let dir = backups(&world);
-    // Held before it can begin: a writer that recovers the log. Nothing may stand under the name meanwhile.
-    let file = dir.join("ledger.db");
+    world.neighbour().tamper(LARGE);
+    let file = backups(&world).join("ledger.db");
     let file_name = file.to_string_lossy();
-    for _ in 0..5 {
-        let mut making = world.start_tilld(&["db", "backup", &file_name]);
-        making.signal(rustix::process::Signal::TERM);
-        let code = making.wait(PATIENCE);
-        // Before it listens to signals, while it works, or when it is through already.
-        if code == 0 {
-            assert_eq!(sql(&file, "PRAGMA integrity_check").concat(), ["ok"]);
-            fs::remove_file(&file).expect("it is there");
-        }
-        wait_until(PATIENCE, "nothing to be left", || names(&world).is_empty());
+    for signal in [Signal::TERM, Signal::INT] {
+        wait_until(PATIENCE, "the signal to meet it at work", || {
+            let mut making = world.start_tilld(&["db", "backup", &file_name]);
+            wait_until(PATIENCE, "the copy to begin", || !names(&world).is_empty());
+            making.signal(signal);
+            let (code, talk) = (making.wait(PATIENCE), making.stderr());
+            // It was through already.
+            if code == 0 {
+                fs::remove_file(&file).expect("it is there");
+            }
+            assert_eq!(names(&world), Vec::<String>::new(), "{talk}");
+            code == 1 && talk.contains("stopped before the backup was complete")
+        });
     }
+    back_up(&world, &file).ends_with(0);
+    assert_eq!(sql(&file, "PRAGMA integrity_check").concat(), ["ok"]);
 }

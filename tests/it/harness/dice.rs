@@ -35,10 +35,16 @@ pub(crate) fn number(variable: &str) -> Option<u64> {
     )
 }
 
+/// How often something is to be done, if this variable says so.
+#[track_caller]
+pub(crate) fn wanted(variable: &str) -> Option<usize> {
+    number(variable).map(|number| usize::try_from(number).expect("a count"))
+}
+
 /// How often something is done: the number in this variable, or `usually`.
 #[track_caller]
 pub(crate) fn count(variable: &str, usually: usize) -> usize {
-    number(variable).map_or(usually, |n| usize::try_from(n).expect("a count"))
+    wanted(variable).unwrap_or(usually)
 }
 
 /// The seed `TILLD_SEED` asks for, or one nobody has seen before.

@@ -1,8 +1,14 @@
 //! An invoice as a sender of notifications knows it: where to, with which token, and the object itself.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::{Answer, World};
+
+/// Commands that open invoices at once; more gain nothing on two cores.
+const OPENERS: usize = 4;
 
 /// An invoice that exists on both sides.
 #[derive(Clone, Debug)]
@@ -92,6 +98,24 @@ impl World {
     #[track_caller]
     pub(crate) fn try_create(&self, order: &str) -> super::Ran {
         self.open(order, "599.80", &[])
+    }
+
+    /// [`World::try_create`] for each of `orders`, some at once; all as the service has them, the oldest first.
+    pub(crate) fn create_all(&self, orders: &[String]) -> Vec<Issued> {
+        let next = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..OPENERS {
+                scope.spawn(|| {
+                    while let Some(order) = orders.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let ran = self.try_create(order);
+                        assert_eq!(ran.code, 0, "{ran:?}");
+                    }
+                });
+            }
+        });
+        let issued = self.all_issued();
+        assert_eq!(issued.len(), orders.len());
+        issued
     }
 
     /// The newest invoice of `order` as the service has it.

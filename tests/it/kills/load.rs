@@ -1,16 +1,11 @@
 //! What happens to the shop's orders while the daemon is being killed: each waits, and then is paid; of most the daemon is
 //! told, the others it finds by asking. A notification may die with the daemon: then it is found by asking too.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
-
 use crate::harness::dice::Dice;
 use crate::harness::{Issued, Wire, World, head};
 
 /// Invoices for each kill.
 const EACH: usize = 2;
-/// Commands that open invoices at once.
-const OPENERS: usize = 4;
 /// One payment of so many is not told.
 const UNTOLD: usize = 4;
 
@@ -29,23 +24,11 @@ pub(super) struct Load {
 impl Load {
     /// Opens as many invoices as that many kills need.
     pub(super) fn open(world: &World, kills: usize) -> Self {
-        let (next, wanted) = (AtomicUsize::new(0), kills * EACH);
-        thread::scope(|scope| {
-            for _ in 0..OPENERS {
-                scope.spawn(|| {
-                    loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= wanted {
-                            return;
-                        }
-                        let ran = world.try_create(&format!("A-{number}"));
-                        assert_eq!(ran.code, 0, "{ran:?}");
-                    }
-                });
-            }
-        });
+        let orders: Vec<String> = (0..kills * EACH)
+            .map(|number| format!("A-{number}"))
+            .collect();
         Self {
-            invoices: world.all_issued(),
+            invoices: world.create_all(&orders),
             waiting: 0,
             paid: 0,
             wires: Vec::new(),

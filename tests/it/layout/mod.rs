@@ -172,6 +172,11 @@ fn planted_imports_are_found() {
             "use crate::hook::{Selector, process::run};",
             true,
         ),
+        (
+            "src/ledger/mod.rs",
+            "use crate::hook::settle_old_child;",
+            true,
+        ),
         ("src/outbox/mod.rs", "use crate::hook::process::run;", false),
         ("src/poller/mod.rs", "use crate::config::Settings;", true),
         ("src/daemon/mod.rs", "use crate::config::Settings;", false),

@@ -29,7 +29,8 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     ("http", &[]),
     ("wire", &["invoice"]),
     ("hook", &["invoice"]),
-    // The settings name status lists and selectors, both pure.
+    // The settings name status lists and selectors, both pure; programs and secret files are looked at before the
+    // first payment.
     ("config", &[HOOK_PURE, "invoice"]),
     ("client", &["wire", "invoice"]),
     ("ledger", &["invoice", HOOK_PURE]),
@@ -63,11 +64,11 @@ const IMPORTS_BUT: [(&str, &[&str]); 5] = [
 /// `hook` without its parts that run something.
 const HOOK_PURE: &str = "hook (pure)";
 
-/// The parts of `hook` that run something.
-const HOOK_RUNS: [&str; 2] = ["process", "post"];
+/// The parts of `hook` that run something, or end or remove what ran.
+const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
-const HOMES: [(&str, &[&str]); 5] = [
+const HOMES: [(&str, &[&str]); 6] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
     (
         "reqwest",
@@ -79,6 +80,7 @@ const HOMES: [(&str, &[&str]); 5] = [
         ],
     ),
     ("figment", &["src/config/"]),
+    ("nix", &["src/hook/inherited.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),
 ];

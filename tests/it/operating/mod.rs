@@ -264,13 +264,15 @@ fn what_waits_is_given_up_when_a_person_says_so_and_nobody_is_told() {
     fs::remove_file(file(&world, "fulfil.log.broken")).expect("there");
     let nothing = delivery(&world, &["retry", "--all"], 1);
     assert!(
-        nothing.stderr.contains("no delivery waits or was given up"),
+        nothing
+            .stderr
+            .contains("no delivery waits or was given up by the schedule"),
         "{nothing:?}"
     );
     dry(&world, &["retry", "--order=A-2"], &["A-2"]);
     let told = delivery(&world, &["retry", "--order=A-2", "--json"], 0);
     assert_eq!(told.json(), json!({ "retried": 1, "left_alone": 0 }));
-    // A look that changes nothing is seen as such only while nothing runs.
+    // A dry run is held against all that stands there, and it runs at this moment.
     world.settle();
     dry(&world, &["retry", &first, "--state=abandoned"], &["A-1"]);
     delivery(&world, &["retry", &first], 0);
@@ -309,7 +311,7 @@ fn what_is_held_is_released_or_given_up_and_is_not_retried() {
     let first = event(&world, "A-1");
     let shown = delivery(&world, &["show", &first, "--hook=fulfil"], 0).stdout;
     let number = world.value("SELECT seq FROM events WHERE kind = 'paid' AND order_id = 'A-1'");
-    let way_out = format!("`tilld delivery release {number}` runs it");
+    let way_out = format!("`tilld delivery release {number} --hook fulfil` runs it");
     for part in ["held for", "newly_sorted", &way_out] {
         assert!(shown.contains(part), "{part}: {shown}");
     }

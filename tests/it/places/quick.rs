@@ -8,25 +8,30 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{count, open_all};
+use crate::harness::dice;
 use crate::harness::{Issued, PATIENCE, Setup, Wire, World, children, head, wait_until};
 
-/// Runs, unless `TILLD_RUNS` says otherwise.
-const RUNS: usize = 300;
-/// Events of each invoice; more invoices take longer to open than their runs take.
-const EVENTS: usize = 50;
+/// Runs that are counted, unless `TILLD_RUNS` says otherwise.
+const RUNS: usize = 200;
+/// Events of each invoice whose runs come before those that are counted: caches fill up meanwhile, and connections to the
+/// ledger are opened.
+const EARLIER: usize = 10;
+/// Events of each invoice whose runs are counted; more invoices take longer to open than their runs take.
+const COUNTED: usize = 40;
 /// Until all have run, ten thousand of them too.
 const BOUND: Duration = Duration::from_mins(10);
 /// The script that is run. While its gate is shut it waits, so that all is owed before the first run is counted.
 const SCRIPT: &str = "while [ ! -e \"$1.go\" ]; do sleep 0.05; done";
 /// Connections the notifications come by, each with invoices of its own.
 const CONNECTIONS: usize = 8;
-/// Descriptors that may be open beyond those after the first third: connections to the ledger are opened when they are
-/// first needed. One left open by each run would be a hundred and more.
+/// Descriptors that may be open beyond those before the counted runs: some connections to the ledger are opened late. One
+/// left open by each run would be two hundred and more.
 const DESCRIPTORS: usize = 40;
-/// Memory that may be taken beyond that of the first third, KiB: caches fill up. A single buffer left by each run, of 64 KiB
-/// as they are, would be more.
+/// Memory that may be taken beyond that before the counted runs, KiB. A single buffer left by each run, of 64 KiB as they
+/// are, would be more.
 const MEMORY_KIB: u64 = 12 * 1024;
+/// Bare starts that are measured at most.
+const BARE: usize = 1_000;
 
 /// What a process holds.
 #[derive(Debug)]
@@ -48,12 +53,11 @@ impl Holds {
     }
 }
 
-/// `TILLD_RUNS=10000 cargo test --release --test it quick_runs -- --nocapture` does ten thousand and prints how many were
-/// done in a second.
+/// The long form, with its command in `README.md`, does as many as it is told.
 #[test]
 fn quick_runs_leave_nothing_behind() {
-    let runs = count("TILLD_RUNS").unwrap_or(RUNS);
-    let invoices = runs.div_ceil(EVENTS);
+    let runs = dice::count("TILLD_RUNS", RUNS);
+    let invoices = runs.div_ceil(COUNTED);
     let world = Setup::new()
         .quiet()
         .sandbox(&[&format!("--pool={invoices}")])
@@ -63,12 +67,12 @@ fn quick_runs_leave_nothing_behind() {
         .hook("quick", &["status:waiting", "status:new"], SCRIPT)
         .start();
     let orders: Vec<String> = (0..invoices).map(|number| format!("A-{number}")).collect();
-    let issued = open_all(&world, &orders);
+    let issued = world.create_all(&orders);
     let pid = world.serve_pid();
-    // A third of the events of each, and then the rest, with a look at the daemon between.
-    run_all(&world, &issued, 0..EVENTS / 3);
+    run_all(&world, &issued, 0..EARLIER);
     let before = Holds::now(pid);
-    let (did, took) = run_all(&world, &issued, EVENTS / 3..EVENTS);
+    let (did, took) = run_all(&world, &issued, EARLIER..EARLIER + COUNTED);
+    assert!(did >= runs, "{did} of {runs} were owed");
     wait_until(PATIENCE, "no child to be left", || children(pid).is_empty());
     let after = Holds::now(pid);
     assert!(
@@ -83,19 +87,34 @@ fn quick_runs_leave_nothing_behind() {
     assert_eq!(left.count(), 0, "working directories");
     // Each event once, the opening too.
     let all_done = "SELECT count(*), sum(state = 'done'), sum(attempts) FROM deliveries";
-    let wanted = (invoices * (EVENTS + 1)).to_string();
+    let wanted = (invoices * (1 + EARLIER + COUNTED)).to_string();
     assert_eq!(world.sql(all_done), [[wanted.as_str(); 3]]);
     show(&world, did, took, (&before, &after));
 }
 
-/// Prints the pace beside that of a bare loop.
-fn show(world: &World, did: usize, took: Duration, holds: (&Holds, &Holds)) {
-    let (pace, bare) = (per_second(did, took), bare_pace(world, did.clamp(1, 1_000)));
+/// Prints the pace beside that of a bare loop, and what the daemon holds.
+fn show(world: &World, did: usize, took: Duration, (before, after): (&Holds, &Holds)) {
+    let (pace, bare) = (per_second(did, took), bare_pace(world, did.min(BARE)));
+    let children = children(world.serve_pid()).into_iter();
+    let zombies = children.filter(|(_, state)| *state == 'Z').count();
+    let mib = |holds: &Holds| {
+        format!(
+            "{}.{}",
+            holds.memory_kib / 1024,
+            holds.memory_kib % 1024 * 10 / 1024
+        )
+    };
     // A test's output may have no reader.
     drop(writeln!(
         stderr(),
-        "{did} runs: {pace:.0} a second, a bare loop {bare:.0}, ratio {:.2}; {holds:?}",
-        pace / bare
+        "{did} runs in {:.1} s: {pace:.0} per second; bare fork+exec loop: {bare:.0} per second; ratio {:.2}; \
+         zombies {zombies}; descriptors {} -> {}; RSS {} -> {} MiB",
+        took.as_secs_f64(),
+        pace / bare,
+        before.descriptors,
+        after.descriptors,
+        mib(before),
+        mib(after),
     ));
 }
 

@@ -6,7 +6,7 @@ use std::io::{Write as _, stderr};
 use std::thread;
 use std::time::Duration;
 
-use super::{count, open_all};
+use crate::harness::dice;
 use crate::harness::{Issued, PATIENCE, Setup, Wire, World, head, wait_until};
 
 /// Invoices, unless `TILLD_INVOICES` says otherwise.
@@ -24,11 +24,11 @@ const SCRIPT: &str = "case $TILLD_ORDER_ID in\n\
     esac\n\
     echo \"$TILLD_ORDER_ID\" >> \"$1\"";
 
-/// `TILLD_INVOICES=1000 cargo test --release --test it troublemakers -- --nocapture` plays a thousand invoices with the two
-/// and without them, and prints how long after its event the last run of an order had ended.
+/// The long form, with its command in `README.md`, plays them with the two and without them, and prints how long after its
+/// event the last run of an order had ended.
 #[test]
 fn two_troublemakers_hold_up_nobody() {
-    let invoices = count("TILLD_INVOICES");
+    let invoices = dice::wanted("TILLD_INVOICES");
     let with = play(invoices.unwrap_or(INVOICES), ["hangs", "fails"]);
     if invoices.is_some() {
         let without = play(invoices.unwrap_or(INVOICES), ["calm", "quiet"]);
@@ -60,7 +60,8 @@ fn play(invoices: usize, two: [&str; 2]) -> Vec<i64> {
         .start();
     let others = (0..invoices - two.len()).map(|number| format!("A-{number}"));
     let orders: Vec<String> = two.map(str::to_owned).into_iter().chain(others).collect();
-    let (first, rest): (Vec<Issued>, Vec<Issued>) = open_all(&world, &orders)
+    let (first, rest): (Vec<Issued>, Vec<Issued>) = world
+        .create_all(&orders)
         .into_iter()
         .partition(|issued| two.contains(&issued.order.as_str()));
     tell(&world, &first);

@@ -121,7 +121,7 @@ mod tests {
     use super::super::report::tests::report;
     use super::*;
     use crate::config::Settings;
-    use crate::ledger::{Overview, Tally};
+    use crate::ledger::{Overview, Restore, Tally};
 
     #[test]
     fn a_quiet_ledger_is_told_in_nine_lines() {
@@ -163,5 +163,43 @@ mod tests {
         let needs = needs(&told);
         let first = needs.first().map(|(_, told)| told.as_str());
         assert!(first.is_some_and(|told| told.starts_with("more than 10000 deliveries:")));
+    }
+
+    #[test]
+    fn what_may_have_run_before_a_restore_is_not_told_to_be_released_at_once() {
+        let tally = |count| Tally { count, more: false };
+        let held = |all, restored| {
+            let overview = Overview {
+                held: tally(all),
+                held_restored: tally(restored),
+                restore: Some(Restore {
+                    generation: 1,
+                    at_ms: 0,
+                }),
+                ..Overview::default()
+            };
+            let needs = needs(&report(&overview, &Settings::default()));
+            needs
+                .first()
+                .map(|(_, told)| told.clone())
+                .unwrap_or_default()
+        };
+        assert!(held(3, 0).ends_with("`tilld delivery release --all` runs them"));
+        for (restored, begins) in [
+            (
+                3,
+                "3 deliveries that may have run before the ledger was put back:",
+            ),
+            (
+                1,
+                "3 deliveries, 1 of which may have run before the ledger was put back:",
+            ),
+        ] {
+            let told = held(3, restored);
+            assert!(
+                told.starts_with(begins) && !told.contains("--all"),
+                "{told}"
+            );
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::super::argv;
 use super::super::polling::{Access, Polling};
-use super::super::report::{Count, Report};
+use super::super::report::{Count, Report, Restored};
 use super::measures::number;
 
 /// What needs a person, each with what helps.
@@ -11,13 +11,7 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
     pairs.extend(login(&report.polling));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
     if held.count > 0 {
-        pairs.push((
-            "held",
-            format!(
-                "{}: `tilld delivery list --state held` shows them, `tilld delivery release --all` runs them",
-                deliveries(held)
-            ),
-        ));
+        pairs.push(("held", told_held(held, report.restored.as_ref())));
     }
     if abandoned.count > 0 {
         pairs.push((
@@ -89,6 +83,26 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
         pairs.push(("", name.line.clone()));
     }
     pairs
+}
+
+/// What is held, with what to do. What may have run before is nothing to be released all at once.
+fn told_held(held: Count, restored: Option<&Restored>) -> String {
+    let all = deliveries(held);
+    let list = "`tilld delivery list --state held` shows them";
+    match restored.filter(|restored| restored.held.count > 0) {
+        None => format!("{all}: {list}, `tilld delivery release --all` runs them"),
+        Some(restored) => {
+            let of_it = if number(restored.held) == number(held) {
+                " that".to_owned()
+            } else {
+                format!(", {} of which", number(restored.held))
+            };
+            format!(
+                "{all}{of_it} may have run before the ledger was put back: {list}; look at what the shop has done, then \
+                 `tilld delivery abandon --order ORDER` where it is done, `tilld delivery release --order ORDER` where it is not"
+            )
+        }
+    }
 }
 
 fn deliveries(count: Count) -> String {

@@ -1,0 +1,256 @@
+//! The writer's handle: one method for each command, which takes the answer apart and tells the log what changed. Here and
+//! nowhere else events are logged, since every way in comes through here.
+
+use std::sync::Arc;
+
+use super::REDATE_AT_ONCE;
+use super::choice::Acting;
+use super::command::{
+    Acceptance, After, AttemptRecord, Begun, Command, Intent, Lane, Operated, PollFailed,
+    Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
+};
+use super::error::WriteError;
+use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
+use super::seal::{Sealed, Sealer};
+use super::writer::Queue;
+use crate::invoice::ids::InvoiceRef;
+use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::observation::Observation;
+use crate::process_mark::ProcessMark;
+
+/// One line for each invoice that the changed lists changed.
+fn tell_resorted(resorted: &Resorted) {
+    let Resorted {
+        order_id,
+        outcome,
+        event,
+        withdrawn,
+    } = resorted;
+    tracing::info!(
+        order.id = %order_id,
+        event.seq = event.seq,
+        event.kind = %event.kind,
+        outcome = %outcome,
+        withdrawn,
+        "order {order_id}: {} by the changed lists; what hooks are owed for it is held",
+        event.kind
+    );
+}
+
+/// One line per event, and one per status name that stands on no list: here, since every way in comes through here.
+fn tell(recorded: &Recorded) {
+    recorded.resorted.iter().for_each(tell_resorted);
+    if let Some(event) = &recorded.event {
+        tracing::info!(
+            order.id = %recorded.order_id,
+            event.seq = event.seq,
+            event.kind = %event.kind,
+            outcome = %recorded.outcome,
+            "order {}: {}",
+            recorded.order_id,
+            event.kind
+        );
+    }
+    for odd in &recorded.new_odd {
+        tracing::warn!(
+            field = odd.field,
+            order.id = %recorded.order_id,
+            "the service keeps not to its contract: {odd}"
+        );
+    }
+    if let Some(status) = &recorded.new_unsorted {
+        tracing::warn!(
+            status = %status,
+            "the service uses the status `{status}`, which stands on no list: sort it under `[statuses]` in the config"
+        );
+    }
+}
+
+/// Hands changes to the writing thread. Every method resolves after the change is durable, or says that nothing of it was
+/// stored. Dropping the future does not undo a change that was handed over.
+#[derive(Clone)]
+pub struct Writer {
+    pub(super) queue: Queue,
+    pub(super) sealer: Arc<Sealer>,
+}
+
+impl Writer {
+    /// Seals a notify token for the invoice with this ref.
+    pub fn seal(&self, token: &NotifyToken, reference: &InvoiceRef) -> Sealed {
+        self.sealer.seal(token, reference)
+    }
+
+    /// Records an observation of an invoice.
+    pub async fn record(
+        &self,
+        key: InvoiceKey,
+        observation: Observation,
+    ) -> Result<Recorded, WriteError> {
+        match self
+            .queue
+            .ask(Command::Record(key, Box::new(observation)))
+            .await?
+        {
+            Reply::Recorded(recorded) => {
+                tell(&recorded);
+                Ok(recorded)
+            }
+            other => unreachable!("the writer answered a record with {other:?}"),
+        }
+    }
+
+    /// Judges whether the order may have this invoice, and if so writes its row.
+    pub async fn begin_opening(&self, intent: Intent) -> Result<Begun, WriteError> {
+        match self.queue.ask(Command::Begin(Box::new(intent))).await? {
+            Reply::Begun(begun) => Ok(begun),
+            other => unreachable!("the writer answered a begin with {other:?}"),
+        }
+    }
+
+    /// Records how the request that opens an invoice ended. Returns the invoice and what became of the answer.
+    pub async fn settle_opening(
+        &self,
+        key: InvoiceKey,
+        settled: Settled,
+    ) -> Result<(InvoiceRow, Option<Recorded>), WriteError> {
+        match self.queue.ask(Command::Settle(key, settled)).await? {
+            Reply::Settled(row, recorded) => {
+                recorded.iter().for_each(tell);
+                Ok((*row, recorded))
+            }
+            other => unreachable!("the writer answered a settle with {other:?}"),
+        }
+    }
+
+    /// The creator of this invoice is gone or too late: its outcome is unknown from now on, unless its id is known.
+    pub async fn give_up_opening(&self, key: InvoiceKey) -> Result<(), WriteError> {
+        self.queue.ask(Command::GiveUpOpening(key)).await.map(drop)
+    }
+
+    /// A poll brought no answer about its invoice: it is asked again later, and later each time.
+    pub async fn poll_failed(&self, failed: PollFailed) -> Result<(), WriteError> {
+        self.queue.ask(Command::PollFailed(failed)).await.map(drop)
+    }
+
+    /// Counts the due times of these invoices again, in commits of at most [`REDATE_AT_ONCE`].
+    pub async fn redate(&self, keys: &[InvoiceKey], now_ms: i64) -> Result<(), WriteError> {
+        for some in keys.chunks(REDATE_AT_ONCE) {
+            self.queue
+                .ask(Command::Redate(some.to_vec(), now_ms))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// The horizon of this invoice has passed: event and attention, once.
+    pub async fn unresolve(&self, key: InvoiceKey, now_ms: i64) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::Unresolve(key, now_ms))
+            .await
+            .map(drop)
+    }
+
+    /// Claims deliveries to be run by this process, of each lane as many as it wants and all that may run if they are
+    /// fewer. None of them may run before its child is named.
+    pub async fn claim_deliveries(
+        &self,
+        claimant: ProcessMark,
+        now_ms: i64,
+        lanes: Vec<Lane>,
+    ) -> Result<Vec<Claimed>, WriteError> {
+        match self
+            .queue
+            .ask(Command::Claim {
+                claimant,
+                now_ms,
+                lanes,
+            })
+            .await?
+        {
+            Reply::Claimed(claimed) => Ok(claimed),
+            other => unreachable!("the writer answered a claim with {other:?}"),
+        }
+    }
+
+    /// Stores the process that will run a claimed delivery.
+    pub async fn name_child(&self, key: DeliveryKey, child: ProcessMark) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::NameChild(key, child))
+            .await
+            .map(drop)
+    }
+
+    /// Stores how a run ended and what follows. Repeating it changes nothing.
+    pub async fn finish_attempt(
+        &self,
+        key: DeliveryKey,
+        record: AttemptRecord,
+        after: After,
+    ) -> Result<(), WriteError> {
+        self.queue
+            .ask(Command::Finish(key, Box::new(record), after))
+            .await
+            .map(drop)
+    }
+
+    /// Does what a person wants with deliveries that were found before, in one commit. Returns how many it changed: those
+    /// that began to run meanwhile, or ended, are left alone.
+    pub async fn act(&self, acting: Acting) -> Result<usize, WriteError> {
+        match self.queue.ask(Command::Act(acting)).await? {
+            Reply::Acted(count) => Ok(count),
+            other => unreachable!("the writer answered an act with {other:?}"),
+        }
+    }
+
+    /// The next step of the pass over stored invoices after the lists changed; one bounded commit.
+    pub async fn reassess(&self, now_ms: i64) -> Result<Reassessed, WriteError> {
+        match self.queue.ask(Command::Reassess(now_ms)).await? {
+            Reply::Reassessed(done) => {
+                done.resorted.iter().for_each(tell_resorted);
+                Ok(done)
+            }
+            other => unreachable!("the writer answered a reassessment with {other:?}"),
+        }
+    }
+
+    /// Gathers a refused request, which also nudges its invoice. Never waits; beyond a bound it is only counted.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.queue.refuse(refusal);
+    }
+
+    /// Writes the row of an invoice that was opened elsewhere. A daemon finds it at its next look at what is due.
+    pub async fn track(&self, wish: Tracking) -> Result<Operated, WriteError> {
+        self.operate(Command::Track(Box::new(wish))).await
+    }
+
+    /// Gives an invoice whose create answer was lost the id in this answer, and records the answer.
+    pub async fn adopt(
+        &self,
+        key: InvoiceKey,
+        answer: Observation,
+    ) -> Result<Operated, WriteError> {
+        self.operate(Command::Adopt(key, Box::new(answer))).await
+    }
+
+    /// Takes reported figures as agreed, if they still are those that were shown, and judges the claims again.
+    pub async fn accept(&self, wish: Acceptance) -> Result<Operated, WriteError> {
+        self.operate(Command::Accept(wish)).await
+    }
+
+    async fn operate(&self, command: Command) -> Result<Operated, WriteError> {
+        match self.queue.ask(command).await? {
+            Reply::Operated(operated) => {
+                if let Operated::Done(_, recorded) = &operated {
+                    recorded.iter().for_each(tell);
+                }
+                Ok(operated)
+            }
+            other => unreachable!("the writer answered a person's wish with {other:?}"),
+        }
+    }
+
+    /// Remembers a small fact, for `status`.
+    pub async fn note(&self, key: &'static str, value: String) -> Result<(), WriteError> {
+        self.queue.ask(Command::Note(key, value)).await.map(drop)
+    }
+}
