@@ -17,7 +17,7 @@ pub struct Outbox {
     /// few programs that hang hold nobody up.
     pub slow_concurrency: u64,
     /// Seconds before each attempt, counted from the one before it; their number is the number of attempts. Up to a
-    /// tenth is added at random. Default: at once, then with growing gaps over about four days.
+    /// tenth is added at random. Default: at once, then with growing gaps over about three days.
     pub schedule_s: Vec<u64>,
     /// Seconds between TERM and KILL for a hook that ran into its timeout. Default 10.
     pub grace_s: u64,
@@ -31,7 +31,7 @@ impl Default for Outbox {
             concurrency: 4,
             slow_concurrency: 4,
             schedule_s: vec![
-                0, 5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 86_400, 86_400, 86_400,
+                0, 5, 30, 120, 600, 1800, 7200, 18_000, 36_000, 86_400, 86_400,
             ],
             grace_s: 10,
             drain_s: 20,

@@ -26,7 +26,7 @@ use crate::wire;
 /// The service's clock at the start of a scenario: 2026-11-28T10:00:00Z.
 pub(super) const EPOCH_MS: i64 = 1_795_860_000_000;
 /// A scenario that is not at rest so long after the healing never will be. The longest plan is that of a hook that keeps
-/// failing, 3.5 days and a tenth, for half a dozen events one after the other, behind a clock that was days ahead.
+/// failing, three days, for half a dozen events one after the other, behind a clock that was days ahead.
 const REST_WITHIN: i64 = 40 * DAY;
 /// Happenings in one scenario at most: beyond it something goes round in circles.
 const MOST_HAPPENINGS: u64 = 200_000;
