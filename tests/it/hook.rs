@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::wait_until;
+use crate::harness::{KINDS, wait_until};
 use crate::shop::Shop;
 
 /// Longer than any machine takes to start a script.
@@ -64,22 +64,10 @@ fn a_list_says_which_events_each_hook_would_get() {
     ];
     let shop = Shop::new(&config.concat());
     let lines = shop.tilld(&["hook", "list", "--json"], 0).lines();
-    let all = [
-        "opened",
-        "status",
-        "paid",
-        "paid_again",
-        "late",
-        "failed",
-        "reversed",
-        "mismatch",
-        "unresolved",
-        "operator",
-    ];
     let wanted = [
         ("fulfil", json!(["paid", "late"]), json!([]), [4, 2]),
         ("one", json!(["failed"]), json!(["odd"]), [1, 0]),
-        ("log", json!(all), json!([]), [4, 2]),
+        ("log", json!(KINDS), json!([]), [4, 2]),
         ("on_abandoned", json!(["abandoned"]), json!([]), [4, 2]),
     ];
     for (line, (name, events, statuses, places)) in lines.iter().zip(&wanted) {

@@ -48,8 +48,8 @@ pub(in crate::ledger) fn read_restore(text: &str) -> Option<Restore> {
     serde_json::from_str(text).ok()
 }
 
-/// Begins another generation: what waits is held, what stands as running once it has ended. Returns how many deliveries. In the caller's transaction, so
-/// that it happens once or not at all.
+/// Begins another generation: what waits is held, what stands as running once it has ended. Returns how many deliveries.
+/// In the caller's transaction, so that it happens once or not at all.
 pub(in crate::ledger) fn catch_up(
     store: &mut (impl Store + ?Sized),
     generation: i64,

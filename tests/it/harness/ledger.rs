@@ -17,7 +17,7 @@ const OUTCOMES: [&str; 5] = ["open", "paid", "failed", "reversed", "mismatch"];
 /// Every word a delivery's state may be.
 const STATES: [&str; 5] = ["waiting", "running", "done", "abandoned", "held"];
 /// Every word an event's kind may be.
-const KINDS: [&str; 10] = [
+pub(crate) const KINDS: [&str; 10] = [
     "opened",
     "status",
     "paid",

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::clock::Clock;
 pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
-pub(crate) use self::ledger::sql;
+pub(crate) use self::ledger::{KINDS, sql};
 pub(crate) use self::process::{Process, Ran, children};
 pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, HELD, Heard, RAW, Service};
 pub(crate) use self::setup::{SECRET, Setup, write_secret};

@@ -17,7 +17,8 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
         pairs.push((
             "abandoned",
             format!(
-                "{}: `tilld delivery list --state abandoned` shows them; mend the script, then `tilld delivery retry EVENT`, or `tilld delivery abandon EVENT`",
+                "{}: `tilld delivery list --state abandoned` shows them; mend the script, then \
+                 `tilld delivery retry EVENT`, or `tilld delivery abandon EVENT`",
                 deliveries(abandoned)
             ),
         ));
