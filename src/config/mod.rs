@@ -24,7 +24,8 @@ pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
 pub use presentations::Presentations;
 pub use reserved::{is_reserved, reserved};
 pub use settings::{
-    Ledger, Listener, Moves, PROXY_OF_ENVIRONMENT, Poller, Service, Settings, Statuses, Step,
+    Checkpoint, Ledger, Listener, Moves, PROXY_OF_ENVIRONMENT, Poller, Service, Settings, Statuses,
+    Step,
 };
 
 #[cfg(test)]

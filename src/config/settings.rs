@@ -256,6 +256,22 @@ pub struct Ledger {
     pub refusal_rows: u64,
     /// Commands waiting for the writer before 503 is answered. Default 4096: a few seconds of a fast disk's work.
     pub queue: u64,
+    /// Notifications and other changes in one commit at most. Default 256: larger ones gain nothing and make everybody wait
+    /// for the slowest; 1 commits each by itself, several times slower.
+    pub batch: u64,
+    /// When the log is moved into the file. Default `after_answers`.
+    pub checkpoint: Checkpoint,
+}
+
+/// When the ledger's log is moved into its file, which takes as long as hundreds of commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Checkpoint {
+    /// Behind the answers of a commit: nobody waits for it but the next batch.
+    #[default]
+    AfterAnswers,
+    /// Within the commit that makes the log long, as SQLite does by itself: for comparison.
+    InCommit,
 }
 
 impl Default for Ledger {
@@ -266,6 +282,8 @@ impl Default for Ledger {
             history_rows: 100_000,
             refusal_rows: 10_000,
             queue: 4096,
+            batch: 256,
+            checkpoint: Checkpoint::AfterAnswers,
         }
     }
 }
@@ -304,5 +322,6 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("ledger.history_rows", (100, 10_000_000)),
         ("ledger.refusal_rows", (100, 1_000_000)),
         ("ledger.queue", (16, 65_536)),
+        ("ledger.batch", (1, 1024)),
     ])
 }

@@ -16,7 +16,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Lists, Options, Restore, Rules};
+use crate::ledger::{Bounds, Checkpoint, Lists, Options, Restore, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
@@ -87,6 +87,11 @@ pub(crate) fn ledger_options(
         state_dir,
         busy_budget: Duration::from_millis(ledger.busy_budget_ms),
         queue: size(ledger.queue),
+        batch: size(ledger.batch),
+        checkpoint: match ledger.checkpoint {
+            crate::config::Checkpoint::AfterAnswers => Checkpoint::AfterAnswers,
+            crate::config::Checkpoint::InCommit => Checkpoint::InCommit,
+        },
         bounds: Bounds {
             history_per_invoice: small(ledger.history_per_invoice),
             history_rows: small(ledger.history_rows),

@@ -10,6 +10,7 @@ mod backup;
 mod batch;
 mod choice;
 mod command;
+pub(crate) mod direct;
 mod error;
 mod handle;
 mod mark;
@@ -53,7 +54,7 @@ pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
-pub(crate) use sqlite::{Bounds, Filter, bulk, sqlite_version};
+pub(crate) use sqlite::{Bounds, Checkpoint, Filter, bulk, sqlite_version};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
@@ -98,6 +99,10 @@ pub(crate) struct Options {
     pub busy_budget: Duration,
     /// Commands that may wait for the writer.
     pub queue: usize,
+    /// Commands in one commit at most, at least 1.
+    pub batch: usize,
+    /// When the log is moved into the file.
+    pub checkpoint: Checkpoint,
     /// What is kept.
     pub bounds: Bounds,
     /// What the merchant configured.
@@ -127,38 +132,24 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Opens the ledger for writing, making directory, key and file when they are missing.
     pub(crate) fn open(options: Options) -> Result<Self, OpenError> {
-        let path = options.state_dir.join(FILE_NAME);
-        prepare(&options.state_dir)?;
-        let secrets = options.state_dir.join(SECRET_DIRECTORY);
-        let key = secrets.join(KEY_FILE);
-        // The key is made before the file it seals for: a ledger without its key has lost it.
-        let sealer = if path.try_exists().unwrap_or(false) {
-            Sealer::load(&key)
-        } else {
-            Sealer::load_or_make(&key)
-        };
-        let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
-        let mut store =
-            sqlite::SqliteStore::open(path.clone(), options.busy_budget, options.bounds)?;
-        let file = |source| OpenError::File {
-            path: path.clone(),
-            source,
-        };
-        let opened = restore::settle(&mut store, &options.state_dir, &secrets, wall_ms());
-        let opened = opened.map_err(file)?;
-        let mut rules = options.rules;
-        rules.restore = opened.restore;
-        rules.sorted_by = adopt(&mut store, &rules, options.lists).map_err(file)?;
+        let Options { queue, batch, .. } = options;
+        let Parts {
+            path,
+            sealer,
+            store,
+            rules,
+            restored,
+        } = parts(options)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
-        let (queue, thread) =
-            writer::start(store, rules, options.queue, bells.clone()).map_err(OpenError::Thread)?;
+        let (queue, thread) = writer::start(store, rules, (queue, batch), bells.clone())
+            .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },
             reader,
             thread,
             bells,
-            restored: opened.held,
+            restored,
         })
     }
 
@@ -202,6 +193,52 @@ impl Ledger {
             tracing::error!("the ledger's writer is still in use at the end");
         }
     }
+}
+
+/// What an open ledger is made of, before it has threads.
+struct Parts {
+    path: PathBuf,
+    sealer: Arc<Sealer>,
+    store: sqlite::SqliteStore,
+    rules: Rules,
+    restored: Option<usize>,
+}
+
+/// Opens file and key for writing, making what is missing.
+fn parts(options: Options) -> Result<Parts, OpenError> {
+    let path = options.state_dir.join(FILE_NAME);
+    prepare(&options.state_dir)?;
+    let secrets = options.state_dir.join(SECRET_DIRECTORY);
+    let key = secrets.join(KEY_FILE);
+    // The key is made before the file it seals for: a ledger without its key has lost it.
+    let sealer = if path.try_exists().unwrap_or(false) {
+        Sealer::load(&key)
+    } else {
+        Sealer::load_or_make(&key)
+    };
+    let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
+    let mut store = sqlite::SqliteStore::open(
+        path.clone(),
+        options.busy_budget,
+        options.bounds,
+        options.checkpoint,
+    )?;
+    let file = |source| OpenError::File {
+        path: path.clone(),
+        source,
+    };
+    let opened = restore::settle(&mut store, &options.state_dir, &secrets, wall_ms());
+    let opened = opened.map_err(file)?;
+    let mut rules = options.rules;
+    rules.restore = opened.restore;
+    rules.sorted_by = adopt(&mut store, &rules, options.lists).map_err(file)?;
+    Ok(Parts {
+        path,
+        sealer,
+        store,
+        rules,
+        restored: opened.held,
+    })
 }
 
 /// Makes the state directory and the directory for secrets in it, when they are missing. Changes nothing else, so that a

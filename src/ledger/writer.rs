@@ -20,8 +20,6 @@ use super::store::{Store, StoreError};
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
-/// Commands in one transaction at most. Larger ones gain nothing and make everybody wait for the slowest.
-const BATCH_MOST: usize = 256;
 /// Refusals are written at most this often.
 const GATHER_FOR: Duration = Duration::from_secs(1);
 /// Refusals held in memory at most; more are counted and dropped.
@@ -61,11 +59,11 @@ pub(super) struct WriterThread {
     pub(super) ended: Shutdown,
 }
 
-/// Starts the thread on an open store. `queue` is how many commands may wait.
+/// Starts the thread on an open store: how many commands may wait, and how many go into one commit at most.
 pub(super) fn start<S: Store + Send + 'static>(
     store: S,
     rules: Rules,
-    queue: usize,
+    (queue, batch): (usize, usize),
     bells: Bells,
 ) -> std::io::Result<(Queue, WriterThread)> {
     let (messages, inbox) = sync_channel(queue.max(1));
@@ -76,6 +74,7 @@ pub(super) fn start<S: Store + Send + 'static>(
         store,
         rules,
         bells,
+        batch,
         inbox,
         gathered: Arc::clone(&gathered),
         flush_at: None,
@@ -155,6 +154,8 @@ struct Worker<S> {
     store: S,
     rules: Rules,
     bells: Bells,
+    /// Commands in one transaction at most.
+    batch: usize,
     inbox: Receiver<Message>,
     gathered: Arc<Mutex<Gathered>>,
     /// When the gathered refusals are written, while there are some.
@@ -207,7 +208,7 @@ impl<S: Store> Worker<S> {
                     self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
                 }
             }
-            next = if jobs.len() < BATCH_MOST {
+            next = if jobs.len() < self.batch {
                 self.inbox.try_recv().ok()
             } else {
                 None

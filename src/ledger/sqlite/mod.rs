@@ -78,6 +78,15 @@ pub(crate) struct Bounds {
     pub refusal_rows: u32,
 }
 
+/// When the log is moved into the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checkpoint {
+    /// Behind the answers of a commit.
+    AfterAnswers,
+    /// Within the commit that makes it long.
+    InCommit,
+}
+
 /// The writing connection.
 pub(super) struct SqliteStore {
     connection: Connection,
@@ -90,11 +99,17 @@ pub(super) struct SqliteStore {
     checkpoint_at: i32,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
+    checkpoint: Checkpoint,
 }
 
 impl SqliteStore {
     /// Opens the ledger for writing, making it when there is none.
-    pub(super) fn open(path: PathBuf, busy: Duration, bounds: Bounds) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        path: PathBuf,
+        busy: Duration,
+        bounds: Bounds,
+        checkpoint: Checkpoint,
+    ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
         let log_pages = Arc::new(AtomicI32::new(0));
         let mut store = Self {
@@ -105,6 +120,7 @@ impl SqliteStore {
             log_pages,
             checkpoint_at: CHECKPOINT_PAGES,
             keeper: None,
+            checkpoint,
         };
         let hooked = store.hook().map_err(from_sqlite);
         hooked.map_err(|source| OpenError::File {
@@ -149,6 +165,12 @@ impl SqliteStore {
     fn hook(&mut self) -> rusqlite::Result<()> {
         self.connection
             .set_prepared_statement_cache_capacity(STATEMENTS);
+        if self.checkpoint == Checkpoint::InCommit {
+            let pragma = "wal_autocheckpoint";
+            return self
+                .connection
+                .pragma_update(None, pragma, CHECKPOINT_PAGES);
+        }
         let log_pages = Arc::clone(&self.log_pages);
         self.connection
             .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {

@@ -300,6 +300,8 @@ async fn a_refusal_beside_a_full_queue_is_written() {
         state_dir: state_dir.clone(),
         busy_budget: PATIENCE,
         queue: 1,
+        batch: 256,
+        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
         bounds: Bounds {
             history_per_invoice: 5,
             history_rows: 1_000,

@@ -22,7 +22,12 @@ async fn a_file_that_is_no_ledger_is_left_untouched() {
         other_program,
     ] {
         fs::write(&path, &bad).expect("written");
-        let opened = sqlite::SqliteStore::open(path.clone(), Duration::from_secs(1), bounds);
+        let opened = sqlite::SqliteStore::open(
+            path.clone(),
+            Duration::from_secs(1),
+            bounds,
+            crate::ledger::Checkpoint::AfterAnswers,
+        );
         assert!(matches!(opened.err(), Some(OpenError::Foreign { .. })));
         assert_eq!(fs::read(&path).expect("read"), bad);
     }

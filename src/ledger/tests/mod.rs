@@ -91,6 +91,8 @@ fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledge
         state_dir,
         busy_budget,
         queue: 64,
+        batch: 256,
+        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
         bounds,
         rules,
         lists,
@@ -323,8 +325,13 @@ impl HeldLock {
             refusal_rows: 1,
         };
         let path = state_dir.join(FILE_NAME);
-        let mut other =
-            sqlite::SqliteStore::open(path, Duration::from_secs(1), bounds).expect("it opens");
+        let mut other = sqlite::SqliteStore::open(
+            path,
+            Duration::from_secs(1),
+            bounds,
+            crate::ledger::Checkpoint::AfterAnswers,
+        )
+        .expect("it opens");
         Store::begin(&mut other).expect("it takes the lock");
         Self(Box::new(other))
     }

@@ -17,6 +17,8 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
         state_dir: directory.path().join("state"),
         busy_budget: Duration::from_secs(1),
         queue: 64,
+        batch: 256,
+        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
         bounds: Bounds {
             history_per_invoice: 5,
             history_rows: 100,

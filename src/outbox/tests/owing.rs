@@ -50,6 +50,8 @@ impl Owing {
             // Short: a test holds the lock and must not wait for it.
             busy_budget: Duration::from_millis(200),
             queue: 100,
+            batch: 256,
+            checkpoint: crate::ledger::Checkpoint::AfterAnswers,
             bounds: Bounds {
                 history_per_invoice: 100,
                 history_rows: 1_000,

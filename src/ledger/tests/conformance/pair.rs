@@ -228,7 +228,13 @@ pub(in crate::ledger::tests) fn pair(directory: &tempfile::TempDir) -> Pair {
         refusal_rows: 3,
     };
     let path = directory.path().join("ledger.db");
-    let file = SqliteStore::open(path.clone(), Duration::from_secs(5), bounds).expect("it opens");
+    let file = SqliteStore::open(
+        path.clone(),
+        Duration::from_secs(5),
+        bounds,
+        crate::ledger::Checkpoint::AfterAnswers,
+    )
+    .expect("it opens");
     Pair {
         file,
         beside: ReadStore::open(&path).expect("it opens"),

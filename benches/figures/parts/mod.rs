@@ -1,0 +1,17 @@
+//! What is measured, in the order in which it is.
+
+use crate::options::Options;
+use crate::report::Report;
+
+/// One part of the bench.
+pub(crate) struct Part {
+    /// Its name, for `--only`.
+    pub(crate) name: &'static str,
+    /// What it measures, in a line.
+    pub(crate) what: &'static str,
+    /// Measures it.
+    pub(crate) run: fn(&Options, &mut Report),
+}
+
+/// All parts.
+pub(crate) const ALL: &[Part] = &[];
