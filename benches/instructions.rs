@@ -42,7 +42,7 @@ open = ["new", "wip"]
 [[hook]]
 name = "shop"
 on = ["status"]
-run = "/bin/true"
+run = ["/bin/true"]
 "#;
 
 fn main() -> ExitCode {

@@ -51,7 +51,7 @@ open = ["new", "wip"]
 [[hook]]
 name = "shop"
 on = ["status"]
-run = {hangs:?}
+run = [{hangs:?}]
 timeout_s = 900
 concurrency = 1
 "#,
@@ -93,8 +93,9 @@ concurrency = 1
             TcpStream::connect(self.address).is_err(),
             "the port is taken"
         );
-        let log = File::options().create(true).append(true);
-        let log = log.clone().open(self.directory.join("log")).expect("a log");
+        let log = self.directory.join("log");
+        let log = File::options().create(true).append(true).open(log);
+        let log = log.expect("a log");
         let began = Instant::now();
         let child = Command::new(program)
             .args(["serve", "--config"])
