@@ -41,7 +41,7 @@ const CONFIG: &str = r#"
 open = ["new", "wip"]
 [[hook]]
 name = "shop"
-on = ["status"]
+on = ["status:new", "status:wip"]
 run = ["/bin/true"]
 "#;
 

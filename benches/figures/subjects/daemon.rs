@@ -50,7 +50,7 @@ public_url = "http://{address}/n"
 open = ["new", "wip"]
 [[hook]]
 name = "shop"
-on = ["status"]
+on = ["status:new", "status:wip"]
 run = [{hangs:?}]
 timeout_s = 900
 concurrency = 1
