@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
+mod load;
 mod notice;
 mod options;
 mod parts;
