@@ -7,6 +7,7 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
+mod load;
 mod machine;
 mod notice;
 mod options;
