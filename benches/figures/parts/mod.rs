@@ -1,6 +1,7 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod instructions;
 mod size;
 
 use crate::options::Options;
@@ -17,4 +18,4 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, size::PART];
+pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, instructions::PART];
