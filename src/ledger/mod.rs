@@ -17,6 +17,7 @@ mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
 mod overview;
+mod near;
 mod reader;
 mod restore;
 mod row;
