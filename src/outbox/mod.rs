@@ -21,11 +21,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_ms;
 use crate::hook;
+use crate::hook::process::Waiting;
 use crate::ledger::{Claimed, DeliveryKey, Lane, Reader, Writer};
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
@@ -41,6 +43,10 @@ use places::Places;
 /// How often the ledger is looked at for something to begin: what a command of the operator or another process made due
 /// is begun within a second, and a look takes some microseconds of a reader.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Processes started before a claim for each hook it is made for: named with the claim, they need no commit of their own. Those
+/// that are claimed beyond are named one by one.
+const STARTED_AHEAD: usize = 4;
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for. As long rests the outbox
 /// after the ledger could not store something.
@@ -73,14 +79,17 @@ pub(crate) async fn run(
         .unwrap_or_default();
     unowned::tell(&reader, &settings).await;
     let rooms = settings.hooks.iter().map(|hook| hook.room).collect();
+    let (over, overs) = mpsc::unbounded_channel();
     let desk = Arc::new(Desk {
         writer,
         settings,
         stopping: shutdown.clone(),
         ending: Shutdown::new(),
+        over,
     });
     let mut outbox = Outbox {
         desk,
+        overs,
         reader,
         own: ProcessMark::own(),
         attempts: JoinSet::new(),
@@ -104,6 +113,8 @@ struct Desk {
     stopping: Shutdown,
     /// What runs is ended.
     ending: Shutdown,
+    /// Told by an attempt whose run is over, once its end was handed to the ledger: one message each at most.
+    over: mpsc::UnboundedSender<Id>,
 }
 
 impl Desk {
@@ -114,8 +125,18 @@ impl Desk {
     }
 }
 
+/// What takes a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Run {
+    /// An attempt. Its delivery may be claimed once more before the last of it is done.
+    Ours(Id),
+    /// What an earlier daemon left.
+    Old(DeliveryKey),
+}
+
 struct Outbox {
     desk: Arc<Desk>,
+    overs: mpsc::UnboundedReceiver<Id>,
     reader: Reader,
     own: ProcessMark,
     attempts: JoinSet<Went>,
@@ -124,8 +145,9 @@ struct Outbox {
     settling: JoinSet<Went>,
     /// The deliveries behind `settling`.
     being_settled: HashMap<Id, DeliveryKey>,
-    /// Where all of them run.
-    places: Places<DeliveryKey>,
+    /// Where all of them run. A place is free once its run is over: what follows is claimed behind the end, which stands
+    /// before it in the writer's queue, and mostly in the same commit.
+    places: Places<Run>,
     /// Working directories of earlier daemons, removed when none of their hooks can be running any more.
     leftovers: Vec<PathBuf>,
     /// The last claim filled the places of a hook: there may be more for it, and it is claimed without a look.
@@ -150,12 +172,16 @@ impl Outbox {
                 () = shutdown.requested() => return,
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
+                Some(id) = self.overs.recv() => self.places.end(&Run::Ours(id)),
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
             }
             // Those that ended together are followed by one claim.
             while let Some(joined) = self.attempts.try_join_next_with_id() {
                 self.ended(joined);
+            }
+            while let Ok(id) = self.overs.try_recv() {
+                self.places.end(&Run::Ours(id));
             }
         }
     }
@@ -167,6 +193,7 @@ impl Outbox {
         let lane = |(number, hook): (usize, &Hook)| Lane {
             names: hook.answers_to.clone(),
             want: self.places.free(number, now),
+            children: Vec::new(),
         };
         hooks.map(lane).collect()
     }
@@ -223,8 +250,33 @@ impl Outbox {
         }
     }
 
+    /// Starts processes for what a claim is going to bring.
+    async fn start_ahead(&self, lanes: &mut [Lane]) -> Vec<Waiting> {
+        let settings = &self.desk.settings;
+        let mut started = Vec::new();
+        let hooks = settings.hooks.iter().zip(lanes);
+        for (_, lane) in hooks.filter(|(hook, _)| matches!(hook.action, Action::Run(_))) {
+            let want = usize::try_from(lane.want).unwrap_or(usize::MAX);
+            for _ in 0..want.min(STARTED_AHEAD) {
+                // The attempt that would have had it tries again, and tells.
+                let Ok(waiting) = Waiting::start(&settings.surroundings.launcher).await else {
+                    return started;
+                };
+                lane.children.push(waiting.mark().clone());
+                started.push(waiting);
+            }
+        }
+        started
+    }
+
     /// Claims what may run, and begins it. Nothing runs whose claim is not stored (A26).
-    async fn claim(&mut self, lanes: Vec<Lane>) {
+    async fn claim(&mut self, mut lanes: Vec<Lane>) {
+        // Without more than is sure to be due some would be started for nothing.
+        let mut started = if self.more {
+            self.start_ahead(&mut lanes).await
+        } else {
+            Vec::new()
+        };
         let writer = &self.desk.writer;
         match writer
             .claim_deliveries(self.own.clone(), wall_ms(), lanes.clone())
@@ -233,7 +285,10 @@ impl Outbox {
             Ok(claimed) => {
                 self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
                 for one in claimed {
-                    self.begin(one);
+                    let is_its = |waiting: &Waiting| Some(waiting.mark()) == one.child.as_ref();
+                    let its = started.iter().position(is_its);
+                    let its = its.map(|position| started.swap_remove(position));
+                    self.begin(one, its);
                 }
             }
             Err(error) => {
@@ -247,14 +302,16 @@ impl Outbox {
         }
     }
 
-    fn begin(&mut self, claimed: Claimed) {
-        let key = claimed.key;
-        if let Some(hook) = self.desk.settings.hook_of(&claimed.hook) {
-            self.places.begin(key, hook, Instant::now().into_std());
-        }
+    /// Begins an attempt, in the process that was named with its claim.
+    fn begin(&mut self, claimed: Claimed, waiting: Option<Waiting>) {
+        let (key, hook) = (claimed.key, self.desk.settings.hook_of(&claimed.hook));
         let task = self
             .attempts
-            .spawn(attempt::run(Arc::clone(&self.desk), claimed));
+            .spawn(attempt::run(Arc::clone(&self.desk), claimed, waiting));
+        if let Some(hook) = hook {
+            let run = Run::Ours(task.id());
+            self.places.begin(run, hook, Instant::now().into_std());
+        }
         self.active.insert(task.id(), key);
     }
 
@@ -264,9 +321,8 @@ impl Outbox {
 
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
-        if let Some(key) = self.active.remove(&id) {
-            self.places.end(&key);
-        }
+        self.active.remove(&id);
+        self.places.end(&Run::Ours(id));
         if went == Went::Trouble {
             self.rest();
         }
@@ -277,7 +333,7 @@ impl Outbox {
         let key = self.being_settled.remove(&id);
         // One that could not be watched may still run: its place is kept until the next look for it takes it up again.
         if let Some(key) = key.filter(|_| went == Went::Stored) {
-            self.places.end(&key);
+            self.places.end(&Run::Old(key));
         }
     }
 
@@ -315,7 +371,8 @@ impl Outbox {
             }
             let key = left.key;
             if let Some(hook) = self.desk.settings.hook_of(&left.hook) {
-                self.places.find(key, hook, Instant::now().into_std());
+                self.places
+                    .find(Run::Old(key), hook, Instant::now().into_std());
             }
             let task = self
                 .settling
