@@ -1,6 +1,7 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod hooks;
 mod instructions;
 mod size;
 
@@ -18,4 +19,4 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, instructions::PART];
+pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, hooks::PART, instructions::PART];
