@@ -44,9 +44,9 @@ use places::Places;
 /// is begun within a second, and a look takes some microseconds of a reader.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Processes started before a claim for each hook it is made for: named with the claim, they need no commit of their own. Those
-/// that are claimed beyond are named one by one.
-const STARTED_AHEAD: usize = 4;
+/// Processes that wait for the next claim while more is due than can run: named with it, they need no commit of their own.
+/// As many as usually end together; those that are claimed beyond are started and named one by one.
+const STARTED_AHEAD: usize = 2;
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for. As long rests the outbox
 /// after the ledger could not store something.
@@ -99,6 +99,7 @@ pub(crate) async fn run(
         places: Places::new(rooms),
         leftovers,
         more: false,
+        ahead: Vec::new(),
         rest_until: None,
     };
     outbox.work(&wake, &shutdown).await;
@@ -152,6 +153,8 @@ struct Outbox {
     leftovers: Vec<PathBuf>,
     /// The last claim filled the places of a hook: there may be more for it, and it is claimed without a look.
     more: bool,
+    /// Processes that wait for the next claim, while there is `more`.
+    ahead: Vec<Waiting>,
     /// Nothing is claimed before this time, since the ledger had trouble.
     rest_until: Option<Instant>,
 }
@@ -250,33 +253,35 @@ impl Outbox {
         }
     }
 
-    /// Starts processes for what a claim is going to bring.
-    async fn start_ahead(&self, lanes: &mut [Lane]) -> Vec<Waiting> {
-        let settings = &self.desk.settings;
-        let mut started = Vec::new();
-        let hooks = settings.hooks.iter().zip(lanes);
+    /// Hands the lanes the processes that were started ahead.
+    fn hand_out(&mut self, lanes: &mut [Lane]) {
+        self.ahead.retain_mut(Waiting::waits);
+        let mut marks = self.ahead.iter().map(Waiting::mark);
+        let hooks = self.desk.settings.hooks.iter().zip(lanes);
         for (_, lane) in hooks.filter(|(hook, _)| matches!(hook.action, Action::Run(_))) {
             let want = usize::try_from(lane.want).unwrap_or(usize::MAX);
-            for _ in 0..want.min(STARTED_AHEAD) {
+            lane.children.extend(marks.by_ref().take(want).cloned());
+        }
+    }
+
+    /// While more is due than can run, starts processes for the next claim, beside the runs that go on: they are there when
+    /// a place is. Otherwise none is kept.
+    async fn start_ahead(&mut self) {
+        if !self.more {
+            return self.ahead.clear();
+        }
+        while self.ahead.len() < STARTED_AHEAD {
+            match Waiting::start(&self.desk.settings.surroundings.launcher).await {
+                Ok(waiting) => self.ahead.push(waiting),
                 // The attempt that would have had it tries again, and tells.
-                let Ok(waiting) = Waiting::start(&settings.surroundings.launcher).await else {
-                    return started;
-                };
-                lane.children.push(waiting.mark().clone());
-                started.push(waiting);
+                Err(_) => return,
             }
         }
-        started
     }
 
     /// Claims what may run, and begins it. Nothing runs whose claim is not stored (A26).
     async fn claim(&mut self, mut lanes: Vec<Lane>) {
-        // Without more than is sure to be due some would be started for nothing.
-        let mut started = if self.more {
-            self.start_ahead(&mut lanes).await
-        } else {
-            Vec::new()
-        };
+        self.hand_out(&mut lanes);
         let writer = &self.desk.writer;
         match writer
             .claim_deliveries(self.own.clone(), wall_ms(), lanes.clone())
@@ -286,10 +291,11 @@ impl Outbox {
                 self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
                 for one in claimed {
                     let is_its = |waiting: &Waiting| Some(waiting.mark()) == one.child.as_ref();
-                    let its = started.iter().position(is_its);
-                    let its = its.map(|position| started.swap_remove(position));
+                    let its = self.ahead.iter().position(is_its);
+                    let its = its.map(|position| self.ahead.swap_remove(position));
                     self.begin(one, its);
                 }
+                self.start_ahead().await;
             }
             Err(error) => {
                 tracing::warn!(
@@ -297,6 +303,8 @@ impl Outbox {
                     "no hook is run, since no claim could be stored"
                 );
                 self.more = false;
+                // It may be stored all the same, with these as its processes: they must never run anything.
+                self.ahead.clear();
                 self.rest();
             }
         }
@@ -391,6 +399,7 @@ impl Outbox {
     }
 
     async fn stop(&mut self, hurry: &Shutdown) {
+        self.ahead.clear();
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
         let drain = self.desk.settings.drain;

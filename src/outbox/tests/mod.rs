@@ -336,6 +336,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         places: Places::new(vec![room]),
         leftovers: Vec::new(),
         more: false,
+        ahead: Vec::new(),
         rest_until: None,
     };
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
