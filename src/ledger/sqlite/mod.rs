@@ -7,12 +7,14 @@ mod abandonment;
 mod backup;
 pub(crate) mod bulk;
 mod chosen;
+mod columns;
 mod deliveries;
 mod due;
 mod failure;
 mod heard;
 mod held;
 mod invoices;
+mod often;
 mod open;
 mod overview;
 mod read;
@@ -20,6 +22,7 @@ mod read_store;
 mod refusals;
 mod rows;
 mod runnable;
+mod saving;
 mod schema;
 mod silent;
 mod story;
@@ -32,7 +35,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, FileControl};
+use rusqlite::{FileControl, Statement};
 
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
@@ -49,8 +52,10 @@ use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
 use failure::from_sqlite;
+use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
+use saving::Loaded;
 
 /// Pages in the log beyond which it is moved into the file: SQLite's own default.
 const CHECKPOINT_PAGES: i32 = 1_000;
@@ -88,8 +93,8 @@ pub(crate) enum Checkpoint {
 }
 
 /// The writing connection.
-pub(super) struct SqliteStore {
-    connection: Connection,
+pub(super) struct SqliteStore<C = Passing> {
+    connection: C,
     path: PathBuf,
     busy: Duration,
     bounds: Bounds,
@@ -100,7 +105,12 @@ pub(super) struct SqliteStore {
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
     checkpoint: Checkpoint,
+    /// The invoice that was loaded last in this transaction.
+    loaded: Loaded,
 }
+
+/// A store in the thread it works in.
+pub(super) type Staying = SqliteStore<Held>;
 
 impl SqliteStore {
     /// Opens the ledger for writing, making it when there is none.
@@ -113,7 +123,7 @@ impl SqliteStore {
         let connection = open::open_writer(&path, busy)?;
         let log_pages = Arc::new(AtomicI32::new(0));
         let mut store = Self {
-            connection,
+            connection: Passing::around(connection),
             path,
             busy,
             bounds,
@@ -121,6 +131,7 @@ impl SqliteStore {
             checkpoint_at: CHECKPOINT_PAGES,
             keeper: None,
             checkpoint,
+            loaded: Loaded::default(),
         };
         let hooked = store.hook().map_err(from_sqlite);
         hooked.map_err(|source| OpenError::File {
@@ -130,6 +141,23 @@ impl SqliteStore {
         Ok(store)
     }
 
+    /// The same in the thread it stays in from now on.
+    pub(super) fn stay(self) -> Staying {
+        SqliteStore {
+            connection: self.connection.stay(),
+            path: self.path,
+            busy: self.busy,
+            bounds: self.bounds,
+            log_pages: self.log_pages,
+            checkpoint_at: self.checkpoint_at,
+            keeper: self.keeper,
+            checkpoint: self.checkpoint,
+            loaded: self.loaded,
+        }
+    }
+}
+
+impl<C: Statements> SqliteStore<C> {
     /// Has the mark kept from now on.
     pub(super) fn keep_mark(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);
@@ -187,11 +215,18 @@ impl SqliteStore {
             .map_err(from_sqlite)
     }
 
+    fn often(&mut self, which: Often) -> Result<(), StoreError> {
+        let done = self
+            .connection
+            .often(which, |statement| statement.execute([]));
+        done.map(drop).map_err(from_sqlite)
+    }
+
     /// Takes the write lock, with a try every [`LOCK_PAUSE`] within the busy budget.
-    fn take_lock(&self) -> Result<(), StoreError> {
+    fn take_lock(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            match self.execute("BEGIN IMMEDIATE") {
+            match self.often(Often::Begin) {
                 Err(StoreError::Busy) if began.elapsed() < self.busy => thread::sleep(LOCK_PAUSE),
                 ended => return ended,
             }
@@ -244,8 +279,9 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
+impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.loaded.forget();
         self.set_busy(Duration::ZERO)?;
         let taken = self.take_lock();
         self.set_busy(self.busy)?;
@@ -254,7 +290,7 @@ impl Store for SqliteStore {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         self.check_place()?;
-        self.execute("COMMIT")?;
+        self.often(Often::Commit)?;
         if let Some(keeper) = &mut self.keeper {
             keeper.touch();
         }
@@ -278,6 +314,7 @@ impl Store for SqliteStore {
     }
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.loaded.forget();
         self.execute("ROLLBACK TO one")
             .and_then(|()| self.execute("RELEASE one"))
     }
@@ -295,7 +332,7 @@ impl Store for SqliteStore {
             }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
-                self.connection = open::reopen_writer(&self.path, self.busy)?;
+                self.connection = C::around(open::reopen_writer(&self.path, self.busy)?);
                 self.hook().map_err(from_sqlite)
             }
         }
@@ -310,7 +347,14 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        invoices::load(&self.connection, key).map_err(from_sqlite)
+        let found = self
+            .connection
+            .often(Often::Load, |statement| invoices::load(statement, key))
+            .map_err(from_sqlite)?;
+        if let Some(stored) = &found {
+            self.loaded.note(stored);
+        }
+        Ok(found)
     }
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
@@ -318,7 +362,8 @@ impl Store for SqliteStore {
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        invoices::save(&self.connection, stored).map_err(from_sqlite)
+        let saved = self.loaded.save(&mut self.connection, stored);
+        saved.map_err(from_sqlite)
     }
 
     fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
@@ -330,7 +375,10 @@ impl Store for SqliteStore {
     }
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
-        invoices::insert_event(&self.connection, event).map_err(from_sqlite)
+        let inserted = self.connection.often(Often::InsertEvent, |statement| {
+            invoices::insert_event(statement, event)
+        });
+        inserted.map_err(from_sqlite)
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
@@ -344,7 +392,7 @@ impl Store for SqliteStore {
         hook: &str,
         next: Next,
     ) -> Result<(), StoreError> {
-        deliveries::insert(&self.connection, seq, invoice, hook, next).map_err(from_sqlite)
+        deliveries::insert(&mut self.connection, seq, invoice, hook, next).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
@@ -352,7 +400,9 @@ impl Store for SqliteStore {
     }
 
     fn poll_state(&mut self, key: InvoiceKey) -> Result<PollState, StoreError> {
-        invoices::poll_state(&self.connection, key).map_err(from_sqlite)
+        let read = |statement: &mut Statement<'_>| invoices::poll_state(statement, key);
+        let found = self.connection.often(Often::PollState, read);
+        found.map_err(from_sqlite)
     }
 
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError> {
@@ -427,7 +477,7 @@ impl Store for SqliteStore {
 /// Rows of a table, read by a connection of its own.
 #[cfg(test)]
 pub(super) fn count_for_tests(path: &std::path::Path, table: &str) -> i64 {
-    let connection = Connection::open(path).expect("it opens");
+    let connection = rusqlite::Connection::open(path).expect("it opens");
     connection
         .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
             row.get(0)
