@@ -1,11 +1,11 @@
 //! SQLite behind the seam. The only home of `rusqlite`.
 //!
-//! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
-//! so that no acknowledgement waits for it.
+//! Statements are prepared once per connection.
 
 mod abandonment;
 mod backup;
 pub(crate) mod bulk;
+mod checkpoint;
 mod chosen;
 mod columns;
 mod deliveries;
@@ -29,13 +29,10 @@ mod story;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::wal::CheckpointMode;
-use rusqlite::{FileControl, Statement};
+use rusqlite::{Connection, FileControl, Statement};
 
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
@@ -51,16 +48,14 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
+pub(crate) use checkpoint::Checkpoint;
+use checkpoint::Mover;
 use failure::from_sqlite;
 use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
 use saving::Loaded;
 
-/// Pages in the log beyond which it is moved into the file: SQLite's own default.
-const CHECKPOINT_PAGES: i32 = 1_000;
-/// A reader that stands in the way makes the next try wait for this many more pages, doubling up to the largest.
-const CHECKPOINT_BACK_OFF_MOST: i32 = 64_000;
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
 /// program leaves that writes without a pause (A23).
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -83,28 +78,16 @@ pub(crate) struct Bounds {
     pub refusal_rows: u32,
 }
 
-/// When the log is moved into the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checkpoint {
-    /// Behind the answers of a commit.
-    AfterAnswers,
-    /// Within the commit that makes it long.
-    InCommit,
-}
-
 /// The writing connection.
 pub(super) struct SqliteStore<C = Passing> {
     connection: C,
     path: PathBuf,
     busy: Duration,
     bounds: Bounds,
-    /// Pages in the log after the last commit, set by SQLite's hook.
-    log_pages: Arc<AtomicI32>,
-    /// Pages from which the next checkpoint is tried.
-    checkpoint_at: i32,
+    /// Moves the log into the file.
+    mover: Mover,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
-    checkpoint: Checkpoint,
     /// The invoice that was loaded last in this transaction.
     loaded: Loaded,
 }
@@ -121,24 +104,21 @@ impl SqliteStore {
         checkpoint: Checkpoint,
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let log_pages = Arc::new(AtomicI32::new(0));
-        let mut store = Self {
-            connection: Passing::around(connection),
+        let mover = Mover::new(checkpoint);
+        let hooked = hooked(&mover, connection).map_err(from_sqlite);
+        let connection = hooked.map_err(|source| OpenError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Self {
+            connection,
             path,
             busy,
             bounds,
-            log_pages,
-            checkpoint_at: CHECKPOINT_PAGES,
+            mover,
             keeper: None,
-            checkpoint,
             loaded: Loaded::default(),
-        };
-        let hooked = store.hook().map_err(from_sqlite);
-        hooked.map_err(|source| OpenError::File {
-            path: store.path.clone(),
-            source,
-        })?;
-        Ok(store)
+        })
     }
 
     /// The same in the thread it stays in from now on.
@@ -148,13 +128,18 @@ impl SqliteStore {
             path: self.path,
             busy: self.busy,
             bounds: self.bounds,
-            log_pages: self.log_pages,
-            checkpoint_at: self.checkpoint_at,
+            mover: self.mover,
             keeper: self.keeper,
-            checkpoint: self.checkpoint,
             loaded: self.loaded,
         }
     }
+}
+
+/// Makes a connection the writer's.
+fn hooked<C: Statements>(mover: &Mover, mut connection: Connection) -> rusqlite::Result<C> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    mover.hook(&mut connection)?;
+    Ok(C::around(connection))
 }
 
 impl<C: Statements> SqliteStore<C> {
@@ -190,23 +175,6 @@ impl<C: Statements> SqliteStore<C> {
         keeper.due(false)
     }
 
-    fn hook(&mut self) -> rusqlite::Result<()> {
-        self.connection
-            .set_prepared_statement_cache_capacity(STATEMENTS);
-        if self.checkpoint == Checkpoint::InCommit {
-            let pragma = "wal_autocheckpoint";
-            return self
-                .connection
-                .pragma_update(None, pragma, CHECKPOINT_PAGES);
-        }
-        let log_pages = Arc::clone(&self.log_pages);
-        self.connection
-            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
-                log_pages.store(pages, Ordering::Relaxed);
-                Ok(())
-            }))
-    }
-
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(sql)
@@ -236,33 +204,6 @@ impl<C: Statements> SqliteStore<C> {
     /// How long SQLite itself waits inside a statement.
     fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
         self.connection.busy_timeout(busy).map_err(from_sqlite)
-    }
-
-    /// Moves the log into the file once it is long.
-    fn checkpoint(&mut self) {
-        let pages = self.log_pages.load(Ordering::Relaxed);
-        if pages < self.checkpoint_at {
-            return;
-        }
-        match self
-            .connection
-            .wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE)
-        {
-            Ok((log, moved)) if moved >= log => {
-                self.log_pages.store(0, Ordering::Relaxed);
-                self.checkpoint_at = CHECKPOINT_PAGES;
-            }
-            // A reader stands in the way: trying after each batch would only burn time.
-            Ok(_) => {
-                self.checkpoint_at = pages
-                    .saturating_mul(2)
-                    .clamp(CHECKPOINT_PAGES, pages + CHECKPOINT_BACK_OFF_MOST);
-            }
-            Err(error) => {
-                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
-                self.checkpoint_at = pages.saturating_add(CHECKPOINT_PAGES);
-            }
-        }
     }
 
     /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
@@ -320,7 +261,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        self.checkpoint();
+        self.mover.tidy(&self.connection);
         self.mark(last)
     }
 
@@ -332,8 +273,9 @@ impl<C: Statements> Store for SqliteStore<C> {
             }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
-                self.connection = C::around(open::reopen_writer(&self.path, self.busy)?);
-                self.hook().map_err(from_sqlite)
+                let connection = open::reopen_writer(&self.path, self.busy)?;
+                self.connection = hooked(&self.mover, connection).map_err(from_sqlite)?;
+                Ok(())
             }
         }
     }
@@ -477,7 +419,7 @@ impl<C: Statements> Store for SqliteStore<C> {
 /// Rows of a table, read by a connection of its own.
 #[cfg(test)]
 pub(super) fn count_for_tests(path: &std::path::Path, table: &str) -> i64 {
-    let connection = rusqlite::Connection::open(path).expect("it opens");
+    let connection = Connection::open(path).expect("it opens");
     connection
         .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
             row.get(0)
