@@ -81,7 +81,8 @@ const HOMES: [(&str, &[&str]); 7] = [
         ],
     ),
     ("figment", &["src/config/"]),
-    ("nix", &["src/hook/inherited.rs"]),
+    ("nix", &["src/hook/inherited.rs", "src/hook/members.rs"]),
+    ("fork", &["src/hook/launch.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),
 ];
