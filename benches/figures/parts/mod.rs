@@ -1,6 +1,9 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod rounds;
+mod rush;
+mod tails;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -16,4 +19,4 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART];
+pub(crate) const ALL: &[Part] = &[acks::PART, tails::PART, rush::PART];
