@@ -22,9 +22,17 @@ use std::process::ExitCode;
 use machine::Machine;
 use options::{Effort, Options};
 use report::Report;
+use subjects::inner;
 
 fn main() -> ExitCode {
-    let options = match Options::read(std::env::args().skip(1)) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, server @ ..] = args.as_slice()
+        && word == inner::WORD
+    {
+        inner::serve(server);
+        return ExitCode::SUCCESS;
+    }
+    let options = match Options::read(args.into_iter()) {
         Ok(Some(options)) => options,
         Ok(None) => {
             println!("{}", options::HELP);
