@@ -16,8 +16,8 @@ mod handle;
 mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
-mod overview;
 mod near;
+mod overview;
 mod reader;
 mod restore;
 mod row;

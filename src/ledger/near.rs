@@ -64,7 +64,11 @@ impl Near {
                 }
             };
         }
-        if taken { Asked::Taken } else { Asked::Elsewhere }
+        if taken {
+            Asked::Taken
+        } else {
+            Asked::Elsewhere
+        }
     }
 
     /// Opens what is missing. For a blocking thread.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::Part;
-use super::rounds::{Load, Rounds, add, add_latency, gate, micros, take};
+use super::rounds::{Load, Rounds, add, add_latency, gate, hide_latency, micros, take};
 use crate::load::{Pace, Plan, check};
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
@@ -85,6 +85,7 @@ fn run(options: &Options, report: &mut Report) {
                 disturbed,
             );
             add_latency(report, key, driven, disturbed);
+            hide_latency(report, key);
         },
     );
     ratios(report);

@@ -98,19 +98,24 @@ pub(super) fn add(
     }
 }
 
+/// Kinds of figures about a slice's latency.
+const LATENCIES: [&str; 4] = ["p50", "p99", "p999", "longest"];
+
 /// Adds the shares of a slice's latency that are named.
 pub(super) fn add_latency(report: &mut Report, key: &str, driven: &Driven, disturbed: bool) {
     let latency = &driven.heard.latency;
+    let load = key.rsplit('.').next().unwrap_or_default();
     for (name, what, share) in [
         ("p50", "median latency", 0.5),
         ("p99", "latency of the 99th of 100", 0.99),
         ("p999", "latency of the 999th of 1000", 0.999),
     ] {
         let key = format!("{key}.{name}");
+        let what = format!("{what} at {load}");
         add(
             report,
             &key,
-            what,
+            &what,
             "us",
             micros(latency.at(share)),
             disturbed,
@@ -119,6 +124,14 @@ pub(super) fn add_latency(report: &mut Report, key: &str, driven: &Driven, distu
     let longest = micros(latency.longest());
     let key = format!("{key}.longest");
     add(report, &key, "longest latency", "us", longest, disturbed);
+    report.detail(&key);
+}
+
+/// Keeps a slice's latency out of the table: as fast as answers come, it is only what the connections wait for each other.
+pub(super) fn hide_latency(report: &mut Report, key: &str) {
+    for name in LATENCIES {
+        report.detail(&format!("{key}.{name}"));
+    }
 }
 
 /// Microseconds.

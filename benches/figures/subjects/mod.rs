@@ -4,6 +4,7 @@
 pub(crate) mod daemon;
 pub(crate) mod inner;
 mod naive;
+pub(crate) mod peers;
 pub(crate) mod running;
 pub(crate) mod syncs;
 
@@ -15,6 +16,8 @@ use tilld::bench::{Road, Stocked, settings};
 
 use crate::load::INVOICES;
 use crate::options::Options;
+
+pub(crate) use self::peers::found as peers;
 
 use self::daemon::Home;
 
@@ -122,9 +125,4 @@ pub(crate) fn count(file: &Path, events: &str, deliveries: &str) -> Stored {
         events: count(events),
         deliveries: count(deliveries),
     }
-}
-
-/// Installed peers, each as a subject.
-pub(crate) fn peers(_options: &Options) -> Vec<Subject> {
-    Vec::new()
 }
