@@ -143,6 +143,11 @@ fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusql
 }
 
 impl<C: Statements> SqliteStore<C> {
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(super) fn synchronous(&self) -> Result<i64, StoreError> {
+        open::synchronous(&self.connection).map_err(from_sqlite)
+    }
+
     /// Has the mark kept from now on.
     pub(super) fn keep_mark(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);

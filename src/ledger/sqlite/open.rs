@@ -143,12 +143,16 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
     // Asserted and not trusted: with less than FULL a power cut may undo what was acknowledged (A16).
-    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    if synchronous == 2 {
+    if synchronous(connection)? == 2 {
         Ok(())
     } else {
         Err(refused("SQLite did not take synchronous=FULL"))
     }
+}
+
+/// How durable this connection's commits are: 2 is FULL.
+pub(super) fn synchronous(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "synchronous", |row| row.get(0))
 }
 
 fn refused(why: &str) -> rusqlite::Error {
