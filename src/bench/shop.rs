@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -23,9 +23,9 @@ use crate::invoice::sum::Sum;
 use crate::ledger::bulk::{self, Crowd};
 use crate::ledger::{Begun, DueRow, FILE_NAME, Intent, InvoiceKey, Ledger, Settled};
 use crate::poller::budget::Turn;
-use crate::poller::counting::count_again;
-use crate::poller::pass::{self, PER_CLASS};
+use crate::poller::pass;
 use crate::poller::recheck::Recheck;
+use crate::poller::tidy::tidy;
 use crate::process_mark::ProcessMark;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -45,6 +45,8 @@ pub struct Looked {
     pub asked: usize,
     /// Invoices that were only dated anew.
     pub redated: usize,
+    /// What it took to find and choose them, without the answers.
+    pub picked_in: Duration,
 }
 
 /// A shop whose invoices are all open.
@@ -107,19 +109,15 @@ impl Shop {
         let (reader, writer) = (self.ledger.reader(), self.ledger.writer());
         let (schedule, recheck, turn) = (&self.schedule, &mut self.recheck, &mut self.turn);
         self.runtime.block_on(async move {
+            let began = Instant::now();
             let now_ms = clock::wall_ms();
-            let creating = reader.creating().await.expect("read");
-            assert!(creating.is_empty(), "all are open");
             let ledger = (&reader, &writer);
-            let counted = count_again(recheck, schedule, ledger, now_ms).await;
-            counted.expect("counted");
-            let rows = reader.due(now_ms, PER_CLASS).await.expect("read");
-            let sorted = pass::sort(schedule, rows, &HashSet::new(), now_ms);
-            assert!(sorted.unresolved.is_empty(), "none is past its end");
-            let redated = writer.redate(&sorted.redate, now_ms).await;
-            redated.expect("stored");
+            let tidied = tidy(ledger, schedule, recheck, &HashSet::new(), now_ms).await;
+            let tidied = tidied.expect("looked");
+            let chosen = pass::choose(&tidied.ask, tidied.ask.len(), now_ms, turn);
+            let picked_in = began.elapsed();
             let mut answers = JoinSet::new();
-            for row in pass::choose(&sorted.ask, sorted.ask.len(), now_ms, turn) {
+            for row in chosen {
                 let (writer, key, answer) = (writer.clone(), row.key, answer(row, now_ms));
                 answers.spawn(async move { writer.record(key, answer).await });
             }
@@ -130,7 +128,8 @@ impl Shop {
             }
             Looked {
                 asked,
-                redated: sorted.redate.len(),
+                redated: tidied.redated,
+                picked_in,
             }
         })
     }

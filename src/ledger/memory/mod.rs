@@ -201,6 +201,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn others_wrote(&mut self) -> bool {
+        false
+    }
+
     fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
         Ok(())
     }

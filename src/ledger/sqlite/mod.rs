@@ -100,6 +100,8 @@ pub(super) struct SqliteStore {
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
     checkpoint: Checkpoint,
+    /// SQLite's number for what others have committed, when it was asked last.
+    version: Option<i64>,
 }
 
 impl SqliteStore {
@@ -121,6 +123,7 @@ impl SqliteStore {
             checkpoint_at: CHECKPOINT_PAGES,
             keeper: None,
             checkpoint,
+            version: None,
         };
         let hooked = store.hook().map_err(from_sqlite);
         hooked.map_err(|source| OpenError::File {
@@ -285,6 +288,18 @@ impl Store for SqliteStore {
     fn tidy(&mut self, last: bool) -> Option<Instant> {
         self.checkpoint();
         self.mark(last)
+    }
+
+    fn others_wrote(&mut self) -> bool {
+        // Changes with the commits of all connections but this one, and costs a look at the log's index: no page is read.
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .ok();
+        let changed = version.is_none() || version != self.version;
+        self.version = version;
+        changed
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
