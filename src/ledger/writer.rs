@@ -1,7 +1,7 @@
 //! The one thread that writes. Replies only after the batch is durable, so a reply can be trusted across a crash.
 //!
 //! It takes what waits in a bounded queue (never waiting for more), applies it in one transaction, commits, replies to
-//! all, and only then tidies. Twice a second it looks whether anybody committed, other processes included, and rings for
+//! all, and only then tidies. More than once a second it looks whether anybody committed, other processes included, and rings for
 //! whoever works from what is stored. Refused requests and the nudges they make are gathered in memory and written at most once
 //! a second, behind everything else: they are worth little, and strangers can make many.
 
@@ -26,7 +26,7 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// How often it is looked whether the ledger was changed: what a command of the operator or another process makes due is
 /// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
 /// runtime that read by itself would take five for each.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const LOOK_EVERY: Duration = Duration::from_millis(700);
 /// Refusals held in memory at most; more are counted and dropped.
 const GATHERED_MOST: usize = 1_000;
 

@@ -1,6 +1,6 @@
 //! Runs the hooks that are owed an event: claim stored, run, outcome stored, again and again until a hook says it is done.
 //!
-//! Works from the ledger's state alone: the wake only says when to look, and comes within half a second of any commit,
+//! Works from the ledger's state alone: the wake only says when to look, and comes well within a second of any commit,
 //! another process's too, since the ledger's writer rings after it looked whether there was one; what an earlier daemon (or
 //! a claim whose answer was lost) left running is found by the looks and settled before anything else of its invoice. Which deliveries may run, and in which order, is the ledger's judgement when it claims
 //! them; how many of each hook run at once is kept in `places`. Looks read; a claim is made only when one found something.
