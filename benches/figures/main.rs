@@ -7,6 +7,8 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
+mod load;
+mod machine;
 mod notice;
 mod options;
 mod parts;
@@ -15,6 +17,7 @@ mod subjects;
 
 use std::process::ExitCode;
 
+use machine::Machine;
 use options::Options;
 use report::Report;
 
@@ -30,6 +33,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let machine = Machine::read(&options);
+    println!("{}", machine.line());
     let mut report = Report::default();
     for part in parts::ALL {
         if options.wants(part.name) {

@@ -10,6 +10,12 @@ pub(crate) const BODY_BYTES: usize = 858;
 /// length; the first is the one a stocked invoice does not have yet.
 pub(crate) const STATUSES: [&str; 2] = ["wip", "new"];
 
+/// The status in an invoice's notification. `number` counts them, from 0.
+pub(crate) fn status(number: u64) -> &'static str {
+    let [even, odd] = STATUSES;
+    if number.is_multiple_of(2) { even } else { odd }
+}
+
 /// The instant of an invoice's notification, as `updatedAt` has it. `number` counts them, from 0, up to a billion.
 pub(crate) fn updated_at(number: u64) -> String {
     let (seconds, millis) = (number / 1000, number % 1000);
@@ -22,7 +28,7 @@ pub(crate) fn updated_at(number: u64) -> String {
 
 /// The body of an invoice's notification with this number, from 0.
 pub(crate) fn body(of: &Stocked, number: u64) -> String {
-    let status = STATUSES[usize::try_from(number % 2).expect("0 or 1")];
+    let status = status(number);
     let at = updated_at(number);
     let Stocked {
         invoice_id,

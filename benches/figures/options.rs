@@ -77,7 +77,12 @@ impl Options {
                     let read = text.replace('_', "").parse();
                     options.rows = read.map_err(|_e| format!("`{text}` is no number of rows"))?;
                 }
-                "--dir" => options.directory = value()?.into(),
+                "--dir" => {
+                    let text = value()?;
+                    // A config names places absolutely.
+                    let absolute = std::path::absolute(&text);
+                    options.directory = absolute.map_err(|e| format!("`{text}`: {e}"))?;
+                }
                 "--daemon" => options.daemon = value()?.into(),
                 "--json" => options.json = value()?.into(),
                 "--plot" => options.plot = value()?.into(),

@@ -1,5 +1,7 @@
 //! What is measured, in the order in which it is.
 
+mod acks;
+
 use crate::options::Options;
 use crate::report::Report;
 
@@ -14,4 +16,4 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[];
+pub(crate) const ALL: &[Part] = &[acks::PART];

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tilld::bench::{Stocked, settings, stock};
 
 /// A start that takes longer has failed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two tries to connect: the resolution of a start's duration.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 

@@ -38,11 +38,11 @@ async fn a_file_that_is_no_ledger_is_left_untouched() {
 async fn the_outbox_is_woken_by_what_another_process_commits() {
     let directory = tempfile::tempdir().expect("a directory");
     let (ours, theirs) = (open(&directory), open(&directory));
-    let owed = ours.bells().owed;
+    let (owed, stranger) = (ours.bells().owed, theirs.writer());
     // More rounds than there can be rings for anything else: the first look, and what the opening stored.
     for round in 0..4 {
-        let told = theirs.writer().note("told", round.to_string());
-        told.await.expect("stored");
+        let told = stranger.note("told", round.to_string()).await;
+        told.expect("stored");
         let rung = tokio::time::timeout(PATIENCE, owed.rung()).await;
         assert!(rung.is_ok(), "round {round}");
     }
