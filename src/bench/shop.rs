@@ -2,7 +2,7 @@
 //! said before.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
@@ -60,9 +60,10 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Makes a ledger in `directory` with `count` open invoices, none of them due within the next hour. At least 1.
-    pub fn make(directory: &Path, count: u32) {
-        let shop = Self::open(directory);
+    /// Makes the ledger that the settings name, with `count` open invoices, none of them due within the next hour. At
+    /// least 1.
+    pub fn make(settings: &Settings, count: u32) {
+        let shop = Self::open(settings);
         shop.runtime.block_on(shop.first());
         let path = shop.path.clone();
         shop.close();
@@ -79,15 +80,16 @@ impl Shop {
     }
 
     /// Opens the ledger as the daemon does.
-    pub fn open(directory: &Path) -> Self {
-        let settings = Settings::default();
-        let options = plain::ledger_options(&settings, directory.to_owned());
-        let ledger = Ledger::open(options.expect("the defaults")).expect("a ledger");
-        let schedule = plain::schedule(&settings);
+    pub fn open(settings: &Settings) -> Self {
+        let directory = settings.state_dir.clone().expect("a state directory");
+        let path = directory.join(FILE_NAME);
+        let options = plain::ledger_options(settings, directory);
+        let ledger = Ledger::open(options.expect("readable")).expect("a ledger");
+        let schedule = plain::schedule(settings);
         Self {
             runtime: Runtime::new().expect("threads"),
             ledger,
-            path: directory.join(FILE_NAME),
+            path,
             recheck: Recheck::at_start(&schedule),
             schedule,
             turn: Turn::default(),

@@ -26,6 +26,8 @@ use crate::poller::Bell;
 const RUNS_AT_MOST: Duration = Duration::from_secs(1);
 /// Between two looks whether it has planned the next ring, while it runs.
 const PLANNED_WITHIN: Duration = Duration::from_millis(1);
+/// Places in each of the scheduler's channels, which it makes for hundreds of jobs otherwise: 130 KiB for one.
+const CHANNELS: usize = 4;
 /// The thread's stack, bytes: it calls nothing that is deep.
 const STACK: usize = 256 * 1024;
 
@@ -191,7 +193,7 @@ impl Standing {
 }
 
 async fn started(cadence: Duration, ring: Sender<()>) -> Result<JobScheduler, JobSchedulerError> {
-    let scheduler = JobScheduler::new().await?;
+    let scheduler = JobScheduler::new_with_channel_size(CHANNELS).await?;
     let seconds = cadence.as_secs().clamp(1, 60);
     // `*/60` is no step of seconds; once a minute is second 0.
     let cron = if seconds == 60 {

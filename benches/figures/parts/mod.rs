@@ -1,6 +1,12 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod crash;
+mod idle;
+mod poll_beside;
+mod slices;
+mod start;
+mod ticks;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -16,4 +22,11 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART];
+pub(crate) const ALL: &[Part] = &[
+    acks::PART,
+    idle::PART,
+    start::PART,
+    ticks::PART,
+    poll_beside::PART,
+    crash::PART,
+];

@@ -1,4 +1,6 @@
 //! What is measured: programs of their own, so that what each costs can be read from the kernel, and started for one
 //! measurement each.
 
+pub(crate) mod crowd;
 pub(crate) mod daemon;
+pub(crate) mod service;
