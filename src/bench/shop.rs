@@ -106,6 +106,11 @@ impl Shop {
         bulk::make_due(&self.path, every, clock::wall_ms() - 1).expect("stored")
     }
 
+    /// Makes nothing due within the next hour.
+    pub fn rest(&self) {
+        bulk::put_off(&self.path, clock::wall_ms() + HOUR_MS).expect("stored");
+    }
+
     /// One look at what is due, as the poller makes it, with every question answered and recorded.
     pub fn look(&mut self) -> Looked {
         let (reader, writer) = (self.ledger.reader(), self.ledger.writer());

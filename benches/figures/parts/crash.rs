@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -32,8 +33,10 @@ const MANY: u32 = 100_000;
 const DUE: u32 = 500;
 /// More than any machine acknowledges.
 const FLOOD: f64 = 150_000.0;
-/// How much longer a load goes on than the daemon lives.
-const BEYOND: Duration = Duration::from_millis(300);
+/// A daemon that acknowledges nothing for so long is killed all the same, and the bench fails.
+const FIRST_WITHIN: Duration = Duration::from_secs(30);
+/// How much longer a load goes on than the daemon lives, where the first answer comes at once.
+const BEYOND: Duration = Duration::from_secs(1);
 
 /// One kind of load.
 struct Kind {
@@ -140,15 +143,23 @@ fn crash(
         connections: kind.connections,
         pace: kind.pace,
         warm: Duration::ZERO,
-        run: after + BEYOND,
+        run: 2 * after + BEYOND,
     };
     let address = daemon.address;
+    let (acknowledged, first) = mpsc::channel();
     let heard = thread::scope(|scope| {
         scope.spawn(move || {
+            // So that it is the load that is cut off, on a slow machine too, and not what is before it.
+            first.recv_timeout(FIRST_WITHIN).ok();
             thread::sleep(after);
             daemon.kill();
         });
-        sender.run(address, &plan)
+        let mut acknowledged = Some(acknowledged);
+        sender.run_with(address, &plan, |answer| {
+            if let Some(first) = acknowledged.take_if(|_| answer.status == 200) {
+                drop(first.send(()));
+            }
+        })
     });
     assert!(
         heard.whole.acknowledged > 0,

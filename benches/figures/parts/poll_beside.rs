@@ -57,10 +57,20 @@ fn run(options: &Options, report: &mut Report) {
                 let heard = one(options, crowd, &mut sender);
                 drop(logged_in);
                 let answered = service.answered() - before;
-                assert_eq!(answered >= u64::from(DUE), is_asked, "{answered} asked");
-                heard
+                assert_eq!(answered > 0, is_asked, "{answered} asked");
+                (heard, answered)
             });
-            let latency = &slice.value.latency;
+            let (heard, answered) = &slice.value;
+            if is_asked {
+                let what = "questions asked and answered meanwhile, of 500 due";
+                report.add(
+                    "poll.asked",
+                    what,
+                    "",
+                    micros(Duration::from_micros(*answered)),
+                );
+            }
+            let latency = &heard.latency;
             for (kind, what, took) in [
                 ("p99", "latency of the 99th of 100", latency.at(0.99)),
                 ("longest", "longest latency", latency.longest()),

@@ -79,6 +79,8 @@ fn round(report: &mut Report, gate: Gate, count: u32, shop: &mut Shop) {
             report.disturbed(&key);
         }
     };
+    // What the last round asked about is due again in a minute, the young ones at least.
+    shop.rest();
     let idle = gate.slice(|| {
         let mut took: Vec<Duration> = (0..IDLE).map(|_| idle_look(shop)).collect();
         took.sort_unstable();

@@ -37,6 +37,9 @@ impl Crowd {
             let home = Home::make(&directory, "");
             Shop::make(&settings(&home.config()), count);
             let stocked = Mutex::new(home.stock(STOCKED));
+            let shop = Shop::open(&settings(&home.config()));
+            shop.rest();
+            shop.close();
             Box::leak(Box::new(Self { home, stocked }))
         })
     }
