@@ -53,6 +53,7 @@ fn main() -> ExitCode {
             (part.run)(&options, &mut report);
         }
     }
+    subjects::crowd::clear(&options);
     add_notes(&options, &machine, &mut report);
     println!("\n{}", report::table::draw(&report));
     println!("{}", machine.line());

@@ -12,6 +12,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
+mod glance;
 mod handle;
 mod mark;
 #[cfg(test)]

@@ -1,11 +1,17 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod crash;
+mod idle;
 mod instructions;
+mod poll_beside;
 mod rounds;
 mod rush;
 mod size;
+mod slices;
+mod start;
 mod tails;
+mod ticks;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -27,4 +33,9 @@ pub(crate) const ALL: &[Part] = &[
     rush::PART,
     size::PART,
     instructions::PART,
+    idle::PART,
+    start::PART,
+    ticks::PART,
+    poll_beside::PART,
+    crash::PART,
 ];
