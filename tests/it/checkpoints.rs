@@ -23,10 +23,11 @@ fn log_bytes(world: &World) -> u64 {
 /// A long notification that changes the status; the `number`th of its invoice.
 #[track_caller]
 fn tell_much(world: &World, issued: &Issued, number: usize) {
-    let status = if !number.is_multiple_of(2) {
-        "waiting"
-    } else {
+    // The first changes the status too.
+    let status = if number.is_multiple_of(2) {
         "new"
+    } else {
+        "waiting"
     };
     let (minute, second) = (number / 60, number % 60);
     let body = issued.with(&json!({

@@ -2,7 +2,9 @@
 
 mod acks;
 mod instructions;
+pub(crate) mod raw;
 mod size;
+mod wal;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -18,4 +20,10 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, instructions::PART];
+pub(crate) const ALL: &[Part] = &[
+    acks::PART,
+    size::PART,
+    raw::PART,
+    wal::PART,
+    instructions::PART,
+];

@@ -2,3 +2,5 @@
 //! measurement each.
 
 pub(crate) mod daemon;
+pub(crate) mod probe;
+pub(crate) mod raw;
