@@ -5,6 +5,7 @@ mod crash;
 mod idle;
 mod instructions;
 mod poll_beside;
+pub(crate) mod raw;
 mod rounds;
 mod rush;
 mod size;
@@ -12,6 +13,7 @@ mod slices;
 mod start;
 mod tails;
 mod ticks;
+mod wal;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -29,6 +31,8 @@ pub(crate) struct Part {
 /// All parts.
 pub(crate) const ALL: &[Part] = &[
     acks::PART,
+    raw::PART,
+    wal::PART,
     tails::PART,
     rush::PART,
     size::PART,

@@ -6,6 +6,8 @@ pub(crate) mod daemon;
 pub(crate) mod inner;
 mod naive;
 pub(crate) mod peers;
+pub(crate) mod probe;
+pub(crate) mod raw;
 pub(crate) mod running;
 pub(crate) mod service;
 pub(crate) mod syncs;
