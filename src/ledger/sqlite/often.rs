@@ -11,7 +11,7 @@ use super::{columns, deliveries, due, invoices, saving};
 
 /// A statement that is held.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Often {
+pub(in crate::ledger) enum Often {
     /// Takes the write lock.
     Begin,
     /// Makes it all durable.
