@@ -42,6 +42,12 @@ impl Direct {
         })
     }
 
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(crate) fn synchronous(&self) -> Result<i64, WriteError> {
+        let asked = self.store.synchronous();
+        asked.map_err(|error| WriteError::NotStored(Arc::new(error)))
+    }
+
     /// The invoice behind a ref, with its token opened.
     pub(crate) fn watched(&self, reference: &InvoiceRef) -> Result<Option<Watched>, WriteError> {
         let found = self.reader.sealed_by_ref(reference);

@@ -2,7 +2,10 @@
 
 mod acks;
 mod instructions;
+mod rounds;
+mod rush;
 mod size;
+mod tails;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -18,4 +21,10 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, instructions::PART];
+pub(crate) const ALL: &[Part] = &[
+    acks::PART,
+    tails::PART,
+    rush::PART,
+    size::PART,
+    instructions::PART,
+];

@@ -48,8 +48,8 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-pub(crate) use checkpoint::Checkpoint;
 use checkpoint::Mover;
+pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
 use failure::from_sqlite;
 use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
@@ -104,8 +104,8 @@ impl SqliteStore {
         checkpoint: Checkpoint,
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let mover = Mover::new(checkpoint);
-        let hooked = hooked(&mover, connection).map_err(from_sqlite);
+        let mut mover = Mover::new(checkpoint, &path, busy);
+        let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
             path: path.clone(),
             source,
@@ -136,13 +136,18 @@ impl SqliteStore {
 }
 
 /// Makes a connection the writer's.
-fn hooked<C: Statements>(mover: &Mover, mut connection: Connection) -> rusqlite::Result<C> {
+fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusqlite::Result<C> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     mover.hook(&mut connection)?;
     Ok(C::around(connection))
 }
 
 impl<C: Statements> SqliteStore<C> {
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(super) fn synchronous(&self) -> Result<i64, StoreError> {
+        open::synchronous(&self.connection).map_err(from_sqlite)
+    }
+
     /// Has the mark kept from now on.
     pub(super) fn keep_mark(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);
@@ -261,8 +266,8 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        self.mover.tidy(&self.connection);
-        self.mark(last)
+        let moved = self.mover.tidy(&self.connection, last);
+        self.mark(last).into_iter().chain(moved).min()
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
@@ -274,7 +279,7 @@ impl<C: Statements> Store for SqliteStore<C> {
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
                 let connection = open::reopen_writer(&self.path, self.busy)?;
-                self.connection = hooked(&self.mover, connection).map_err(from_sqlite)?;
+                self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
                 Ok(())
             }
         }
