@@ -95,7 +95,7 @@ pub(super) struct PollState {
 #[derive(Clone, Debug)]
 pub(super) struct NewEvent<'a> {
     /// Its stable id.
-    pub event_id: String,
+    pub event_id: &'a str,
     /// Its invoice.
     pub invoice: InvoiceKey,
     /// What changed.
@@ -105,7 +105,7 @@ pub(super) struct NewEvent<'a> {
     /// When.
     pub at_ms: i64,
     /// The reported amount and currency.
-    pub reported: (Option<String>, Option<String>),
+    pub reported: (Option<&'a str>, Option<&'a str>),
     /// The service's document, secrets cut out.
     pub raw: Option<&'a str>,
     /// How what was heard was judged, when its claim is the change's cause: then the event is its line of history too.
