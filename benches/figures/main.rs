@@ -15,10 +15,12 @@ mod parts;
 mod report;
 mod subjects;
 
+use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 
 use machine::Machine;
-use options::Options;
+use options::{Effort, Options};
 use report::Report;
 use subjects::inner;
 
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    report::check();
     let machine = Machine::read(&options);
     println!("{}", machine.line());
     let mut report = Report::default();
@@ -50,5 +53,40 @@ fn main() -> ExitCode {
             (part.run)(&options, &mut report);
         }
     }
+    add_notes(&options, &machine, &mut report);
+    println!("\n{}", report::table::draw(&report));
+    println!("{}", machine.line());
+    let json = report::json::value(&options, &machine, &report);
+    write("figures", &options.json, &format!("{json:#}\n"));
+    match report::plot::draw(&report.curves, &machine.line()) {
+        Some(plot) => write("plot", &options.plot, &plot),
+        None => println!("plot: none, no latency was measured against a rate"),
+    }
     ExitCode::SUCCESS
+}
+
+/// What a reader must know of the run as a whole.
+fn add_notes(options: &Options, machine: &Machine, report: &mut Report) {
+    let mut note = |text: String| report.notes.push(text);
+    if !options.only.is_empty() {
+        note(format!("only these parts ran: {}", options.only.join(", ")));
+    }
+    if options.effort == Effort::Smoke {
+        note("a smoke run: it shows that all works, its figures mean nothing".to_owned());
+    }
+    if machine.is_memory {
+        let kind = &machine.file_system;
+        note(format!(
+            "the ledgers were on {kind}, which is memory: nothing was synced, these are the processor's limits"
+        ));
+    }
+}
+
+/// Writes a file and says where it is.
+fn write(what: &str, path: &Path, text: &str) {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).expect("a directory");
+    }
+    fs::write(path, text).expect("written");
+    println!("{what}: {}", path.display());
 }

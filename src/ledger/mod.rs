@@ -16,6 +16,7 @@ mod handle;
 mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
+mod near;
 mod overview;
 mod reader;
 mod restore;

@@ -1,8 +1,10 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod instructions;
 mod rounds;
 mod rush;
+mod size;
 mod tails;
 
 use crate::options::Options;
@@ -19,4 +21,10 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, tails::PART, rush::PART];
+pub(crate) const ALL: &[Part] = &[
+    acks::PART,
+    tails::PART,
+    rush::PART,
+    size::PART,
+    instructions::PART,
+];

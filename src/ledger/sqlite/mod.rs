@@ -1,11 +1,11 @@
 //! SQLite behind the seam. The only home of `rusqlite`.
 //!
-//! Statements are prepared once per connection. The log is moved into the file by [`Store::tidy`], after the answers,
-//! so that no acknowledgement waits for it.
+//! Statements are prepared once per connection.
 
 mod abandonment;
 mod backup;
 pub(crate) mod bulk;
+mod checkpoint;
 mod chosen;
 mod deliveries;
 mod due;
@@ -26,12 +26,9 @@ mod story;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, FileControl};
 
 use super::choice::Acting;
@@ -48,14 +45,12 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
+pub(crate) use checkpoint::Checkpoint;
+use checkpoint::Mover;
 use failure::from_sqlite;
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
 
-/// Pages in the log beyond which it is moved into the file: SQLite's own default.
-const CHECKPOINT_PAGES: i32 = 1_000;
-/// A reader that stands in the way makes the next try wait for this many more pages, doubling up to the largest.
-const CHECKPOINT_BACK_OFF_MOST: i32 = 64_000;
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
 /// program leaves that writes without a pause (A23).
 const LOCK_PAUSE: Duration = Duration::from_millis(1);
@@ -78,28 +73,16 @@ pub(crate) struct Bounds {
     pub refusal_rows: u32,
 }
 
-/// When the log is moved into the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Checkpoint {
-    /// Behind the answers of a commit.
-    AfterAnswers,
-    /// Within the commit that makes it long.
-    InCommit,
-}
-
 /// The writing connection.
 pub(super) struct SqliteStore {
     connection: Connection,
     path: PathBuf,
     busy: Duration,
     bounds: Bounds,
-    /// Pages in the log after the last commit, set by SQLite's hook.
-    log_pages: Arc<AtomicI32>,
-    /// Pages from which the next checkpoint is tried.
-    checkpoint_at: i32,
+    /// Moves the log into the file.
+    mover: Mover,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
-    checkpoint: Checkpoint,
 }
 
 impl SqliteStore {
@@ -111,16 +94,13 @@ impl SqliteStore {
         checkpoint: Checkpoint,
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let log_pages = Arc::new(AtomicI32::new(0));
         let mut store = Self {
             connection,
             path,
             busy,
             bounds,
-            log_pages,
-            checkpoint_at: CHECKPOINT_PAGES,
+            mover: Mover::new(checkpoint),
             keeper: None,
-            checkpoint,
         };
         let hooked = store.hook().map_err(from_sqlite);
         hooked.map_err(|source| OpenError::File {
@@ -170,18 +150,7 @@ impl SqliteStore {
     fn hook(&mut self) -> rusqlite::Result<()> {
         self.connection
             .set_prepared_statement_cache_capacity(STATEMENTS);
-        if self.checkpoint == Checkpoint::InCommit {
-            let pragma = "wal_autocheckpoint";
-            return self
-                .connection
-                .pragma_update(None, pragma, CHECKPOINT_PAGES);
-        }
-        let log_pages = Arc::clone(&self.log_pages);
-        self.connection
-            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
-                log_pages.store(pages, Ordering::Relaxed);
-                Ok(())
-            }))
+        self.mover.hook(&mut self.connection)
     }
 
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
@@ -206,33 +175,6 @@ impl SqliteStore {
     /// How long SQLite itself waits inside a statement.
     fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
         self.connection.busy_timeout(busy).map_err(from_sqlite)
-    }
-
-    /// Moves the log into the file once it is long.
-    fn checkpoint(&mut self) {
-        let pages = self.log_pages.load(Ordering::Relaxed);
-        if pages < self.checkpoint_at {
-            return;
-        }
-        match self
-            .connection
-            .wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE)
-        {
-            Ok((log, moved)) if moved >= log => {
-                self.log_pages.store(0, Ordering::Relaxed);
-                self.checkpoint_at = CHECKPOINT_PAGES;
-            }
-            // A reader stands in the way: trying after each batch would only burn time.
-            Ok(_) => {
-                self.checkpoint_at = pages
-                    .saturating_mul(2)
-                    .clamp(CHECKPOINT_PAGES, pages + CHECKPOINT_BACK_OFF_MOST);
-            }
-            Err(error) => {
-                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
-                self.checkpoint_at = pages.saturating_add(CHECKPOINT_PAGES);
-            }
-        }
     }
 
     /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
@@ -288,7 +230,7 @@ impl Store for SqliteStore {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        self.checkpoint();
+        self.mover.tidy(&self.connection);
         self.mark(last)
     }
 
