@@ -58,50 +58,63 @@ pub struct Cutter<'s> {
 /// What stands in a text wherever a form of the secret does.
 struct Anchors {
     /// In the secret as it is and in what JSON makes of it, however often: bytes that no escaping touches.
-    plain: String,
-    /// In what base64 makes of it, by the place its first whole group of three bytes has; in both alphabets.
-    encoded: [[String; 3]; 2],
-    /// What follows a backslash where every letter is written by its number.
-    unicode: [String; 2],
+    plain: [u8; ANCHOR],
+    /// In what base64 makes of it, by the place its first whole group of three bytes has.
+    encoded: [[u8; ANCHOR]; 3],
+    /// Behind a backslash, where every letter is written by its number: that of the first one.
+    unicode: u16,
 }
 
 impl Anchors {
     /// `None` when the secret has no [`ANCHOR`] bytes in a row that JSON writes as they are: every text is searched then.
     fn of(secret: &str) -> Option<Self> {
         let bytes = secret.as_bytes();
-        let plain = bytes
-            .windows(ANCHOR)
+        let pieces = bytes.windows(ANCHOR);
+        let plain = pieces
+            .map_while(|piece| <[u8; ANCHOR]>::try_from(piece).ok())
             .find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
-        let encoded = |alphabet: &general_purpose::GeneralPurpose| {
-            [0, 1, 2].map(|from| alphabet.encode(bytes.get(from..from + ENCODED).unwrap_or(bytes)))
-        };
-        let first = secret.encode_utf16().next()?;
+        let mut encoded = [[0; ANCHOR]; 3];
+        for (from, letters) in encoded.iter_mut().enumerate() {
+            let piece = bytes.get(from..from + ENCODED)?;
+            general_purpose::STANDARD
+                .encode_slice(piece, letters)
+                .ok()?;
+        }
+        let unicode = secret.encode_utf16().next()?;
         Some(Self {
-            plain: str::from_utf8(plain).ok()?.to_owned(),
-            encoded: [
-                encoded(&general_purpose::STANDARD),
-                encoded(&general_purpose::URL_SAFE),
-            ],
-            unicode: [format!("u{first:04x}"), format!("u{first:04X}")],
+            plain,
+            encoded,
+            unicode,
         })
     }
 
     /// Whether a form of the secret may stand in this text.
     fn may_be_in(&self, text: &str) -> bool {
-        let [standard, for_urls] = &self.encoded;
-        let differs = |at: &usize| standard.get(*at) != for_urls.get(*at);
-        text.contains(self.plain.as_str())
-            || standard.iter().any(|piece| text.contains(piece.as_str()))
-            || (0..for_urls.len())
-                .filter(differs)
-                .filter_map(|at| for_urls.get(at))
-                .any(|piece| text.contains(piece.as_str()))
-            || text.contains("\\u")
-                && self
-                    .unicode
-                    .iter()
-                    .any(|first| text.contains(first.as_str()))
+        // Only letters, so that no border of a character is in the way.
+        let holds = |piece: &[u8]| str::from_utf8(piece).is_ok_and(|piece| text.contains(piece));
+        let in_base64 = |letters: &[u8; ANCHOR]| {
+            holds(letters) || for_urls(letters).is_some_and(|letters| holds(&letters))
+        };
+        holds(&self.plain) || self.encoded.iter().any(in_base64) || self.is_spelt_in(text)
     }
+
+    fn is_spelt_in(&self, text: &str) -> bool {
+        let first = self.unicode;
+        text.contains("\\u")
+            && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
+    }
+}
+
+/// The same in the alphabet for addresses, if that is another text.
+fn for_urls(letters: &[u8; ANCHOR]) -> Option<[u8; ANCHOR]> {
+    let differs = letters.iter().any(|letter| matches!(letter, b'+' | b'/'));
+    differs.then(|| {
+        letters.map(|letter| match letter {
+            b'+' => b'-',
+            b'/' => b'_',
+            other => other,
+        })
+    })
 }
 
 /// True for the bytes that JSON writes as they are, whoever writes it.

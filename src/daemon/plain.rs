@@ -109,6 +109,8 @@ pub(crate) fn command_ledger_options(
 ) -> Result<Options, UnknownSelector> {
     Ok(Options {
         busy_budget: COMMAND_BUSY,
+        // Whoever ran the command waits for its commit, and for nothing that others have left in the log.
+        checkpoint: Checkpoint::AfterAnswers,
         lists: Lists::Keep,
         ..ledger_options(settings, state_dir)?
     })

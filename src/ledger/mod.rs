@@ -55,7 +55,9 @@ pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
-pub(crate) use sqlite::{Bounds, Checkpoint, Filter, bulk, sqlite_version};
+pub(crate) use sqlite::{
+    Bounds, Checkpoint, Filter, KEPT_BYTES as LOG_KEPT_BYTES, bulk, sqlite_version,
+};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };

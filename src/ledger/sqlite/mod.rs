@@ -45,8 +45,8 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-pub(crate) use checkpoint::Checkpoint;
 use checkpoint::Mover;
+pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
 use failure::from_sqlite;
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
@@ -96,10 +96,10 @@ impl SqliteStore {
         let connection = open::open_writer(&path, busy)?;
         let mut store = Self {
             connection,
+            mover: Mover::new(checkpoint, &path, busy),
             path,
             busy,
             bounds,
-            mover: Mover::new(checkpoint),
             keeper: None,
         };
         let hooked = store.hook().map_err(from_sqlite);
@@ -230,8 +230,8 @@ impl Store for SqliteStore {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        self.mover.tidy(&self.connection);
-        self.mark(last)
+        let moved = self.mover.tidy(&self.connection, last);
+        self.mark(last).into_iter().chain(moved).min()
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {

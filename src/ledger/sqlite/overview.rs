@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
+use super::checkpoint::HELD;
 use super::due;
 use super::failure::from_sqlite;
 use super::read::meta;
@@ -72,6 +73,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         attention,
         more_attention,
         unsorted: unsorted(connection)?,
+        log_held_ms: meta(connection, HELD)?.and_then(|since| since.parse().ok()),
     })
 }
 
