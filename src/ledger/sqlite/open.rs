@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -136,6 +137,8 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // Plans do not depend on the values that are bound, so that no statement is prepared anew when they change.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
