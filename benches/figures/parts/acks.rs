@@ -69,7 +69,9 @@ fn run(options: &Options, report: &mut Report) {
         );
         let each = micros(slice.driven.cpu_each);
         slice.add(report, "cpu", "processor time for each", "us", each);
+        // In a closed loop it is only what the connections wait for each other.
         slice.add_latency(report, &[P50, P99]);
+        slice.hide_latency(report, &[P50, P99]);
     });
     ratios(report);
     full_load(options, report);

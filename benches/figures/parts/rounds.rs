@@ -101,6 +101,13 @@ impl Slice<'_> {
             self.add(report, key, what, "us", value);
         }
     }
+
+    /// Keeps the latency of some shares out of the table.
+    pub(super) fn hide_latency(&self, report: &mut Report, shares: &[Share]) {
+        for (key, _, _) in shares {
+            report.detail(&format!("{}.{}.{key}", self.subject, self.load.name));
+        }
+    }
 }
 
 /// Takes all rounds and shows each slice to `add`.

@@ -8,6 +8,7 @@ use super::rounds::{Load, P50, P99, P999, Rounds, capacity, gate, micros, take};
 use crate::load::Pace;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
+use crate::subjects::peers::WEBHOOK;
 use crate::subjects::{AGAIN, IN_COMMIT, NAIVE, TILLD, peers};
 
 /// The part.
@@ -34,7 +35,9 @@ fn run(options: &Options, report: &mut Report) {
         gate: gate(options),
     };
     let capacity = capacity(options, report);
-    let peers = peers(options);
+    // What webhook takes in a second is far below the rate: it would only show for how long it was asked.
+    let mut peers = peers(options);
+    peers.retain(|peer| peer.name != WEBHOOK);
     let mut subjects = vec![TILLD, AGAIN, IN_COMMIT, NAIVE];
     subjects.extend(&peers);
     let load = |name: &str, per_second, on: Vec<&'static str>| Load {
