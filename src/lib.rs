@@ -59,7 +59,7 @@
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
 //! | [`sandbox`] | the imitation payment service |
-//! | `bench` | what `benches/` reach: a ledger with many open invoices, and the poller's look at it without a network |
+//! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing |
 //! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
@@ -111,11 +111,14 @@
 //! behaviour is pinned down from outside.
 //!
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
-//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`. A test that lacks a
-//! program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
+//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, then the benches. A test
+//! that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 //!
-//! `cargo bench` measures the poller's looks at a ledger of a million open invoices beside one of a thousand, its start, and
-//! the memory it holds; it takes some minutes and 2 GB of the temporary directory.
+//! `cargo bench --bench figures -- --quick` measures the program beside what limits it and what could stand in its place,
+//! in under two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.
+//! `benches/README.md` says what each figure means and what it should be. A figure is taken by the harness in
+//! `benches/figures`, which starts the release binary as a merchant does; what it reaches of the crate is in `bench`.
+//! `.ci/run` holds the instructions against the recorded ones and asks of the other figures only that they can be taken.
 //!
 //! Longer, and by hand: `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one
 //! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::invoice::observation::Report;
 use crate::retry_after::http_date;
 use crate::secret::Secret;
+use crate::wire::fields::Fields;
 use crate::wire::invoice;
 use crate::wire::json::{self, Object};
 use crate::wire::problem;
@@ -156,8 +157,11 @@ impl Answer {
     /// The body as an invoice.
     pub(super) fn invoice(self) -> Result<Report, Error> {
         let service_ms = self.service_ms;
-        let object = self.object()?;
-        let decoded = invoice::decode(&object).map_err(|why| Error::NotTheService {
+        let body = self.body?;
+        let fields = Fields::read(&body).map_err(|why| Error::NotTheService {
+            why: Foreign::Shape(why),
+        })?;
+        let decoded = invoice::decode(&fields).map_err(|why| Error::NotTheService {
             why: Foreign::Invoice(why),
         })?;
         Ok(Report {

@@ -7,9 +7,7 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 10] = [
-    "TILLD_BENCH_INVOICES",
-    "TILLD_BENCH_KEEP",
+const SWITCHES: [&str; 8] = [
     "TILLD_INVOICES",
     "TILLD_KILLS",
     "TILLD_NO_SKIP",

@@ -32,6 +32,14 @@ impl Moment {
 
     /// As [`Moment::parse`], and whether the zone was given.
     pub fn read(text: &str) -> Option<(Self, Zone)> {
+        match usual(text.as_bytes()) {
+            Some(ms) => Some((Self::from_ms(ms), Zone::Given)),
+            None => Self::read_any(text),
+        }
+    }
+
+    /// Any of the spellings.
+    fn read_any(text: &str) -> Option<(Self, Zone)> {
         // jiff reads more than RFC 3339 allows: no seconds, zone names. The shape is judged here first.
         let shape = text.as_bytes();
         let right = |at: usize, wanted: u8| {
@@ -84,6 +92,56 @@ impl Moment {
     }
 }
 
+/// Milliseconds since 1970 of the one spelling nearly all come in, `2025-03-30T01:30:00.000Z` or without the fraction, and
+/// without a look at time zones. `None` for all else, a leap second and what is no instant included: the whole reading has
+/// the word then.
+fn usual(text: &[u8]) -> Option<i64> {
+    let [y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2, b'T', rest @ ..] = text else {
+        return None;
+    };
+    let [h1, h2, b':', n1, n2, b':', s1, s2, rest @ ..] = rest else {
+        return None;
+    };
+    let ms = match rest {
+        [b'Z'] => 0,
+        [b'.', f1, f2, f3, b'Z'] => number(&[*f1, *f2, *f3])?,
+        _ => return None,
+    };
+    let (year, month) = (number(&[*y1, *y2, *y3, *y4])?, number(&[*m1, *m2])?);
+    let (day, hour) = (number(&[*d1, *d2])?, number(&[*h1, *h2])?);
+    let (minute, second) = (number(&[*n1, *n2])?, number(&[*s1, *s2])?);
+    let in_day = hour < 24 && minute < 60 && second < 60;
+    // Every month has 28; the last days of one, where the length of the year counts, are left to the whole reading.
+    let certain = (1970..2200).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=28).contains(&day)
+        && in_day;
+    if !certain {
+        return None;
+    }
+    // Days since 1970 of the proleptic Gregorian calendar, years counted from March so that a leap day is their last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let leaps = year / 4 - year / 100 + year / 400;
+    let days = year * 365 + leaps + (month * 153 + 2) / 5 + day - 1 - DAYS_TO_1970;
+    Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + ms)
+}
+
+/// Days from the first of March of the year 0 to 1970.
+const DAYS_TO_1970: i64 = 719_468;
+
+/// The number that these digits write.
+fn number(digits: &[u8]) -> Option<i64> {
+    digits.iter().try_fold(0, |number, digit| {
+        digit
+            .is_ascii_digit()
+            .then(|| number * 10 + i64::from(digit - b'0'))
+    })
+}
+
 impl fmt::Display for Moment {
     /// Fixed width, UTC, milliseconds: `2026-11-28T10:02:00.000Z`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,6 +155,34 @@ impl fmt::Display for Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The short way to an instant gives what the whole reading does, or leaves it to that.
+    #[test]
+    fn the_usual_spelling_is_no_other_instant() {
+        for year in [1969, 1970, 1999, 2000, 2024, 2025, 2100, 2199, 2200] {
+            for month in 0..=13 {
+                for (day, rest) in [
+                    (0, "00:00:00Z"),
+                    (1, "00:00:00.000Z"),
+                    (15, "23:59:59.999Z"),
+                    (28, "12:34:56Z"),
+                    (28, "24:00:00Z"),
+                    (28, "23:59:60Z"),
+                    (29, "01:02:03.004Z"),
+                    (31, "01:02:03.004Z"),
+                ] {
+                    let text = format!("{year}-{month:02}-{day:02}T{rest}");
+                    let whole = Moment::read_any(&text);
+                    assert_eq!(Moment::read(&text), whole, "{text}");
+                    if let Some(ms) = usual(text.as_bytes()) {
+                        assert_eq!(whole, Some((Moment::from_ms(ms), Zone::Given)), "{text}");
+                    }
+                }
+            }
+        }
+        assert_eq!(usual(b"2025-03-28T01:30:00.000Z"), Some(1_743_125_400_000));
+        assert_eq!(usual(b"2025-03-28T01:30:00.00xZ"), None);
+    }
 
     /// A10, the forms that are read and the instant each means.
     #[test]

@@ -1,7 +1,7 @@
 //! The secret of one invoice, and the only comparisons that decide whether a notification is authentic.
 //!
-//! A token that was presented is hashed like ours and the digests are compared in constant time, so length and content of
-//! a wrong one cost the same (A20). An empty token equals nothing, not even an empty one, and no signature is ever made
+//! A token that was presented is cut or filled up to the length of ours and compared in constant time, so length and
+//! content of a wrong one cost the same (A20). An empty token equals nothing, not even an empty one, and no signature is ever made
 //! with an empty or short key (A19): a token has 32 bytes at least, by its type. Signatures are compared in constant time
 //! as well.
 
@@ -15,6 +15,10 @@ use crate::secret::Secret;
 
 /// Fewest characters the contract's usage implies for `notificationToken` (section 4.3).
 pub const SHORTEST_TOKEN: usize = 32;
+
+/// Longest token that is compared as it is, in bytes. Ours have 43; the digest a longer one is compared by takes several
+/// times as long as all else that is looked at in a notification.
+const LONGEST_COMPARED: usize = 64;
 
 /// How a secret begins whose rest is a key in base64 (Standard Webhooks 1.0, "Signature scheme").
 const ENCODED_KEY: &str = "whsec_";
@@ -44,12 +48,20 @@ impl NotifyToken {
 
     /// True when `presented` is this token. Takes the same time for every wrong one.
     pub fn matches(&self, presented: &[u8]) -> bool {
-        let (own, theirs) = (
-            digest(&SHA256, self.0.expose().as_bytes()),
-            digest(&SHA256, presented),
-        );
-        let equal = own.as_ref().ct_eq(theirs.as_ref());
-        bool::from(equal) && !presented.is_empty() && !self.0.is_empty()
+        let own = self.0.expose().as_bytes();
+        if own.len() > LONGEST_COMPARED {
+            return matches_by_digest(own, presented);
+        }
+        let mut filled = [0; LONGEST_COMPARED];
+        let length = presented.len().min(own.len());
+        if let (Some(room), Some(given)) = (filled.get_mut(..length), presented.get(..length)) {
+            room.copy_from_slice(given);
+        }
+        let same_bytes = filled
+            .get(..own.len())
+            .is_some_and(|filled| filled.ct_eq(own).into());
+        let same_length = bool::from(own.len().ct_eq(&presented.len()));
+        same_bytes & same_length & !presented.is_empty() & !own.is_empty()
     }
 
     /// The HMAC-SHA256 (RFC 2104) of these parts, one behind the other.
@@ -92,6 +104,13 @@ impl Signature {
     }
 }
 
+/// The comparison for a token of any length: of two digests, which are of one.
+fn matches_by_digest(own: &[u8], presented: &[u8]) -> bool {
+    let (own, theirs) = (digest(&SHA256, own), digest(&SHA256, presented));
+    let equal = own.as_ref().ct_eq(theirs.as_ref());
+    bool::from(equal) && !presented.is_empty()
+}
+
 fn decoded_key(token: &str) -> Option<Vec<u8>> {
     STANDARD.decode(token.strip_prefix(ENCODED_KEY)?).ok()
 }
@@ -102,9 +121,18 @@ mod tests {
 
     #[test]
     fn only_the_token_itself_matches() {
-        let token = NotifyToken::from_entropy([7; 32]);
+        let own = NotifyToken::from_entropy([7; 32]);
+        assert_eq!(own.secret().expose().len(), 43);
+        let lengths = [32, LONGEST_COMPARED, LONGEST_COMPARED + 1, 200];
+        let others = lengths
+            .map(|length| NotifyToken::from_stored("t0".chars().cycle().take(length).collect()));
+        for token in others.into_iter().flatten().chain([own]) {
+            check(&token);
+        }
+    }
+
+    fn check(token: &NotifyToken) {
         let text = token.secret().expose().to_owned();
-        assert_eq!(text.len(), 43);
         assert!(token.matches(text.as_bytes()));
         let longer = format!("{text}x");
         let shorter = text
@@ -112,9 +140,11 @@ mod tests {
             .split_last()
             .map_or(b"".as_slice(), |(_, rest)| rest);
         let other_case = text.to_uppercase();
-        let wrong: [&[u8]; 7] = [
+        let filled = format!("{text}\0");
+        let wrong: [&[u8]; 8] = [
             b"",
             b" ",
+            filled.as_bytes(),
             &[0xff; 43],
             longer.as_bytes(),
             shorter,

@@ -7,7 +7,7 @@ use super::amount::Amount;
 use super::ids::{InvoiceId, OrderId};
 use super::moment::Moment;
 use super::status::Status;
-use crate::secret::{self, Secret};
+use crate::secret::{Cutter, Secret};
 
 /// Who says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +157,7 @@ impl Report {
     /// and not cut: a service that put a secret there would have made it public already.
     #[must_use]
     pub fn without(mut self, hidden: &Secret) -> Self {
+        let cutter = Cutter::new(hidden);
         let texts = [
             &mut self.updated_at_text,
             &mut self.currency,
@@ -165,16 +166,16 @@ impl Report {
             &mut self.requisites,
         ];
         for text in texts.into_iter().flatten() {
-            *text = secret::cut(text, hidden);
+            cutter.cut(text);
         }
-        self.raw = secret::cut(&self.raw, hidden);
+        cutter.cut(&mut self.raw);
         for odd in &mut self.odd {
             if let How::Unknown(value) = &mut odd.how {
-                *value = secret::cut(value, hidden);
+                cutter.cut(value);
             }
         }
         if let Reported::Unreadable(text) = &mut self.amount {
-            *text = secret::cut(text, hidden);
+            cutter.cut(text);
         }
         self
     }

@@ -8,7 +8,7 @@ use super::command::{Command, Reply};
 use super::error::{OpenError, WriteError};
 use super::row::{InvoiceKey, Watched};
 use super::seal::Sealer;
-use super::sqlite::{ReadStore, SqliteStore};
+use super::sqlite::{ReadStore, Staying};
 use super::store::Store as _;
 use super::{Options, Parts, parts};
 use crate::invoice::ids::InvoiceRef;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// An open ledger without threads.
 pub(crate) struct Direct {
-    store: SqliteStore,
+    store: Staying,
     rules: Rules,
     reader: ReadStore,
     sealer: Arc<Sealer>,
@@ -36,7 +36,7 @@ impl Direct {
         } = parts(options)?;
         Ok(Self {
             reader: ReadStore::open(&path)?,
-            store,
+            store: store.stay(),
             rules,
             sealer,
         })

@@ -1,5 +1,6 @@
 //! Reads, beside the writer and never waiting for it. Each read runs on a blocking thread with a connection from a small
-//! pool; a connection that failed is dropped and opened anew.
+//! pool; a connection that failed is dropped and opened anew. What each notification looks up is asked on the request's own
+//! thread first, see [`super::near`].
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use super::apply::{CLOCK_MARK, UNSORTED};
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
+use super::near::{Asked, Near};
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running, Watched,
@@ -23,6 +25,9 @@ use crate::invoice::notify_token::NotifyToken;
 
 /// Connections at most. Reads are short; more would only take memory from each other.
 const CONNECTIONS: usize = 8;
+/// How often a look-up lets other tasks go first because all connections for it are taken. They are held for some
+/// microseconds, unless the disk is slow: then it is better asked on a blocking thread.
+const GLANCES: usize = 3;
 /// Names on no list that are given at most; a service has a handful.
 const UNSORTED_MOST: u32 = 1_000;
 
@@ -37,6 +42,8 @@ struct Pool {
     /// Connections at rest; whoever takes one owns it until it is back.
     resting: Mutex<Vec<ReadStore>>,
     places: Semaphore,
+    /// For short look-ups.
+    near: Near,
 }
 
 impl Reader {
@@ -49,6 +56,7 @@ impl Reader {
             sealer,
             resting,
             places,
+            near: Near::default(),
         })))
     }
 
@@ -74,14 +82,40 @@ impl Reader {
         }
     }
 
+    /// Asks for one row on this very thread, or, when no connection is free for that, as [`Reader::ask`] does.
+    pub(super) async fn glance<T, F>(&self, question: F) -> Result<T, ReadError>
+    where
+        T: Send + 'static,
+        F: Fn(&ReadStore) -> Result<T, StoreError> + Send + 'static,
+    {
+        for _ in 0..GLANCES {
+            match self.0.near.ask(&question) {
+                Asked::Answered(answer) => return Ok(answer),
+                Asked::Taken => tokio::task::yield_now().await,
+                Asked::Elsewhere => break,
+            }
+        }
+        let pool = Arc::clone(&self.0);
+        self.ask(move |store| {
+            pool.near.furnish(&pool.path);
+            question(store)
+        })
+        .await
+    }
+
+    #[cfg(test)]
+    pub(super) fn near(&self) -> &Near {
+        &self.0.near
+    }
+
     /// The invoice behind a ref, with its token opened.
     pub async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, ReadError> {
         let sealer = self.0.sealer.clone();
-        self.ask(move |store| {
+        self.glance(move |store| {
             let found = store.sealed_by_ref(&reference)?;
             Ok(found.map(|(key, sealed)| {
                 let token = sealed
-                    .zip(sealer)
+                    .zip(sealer.as_ref())
                     .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
                 Watched { key, token }
             }))
@@ -98,7 +132,7 @@ impl Reader {
         order_id: Option<String>,
     ) -> Result<Option<Watched>, ReadError> {
         let sealer = self.0.sealer.clone();
-        self.ask(move |store| {
+        self.glance(move |store| {
             let by_id = store.sealed_by_id(&id)?;
             let by_order = match &order_id {
                 Some(order_id) => store.sealed_by_order(order_id)?,
@@ -106,7 +140,7 @@ impl Reader {
             };
             Ok(by_id.or(by_order).map(|(key, reference, sealed)| {
                 let token = sealed
-                    .zip(sealer)
+                    .zip(sealer.as_ref())
                     .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
                 Watched { key, token }
             }))

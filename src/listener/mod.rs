@@ -181,7 +181,11 @@ impl<B: Book> Inner<B> {
                 .await;
         }
         let body = match read_body(body, &self.settings.limits).await {
-            Ok(body) => arrival.body.insert(body),
+            Ok(body) => {
+                // One buffer for both: the notification is read where it lies.
+                arrival.body = Some(body.clone());
+                body
+            }
             Err(error) => {
                 let Some(reason) = Reason::of_body(error) else {
                     // Says nothing of the sender, and there is no time for the ledger.
@@ -190,7 +194,7 @@ impl<B: Book> Inner<B> {
                 return self.refuse_unseen(arrival, reason, error.response()).await;
             }
         };
-        match Notification::read(body) {
+        match Notification::read(&body) {
             Ok(notification) => self.judge(arrival, notification).await,
             Err(_no_json) if is_form(&arrival.parts.headers) => {
                 self.refuse_unseen(arrival, Reason::BodyForm, answer::unsupported())
@@ -204,7 +208,7 @@ impl<B: Book> Inner<B> {
     }
 
     /// Whether it is authentic. All that is looked at is looked at whether the invoice is known or not.
-    async fn judge(&self, arrival: Arrival, notification: Notification) -> Response {
+    async fn judge(&self, arrival: Arrival, notification: Notification<'_>) -> Response {
         let Ok(watched) = self.watched(&arrival.address, Some(&notification)).await else {
             let reason = Reason::LedgerUnavailable;
             return self.refuse(&arrival, None, reason, answer::unavailable());
@@ -301,7 +305,7 @@ impl<B: Book> Inner<B> {
     async fn watched(
         &self,
         address: &Address,
-        notification: Option<&Notification>,
+        notification: Option<&Notification<'_>>,
     ) -> Result<Option<Watched>, Unavailable> {
         match (address, notification) {
             (Address::Own(Some(reference)), _) => self.book.watched(reference.clone()).await,

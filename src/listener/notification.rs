@@ -7,13 +7,14 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Observation, Report, Source};
+use crate::wire::fields::Fields;
 use crate::wire::invoice::{NotAnInvoice, decode};
-use crate::wire::json::{Object, ShapeError, object};
+use crate::wire::json::ShapeError;
 
 /// A body of the right shape. It is not authentic yet.
 #[derive(Debug)]
-pub struct Notification {
-    object: Object,
+pub struct Notification<'b> {
+    object: Fields<'b>,
     report: Report,
 }
 
@@ -54,16 +55,16 @@ pub fn is_form(headers: &HeaderMap) -> bool {
     })
 }
 
-impl Notification {
+impl<'b> Notification<'b> {
     /// Reads a body.
-    pub fn read(body: &[u8]) -> Result<Self, Misshapen> {
-        let object = object(body)?;
+    pub fn read(body: &'b [u8]) -> Result<Self, Misshapen> {
+        let object = Fields::read(body)?;
         let report = decode(&object)?;
         Ok(Self { object, report })
     }
 
     /// The object, for the places in it that may carry the token.
-    pub const fn object(&self) -> &Object {
+    pub const fn object(&self) -> &Fields<'b> {
         &self.object
     }
 

@@ -69,7 +69,7 @@ impl World {
             if bodies.last().is_some_and(|last| last.text == text) {
                 continue;
             }
-            let object = crate::wire::json::object(text.as_bytes()).expect("an object");
+            let object = crate::wire::fields::Fields::read(text.as_bytes()).expect("an object");
             let report = crate::wire::invoice::decode(&object).expect("an invoice");
             bodies.push(Body {
                 at: now,

@@ -7,6 +7,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use super::fields::{Field, Fields, spelt};
 use super::json::{Object, text};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::InvoiceId;
@@ -53,20 +54,22 @@ pub enum NotAnInvoice {
 
 /// Reads an invoice object. The document is kept whole in the report, written anew: only in one spelling is every
 /// occurrence of a secret found and cut. Numbers keep their digits, names come sorted.
-pub fn decode(object: &Object) -> Result<Report, NotAnInvoice> {
-    let id = text(object.get("id"))
+pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
+    let id = object
+        .text("id")
         .and_then(|id| InvoiceId::new(id).ok())
         .ok_or(NotAnInvoice::Id)?;
     let status = object
         .get("status")
-        .and_then(Value::as_str)
+        .and_then(Field::as_str)
         .and_then(Status::new)
         .ok_or(NotAnInvoice::Status)?;
-    let field = |name: &str| text(object.get(name));
     let mut odd = retyped(object);
     let (updated_at, updated_at_text) = time(object, "updatedAt", &mut odd);
     let (expire_at, _) = time(object, "expireAt", &mut odd);
-    let given = object.get("dealRequisites").filter(|value| is_given(value));
+    let given = object
+        .get("dealRequisites")
+        .filter(|field| field.is_given());
     let requisites = given.and_then(requisites);
     if given.is_some() && requisites.is_none() {
         let field = "dealRequisites";
@@ -76,35 +79,38 @@ pub fn decode(object: &Object) -> Result<Report, NotAnInvoice> {
     Ok(Report {
         id,
         status,
-        order_id: field("internalId"),
-        amount: reported(object.get("amount"), field("amount").map(capped)),
-        currency: field("currency").map(capped),
+        order_id: object.text("internalId").map(str::to_owned),
+        amount: reported(object.get("amount")),
+        currency: object.text("currency").map(capped),
         updated_at,
         updated_at_text,
         service_ms: None,
         expire_at,
-        method: field("paymentMethod").map(capped),
-        payment_url: field("paymentUrl"),
+        method: object.text("paymentMethod").map(capped),
+        payment_url: object.text("paymentUrl").map(str::to_owned),
         requisites,
-        raw: Value::Object(object.clone()).to_string(),
+        raw: object.to_json(),
         odd,
     })
 }
 
-/// True when a value says something: `null` and the empty string are the same as a missing field.
-fn is_given(value: &Value) -> bool {
-    !value.is_null() && value != ""
-}
-
 /// The fields that are no strings although the contract says so, and a direction it does not show.
-fn retyped(object: &Object) -> Vec<Odd> {
+fn retyped(object: &Fields<'_>) -> Vec<Odd> {
+    let is_usual = |(name, field): (&str, &Field<'_>)| match field {
+        Field::Text(text) => name != "direction" || text == "in",
+        Field::Other(_) => false,
+    };
+    // Looked up one by one only when there is something to find.
+    if object.iter().all(is_usual) {
+        return Vec::new();
+    }
     let odd = |field: &'static str| {
         let how = match object.get(field)? {
-            Value::String(text) if field == "direction" && text != "in" && !text.is_empty() => {
-                How::Unknown(capped(text.clone()))
+            Field::Text(text) if field == "direction" && text != "in" && !text.is_empty() => {
+                How::Unknown(capped(text))
             }
-            Value::String(_) | Value::Null => return None,
-            Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => How::Retyped,
+            Field::Text(_) | Field::Other(Value::Null) => return None,
+            Field::Other(_) => How::Retyped,
         };
         Some(Odd { field, how })
     };
@@ -114,11 +120,11 @@ fn retyped(object: &Object) -> Vec<Odd> {
 
 /// A time as an instant; or, when there is one and it is not readable, as it was written.
 fn time(
-    object: &Object,
+    object: &Fields<'_>,
     field: &'static str,
     odd: &mut Vec<Odd>,
 ) -> (Option<Moment>, Option<String>) {
-    let Some(value) = object.get(field).filter(|value| is_given(value)) else {
+    let Some(value) = object.get(field).filter(|value| value.is_given()) else {
         return (None, None);
     };
     match value.as_str().and_then(Moment::read) {
@@ -131,30 +137,51 @@ fn time(
         None => {
             let how = How::NoTime;
             odd.push(Odd { field, how });
-            let text = text(Some(value)).unwrap_or_else(|| value.to_string());
-            (None, Some(capped(text)))
+            let text = value
+                .text()
+                .map_or_else(|| capped(&value.to_json()), capped);
+            (None, Some(text))
         }
     }
 }
 
 /// `dealRequisites` as JSON text of an object, whatever number of string layers it came in. `None` when it is no object.
-fn requisites(value: &Value) -> Option<String> {
-    let mut value = value.clone();
-    for _ in 0..LAYERS {
+fn requisites(field: &Field<'_>) -> Option<String> {
+    match field {
+        Field::Text(text) => within(text),
+        Field::Other(value) => value.is_object().then(|| spelt(value)),
+    }
+}
+
+/// The object within this text.
+fn within(text: &str) -> Option<String> {
+    // As it nearly always is: one layer, with each name once. `serde_json` gives a meaning of its own to a name with this
+    // sign when it reads a value.
+    let plain = |fields: &Fields<'_>| fields.iter().all(|(name, _)| !name.starts_with('$'));
+    if let Ok(fields) = Fields::strict(text)
+        && plain(&fields)
+    {
+        return Some(fields.to_json());
+    }
+    let mut value: Value = serde_json::from_str(text).ok()?;
+    for _ in 1..LAYERS {
         match value {
-            Value::Object(_) => return Some(value.to_string()),
             Value::String(inner) => value = serde_json::from_str(&inner).ok()?,
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => return None,
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => break,
         }
     }
-    value.is_object().then(|| value.to_string())
+    value.is_object().then(|| spelt(&value))
 }
 
 /// Short texts stay; of a long one the beginning and a digest, so that unequal texts stay unequal and none fills the
 /// history.
-fn capped(text: String) -> String {
+fn capped(text: &str) -> String {
     if text.len() <= LONGEST_TEXT {
-        return text;
+        return text.to_owned();
     }
     let digest = digest(&SHA256, text.as_bytes());
     let mark = URL_SAFE_NO_PAD.encode(digest);
@@ -162,13 +189,15 @@ fn capped(text: String) -> String {
     format!("{head}… sha256 {mark}")
 }
 
-fn reported(value: Option<&Value>, text: Option<String>) -> Reported {
-    match (value, text) {
+fn reported(field: Option<&Field<'_>>) -> Reported {
+    match (field, field.and_then(Field::text)) {
         (_, Some(text)) => {
+            // Judged as it is kept.
+            let text = capped(text);
             Amount::parse(&text).map_or_else(|_cause| Reported::Unreadable(text), Reported::Amount)
         }
-        (None | Some(Value::Null | Value::String(_)), None) => Reported::Missing,
-        (Some(other), None) => Reported::Unreadable(capped(other.to_string())),
+        (None | Some(Field::Text(_) | Field::Other(Value::Null)), None) => Reported::Missing,
+        (Some(other), None) => Reported::Unreadable(capped(&other.to_json())),
     }
 }
 
@@ -252,10 +281,9 @@ pub fn fields(object: &Object) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::json::object;
 
     fn read(body: &str) -> Report {
-        decode(&object(body.as_bytes()).expect(body)).expect(body)
+        decode(&Fields::read(body.as_bytes()).expect(body)).expect(body)
     }
 
     #[test]
@@ -400,7 +428,7 @@ mod tests {
             (r#"{"id":"a","status":7}"#, NotAnInvoice::Status),
         ] {
             assert_eq!(
-                decode(&object(body.as_bytes()).expect(body)),
+                decode(&Fields::read(body.as_bytes()).expect(body)),
                 Err(wanted),
                 "{body}"
             );

@@ -25,25 +25,39 @@ pub enum ShapeError {
     DoubledName,
 }
 
+/// Where a body has its object.
+pub(super) enum Document<'b> {
+    /// In these bytes of it.
+    Here(&'b [u8]),
+    /// Within the string that the body is.
+    Within(String),
+}
+
 /// Reads one JSON object. One leading byte-order mark is skipped (A12); a body that is a JSON string holding an object
 /// is decoded once more (A11); nesting is limited to `serde_json`'s 128 levels.
 pub fn object(body: &[u8]) -> Result<Object, ShapeError> {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    if body.iter().all(u8::is_ascii_whitespace) {
-        return Err(ShapeError::Empty);
+    match document(body)? {
+        Document::Here(body) => strict(body),
+        Document::Within(text) => strict(text.as_bytes()),
     }
+}
+
+/// Finds what must be the object.
+pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     match first(body) {
-        Some(b'{') => strict(body),
+        None => Err(ShapeError::Empty),
+        Some(b'{') => Ok(Document::Here(body)),
         Some(b'"') => {
             let inner: String =
                 serde_json::from_slice(body).map_err(|_cause| ShapeError::NotJson)?;
             if first(inner.as_bytes()) == Some(b'{') {
-                strict(inner.as_bytes())
+                Ok(Document::Within(inner))
             } else {
                 Err(ShapeError::NotObject)
             }
         }
-        _ => match serde_json::from_slice::<Value>(body) {
+        Some(_) => match serde_json::from_slice::<Value>(body) {
             Ok(_other) => Err(ShapeError::NotObject),
             Err(_cause) => Err(ShapeError::NotJson),
         },

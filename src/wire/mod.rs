@@ -2,6 +2,7 @@
 //! Pure: text in, values out. Lenient where the contract is silent, strict where a guess could move money.
 
 pub mod create;
+pub mod fields;
 pub mod invoice;
 pub mod json;
 pub mod login;

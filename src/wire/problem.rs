@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::json::object;
-use crate::secret::{self, Secret};
+use crate::secret::{Cutter, Secret};
 
 /// Longest error text shown, in characters. It goes to a terminal and a log, not to a machine.
 const LONGEST: usize = 300;
@@ -25,9 +25,10 @@ pub const NO_REQUISITES: &str = "Нет доступных реквизитов"
 pub fn error_text(body: &[u8], hidden: &[&Secret]) -> Option<String> {
     let object = object(body).ok()?;
     let text = object.get("error").and_then(Value::as_str)?;
-    let told = hidden
-        .iter()
-        .fold(text.to_owned(), |told, hidden| secret::cut(&told, hidden));
+    let mut told = text.to_owned();
+    for hidden in hidden {
+        Cutter::new(hidden).cut(&mut told);
+    }
     Some(told.chars().take(LONGEST).collect())
 }
 

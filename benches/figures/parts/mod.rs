@@ -3,7 +3,9 @@
 mod acks;
 mod crash;
 mod idle;
+mod instructions;
 mod poll_beside;
+mod size;
 mod slices;
 mod start;
 mod ticks;
@@ -24,6 +26,8 @@ pub(crate) struct Part {
 /// All parts.
 pub(crate) const ALL: &[Part] = &[
     acks::PART,
+    size::PART,
+    instructions::PART,
     idle::PART,
     start::PART,
     ticks::PART,

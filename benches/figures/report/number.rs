@@ -51,6 +51,7 @@ fn grouped(text: &str) -> String {
 
 /// The unit in which a time of about this size is read, and by what values must be multiplied for it; other units stay.
 pub(super) fn fitting(unit: &'static str, size: f64) -> (&'static str, f64) {
+    let unit = if unit == "us" { "µs" } else { unit };
     let Some(mut at) = TIMES.iter().position(|time| *time == unit) else {
         return (unit, 1.0);
     };
@@ -91,6 +92,7 @@ pub(super) fn check() {
     assert_eq!(plain(0.2), "0.2");
     let units = [
         ("µs", 1500.0, "ms"),
+        ("us", 15.0, "µs"),
         ("ms", 0.5, "µs"),
         ("s", 0.000_004, "µs"),
         ("ms", 50.0, "ms"),

@@ -1,4 +1,4 @@
-//! The report as one table for people, with what must be known to read it below.
+//! The report as one table, for people and as Markdown has it, with what must be known to read it below.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ const NUMBERS: std::ops::RangeInclusive<usize> = 1..=3;
 pub(crate) fn draw(report: &Report) -> String {
     let mut table = Table::new();
     table
-        .load_style(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(presets::ASCII_MARKDOWN)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(["what", "median", "min", "max", "unit", "bar", "", "rounds"]);
     for (_, figure) in report.in_order() {
@@ -53,7 +53,7 @@ fn figure_row(figure: &Figure) -> [String; 8] {
         unit.to_owned(),
         bar.unwrap_or_default(),
         verdict(figure.bar, spread).to_owned(),
-        rounds(figure.values.len(), figure.disturbed, 1),
+        rounds(figure.values.len(), figure.disturbed, figure.values.len()),
     ]
 }
 
@@ -72,7 +72,8 @@ fn ratio_row(report: &Report, ratio: &Ratio) -> [String; 8] {
     if ratio.is_noise {
         "noise".clone_into(&mut said);
     }
-    let (disturbed, _) = report.disturbed_of(ratio);
+    let pairs = report.pairs(ratio).len();
+    let (disturbed, of) = report.disturbed_of(ratio);
     [
         ratio.what.clone(),
         median,
@@ -81,7 +82,7 @@ fn ratio_row(report: &Report, ratio: &Ratio) -> [String; 8] {
         "×".to_owned(),
         bar.map(|bar| bar_text(bar, 1.0)).unwrap_or_default(),
         said,
-        rounds(report.pairs(ratio).len(), disturbed, 2),
+        rounds(pairs, disturbed, of),
     ]
 }
 
@@ -108,12 +109,12 @@ fn verdict(bar: Option<Bar>, spread: Option<Spread>) -> &'static str {
     }
 }
 
-/// How many rounds there were, and how many measurements in them were disturbed, of so many a round.
-fn rounds(count: usize, disturbed: usize, each: usize) -> String {
-    match disturbed {
-        0 => count.to_string(),
-        some => format!("{count}, {some} of {} disturbed", count * each),
+/// How many rounds there were, and how many of so many measurements in them were disturbed.
+fn rounds(count: usize, disturbed: usize, of: usize) -> String {
+    if disturbed == 0 || count == 0 {
+        return count.to_string();
     }
+    format!("{count}, {disturbed} of {of} disturbed")
 }
 
 /// How many bars were met, of those that could be judged.
@@ -134,7 +135,9 @@ pub(super) fn check(report: &Report) {
     let drawn = draw(report);
     let line = |start: &str| {
         let mut lines = drawn.lines().map(str::trim);
-        lines.find(|line| line.starts_with(start)).unwrap_or("")
+        lines
+            .find(|line| line.starts_with(&format!("| {start}")))
+            .unwrap_or("")
     };
     for (start, words) in [
         ("A ", ["30.0", "40.0", "3, 2 of 3 disturbed"]),

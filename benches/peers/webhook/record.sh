@@ -16,8 +16,7 @@ quote() {
     quoted="'$quoted$rest'"
 }
 
-# The sender puts a slash before the ref.
-quote "${1#/}" && ref=$quoted
+quote "$1" && ref=$quoted
 quote "${2#Bearer }" && token=$quoted
 quote "$3" && status=$quoted
 quote "$4" && amount=$quoted

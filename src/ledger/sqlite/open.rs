@@ -10,19 +10,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::backup;
 use super::failure::from_sqlite;
 use super::schema::{APPLICATION_ID, STEPS};
+use super::{backup, checkpoint};
 use crate::ledger::error::OpenError;
 use crate::ledger::store::StoreError;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// The log is cut back to this size after a checkpoint emptied it, bytes.
-const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 /// The smallest page SQLite has, bytes: no database is smaller.
 const SMALLEST_BYTES: u64 = 512;
 
@@ -135,8 +134,11 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     // Our own checkpoint runs after the answers; set before any hook, since each overwrites the other.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
+    let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // Plans do not depend on the values that are bound, so that no statement is prepared anew when they change.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;

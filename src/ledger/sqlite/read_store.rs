@@ -52,6 +52,14 @@ impl ReadStore {
         answer
     }
 
+    /// As [`ReadStore::open`], for one that must wait no longer than this for a lock.
+    pub(in crate::ledger) fn open_without_waiting(
+        path: &Path,
+        busy: Duration,
+    ) -> Result<Self, OpenError> {
+        open_reader(path, busy).map(Self)
+    }
+
     pub(in crate::ledger) fn invoices_of_order(
         &self,
         order: &str,

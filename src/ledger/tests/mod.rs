@@ -92,7 +92,7 @@ fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledge
         busy_budget,
         queue: 64,
         batch: 256,
-        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
+        checkpoint: Checkpoint::AfterAnswers,
         bounds,
         rules,
         lists,
@@ -329,7 +329,7 @@ impl HeldLock {
             path,
             Duration::from_secs(1),
             bounds,
-            crate::ledger::Checkpoint::AfterAnswers,
+            Checkpoint::AfterAnswers,
         )
         .expect("it opens");
         Store::begin(&mut other).expect("it takes the lock");

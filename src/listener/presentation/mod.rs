@@ -11,7 +11,7 @@ mod signed;
 use hyper::header::HeaderMap;
 
 use crate::invoice::notify_token::NotifyToken;
-use crate::wire::json::Object;
+use crate::wire::fields::Fields;
 
 pub use self::place::{Place, PlaceError};
 
@@ -65,7 +65,7 @@ pub struct Carried<'a> {
     /// Its query, without the question mark.
     pub query: Option<&'a str>,
     /// Its body.
-    pub body: &'a Object,
+    pub body: &'a Fields<'a>,
     /// Its body's bytes as they came, which signatures are over.
     pub raw: &'a [u8],
 }

@@ -3,7 +3,7 @@
 use hyper::header::AUTHORIZATION;
 
 use crate::invoice::notify_token::NotifyToken;
-use crate::wire::json::Object;
+use crate::wire::fields::{Field, Fields};
 
 use super::signed::base64;
 use super::{Carried, Place};
@@ -57,7 +57,7 @@ pub(super) fn values<'a>(
             .collect(),
         Place::Bearer => authorization(Scheme::Bearer, carried, pinned),
         Place::BasicPassword => authorization(Scheme::Basic, carried, pinned),
-        Place::Query(name) => query(carried.query.unwrap_or_default(), name),
+        Place::Query(name) => carried.query.map_or_else(Vec::new, |all| query(all, name)),
         Place::Body(pointer) => at(carried.body, pointer).into_iter().collect(),
         // They carry no token.
         Place::Hmac(_) | Place::StandardWebhooks => Vec::new(),
@@ -152,16 +152,21 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// The string at a JSON pointer. Anything but a string is no token.
-fn at<'a>(object: &'a Object, pointer: &str) -> Option<Presented<'a>> {
-    let (first, rest) = match pointer.strip_prefix('/')?.split_once('/') {
+fn at<'a>(object: &'a Fields<'_>, pointer: &str) -> Option<Presented<'a>> {
+    let pointer = pointer.strip_prefix('/')?;
+    let (first, rest) = match pointer.split_once('/') {
         Some((first, rest)) => (first, Some(rest)),
-        None => (pointer.strip_prefix('/')?, None),
+        None => (pointer, None),
     };
-    let top = object.get(&first.replace("~1", "/").replace("~0", "~"))?;
-    let value = match rest {
-        Some(rest) => top.pointer(&format!("/{rest}"))?,
-        None => top,
+    let top = if first.contains('~') {
+        object.get(&first.replace("~1", "/").replace("~0", "~"))
+    } else {
+        object.get(first)
     };
-    let text = value.as_str()?;
+    let text = match (top?, rest) {
+        (Field::Text(text), None) => text,
+        (Field::Other(value), Some(rest)) => value.pointer(&format!("/{rest}"))?.as_str()?,
+        (Field::Text(_), Some(_)) | (Field::Other(_), None) => return None,
+    };
     Some(Presented::Borrowed(text.trim().as_bytes()))
 }

@@ -253,7 +253,7 @@ impl World {
     pub(super) fn report(&self, id: &InvoiceId) -> Report {
         let invoice = self.service.find_invoice(id.as_str()).expect("it is there");
         let text = invoice.body(&self.service.rules.payment_url).to_string();
-        let object = wire::json::object(text.as_bytes()).expect("an object");
+        let object = wire::fields::Fields::read(text.as_bytes()).expect("an object");
         wire::invoice::decode(&object).expect("an invoice")
     }
 

@@ -2,6 +2,7 @@
 //! by their heading, blocks by the mark `test=NAME` behind their language.
 
 mod backup;
+mod benches;
 mod commands;
 mod ledger;
 mod post;

@@ -87,7 +87,7 @@ fn draw_axes(sheet: &mut Sheet, rates: &Axis, times: &Axis) {
     let middle = LEFT.midpoint(RIGHT);
     let rate = "notifications offered per second (1/s)";
     sheet.words((middle, BOTTOM + 48.0), Words::Axis, rate);
-    let latency = "from the intended send time to the answer (time)";
+    let latency = "latency from the intended send time (µs, ms, s)";
     sheet.words((20.0, TOP.midpoint(BOTTOM)), Words::Upwards, latency);
 }
 

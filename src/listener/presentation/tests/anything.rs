@@ -56,7 +56,8 @@ proptest! {
                 headers.append(*name, value);
             }
         }
-        let body = Object::from_iter([("notificationToken".to_owned(), said.into())]);
+        let body = serde_json::json!({ "notificationToken": said }).to_string();
+        let body = Fields::read(body.as_bytes()).expect("an object");
         let carried = Carried { headers: &headers, query: Some(&query), body: &body, raw: &raw };
         for list in lists() {
             let verdict = list.judge(&token(), carried);

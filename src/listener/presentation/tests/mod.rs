@@ -8,7 +8,7 @@ use hyper::header::{HeaderName, HeaderValue};
 
 use super::*;
 use crate::listener::Reason;
-use crate::wire::json::object;
+use crate::wire::fields::Fields;
 
 /// `T` in the tables below stands for this token, in every place.
 fn token() -> NotifyToken {
@@ -34,7 +34,7 @@ fn check(places: &Presentations, headers: &str, query: &str, body: &str, wanted:
     let carried = Carried {
         headers: &map,
         query: (!query.is_empty()).then_some(query.as_str()),
-        body: &object(body.as_bytes()).expect("an object"),
+        body: &Fields::read(body.as_bytes()).expect("an object"),
         raw: body.as_bytes(),
     };
     let verdict = places.judge(&token(), carried);
@@ -217,7 +217,7 @@ fn strange_values_are_wrong() {
         let carried = Carried {
             headers: &map,
             query: Some("%&%=%&token%ff=%zz&&=&token=%"),
-            body: &Object::new(),
+            body: &Fields::read(b"{}").expect("an object"),
             raw: b"{}",
         };
         assert_eq!(
@@ -294,10 +294,7 @@ fn only_the_token_to_the_byte_is_the_token() {
             (
                 String::new(),
                 "",
-                Object::from_iter([("notificationToken".to_owned(), value.as_str().into())])
-                    .into_iter()
-                    .collect::<serde_json::Value>()
-                    .to_string(),
+                serde_json::json!({ "notificationToken": value }).to_string(),
             ),
         ] {
             let query = if query.is_empty() {

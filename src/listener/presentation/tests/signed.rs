@@ -248,7 +248,7 @@ fn a_secret_of_standard_webhooks_is_decoded() {
     let carried = Carried {
         headers: &headers,
         query: None,
-        body: &object(body).expect("an object"),
+        body: &Fields::read(body).expect("an object"),
         raw: body,
     };
     let (auto, token) = (Presentations::auto(), token.expect("long enough"));

@@ -1,0 +1,157 @@
+//! Every form of a secret is found, and nothing else is touched.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// The text with the secret cut out.
+fn cut(text: &str, secret: &Secret) -> String {
+    let mut text = text.to_owned();
+    Cutter::new(secret).cut(&mut text);
+    text
+}
+
+#[test]
+fn debug_shows_nothing() {
+    assert_eq!(format!("{:?}", Secret::new("hunter2-hunter2")), "[secret]");
+}
+
+#[test]
+fn every_form_is_cut() {
+    let secret = Secret::new("se\"cret/with-quote");
+    let encoded = general_purpose::STANDARD.encode(secret.expose());
+    for form in [
+        "se\"cret/with-quote",
+        "se\\\"cret/with-quote",
+        "se\\\"cret\\/with-quote",
+        encoded.as_str(),
+    ] {
+        assert_eq!(
+            cut(&format!("a {form} b"), &secret),
+            format!("a {CUT_MARK} b"),
+            "form {form}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_within_something_encoded_is_cut() {
+    for plain in ["0123456789abcdef0123456789abcdef", "se\"cret/??>>ÿ"] {
+        let secret = Secret::new(plain);
+        for (before, behind) in [
+            ("", ""),
+            ("u:", ""),
+            ("", "!"),
+            ("u", "vw"),
+            ("{\"t\":\"", "\"}"),
+        ] {
+            let whole = format!("{before}{plain}{behind}");
+            for alphabet in [general_purpose::STANDARD, general_purpose::URL_SAFE_NO_PAD] {
+                let left = cut(&alphabet.encode(&whole), &secret);
+                let letters = left.replace(CUT_MARK, "");
+                let kept = whole.len() - plain.len();
+                assert!(left.contains(CUT_MARK), "{whole}: {left}");
+                // What a letter at the seam tells of the secret is less than a byte at either end.
+                assert!(letters.len() <= kept * 8 / 6 + 6, "{whole}: {left}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_short_secret_cuts_no_words() {
+    assert_eq!(cut("paid", &Secret::new("paid")), "paid");
+}
+
+/// As it is cut by the whole search, whatever the text's anchors say.
+fn searched(text: &str, secret: &str) -> String {
+    if secret.len() < SHORTEST {
+        text.to_owned()
+    } else {
+        search(text, secret)
+    }
+}
+
+/// One layer of JSON around it, spelt one of the ways there are.
+fn layer(text: &str, slashes: bool) -> String {
+    let escaped = serde_json::Value::from(text).to_string();
+    if slashes {
+        escaped.replace('/', "\\/")
+    } else {
+        escaped
+    }
+}
+
+/// A secret in a form, beside others that a document may hold.
+fn piece() -> impl Strategy<Value = u8> {
+    0..14_u8
+}
+
+/// What stands in a text for this number.
+fn spelt(number: u8, secret: &str, before: &str) -> String {
+    let units = |upper: bool| -> String {
+        secret
+            .encode_utf16()
+            .map(|unit| {
+                if upper {
+                    format!("\\u{unit:04X}")
+                } else {
+                    format!("\\u{unit:04x}")
+                }
+            })
+            .collect()
+    };
+    let whole = format!("{before}{secret}!");
+    match number {
+        0 => secret.to_owned(),
+        1 => layer(secret, false),
+        2 => layer(secret, true),
+        3 => layer(&layer(secret, false), false),
+        4 => layer(&layer(&layer(secret, true), false), true),
+        5 => general_purpose::STANDARD.encode(secret),
+        6 => general_purpose::URL_SAFE.encode(&whole),
+        7 => general_purpose::STANDARD_NO_PAD.encode(&whole),
+        8 => units(false),
+        9 => layer(&units(true), false),
+        10 => layer(&layer(&units(false), false), false),
+        // Almost it.
+        11 => secret.chars().skip(1).collect(),
+        12 => secret.chars().rev().collect(),
+        _ => before.to_owned(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_the_anchors_say_is_what_the_search_finds(
+        secret in prop_oneof![
+            "[A-Za-z0-9_-]{43}",
+            "[A-Za-z0-9_-]{8,12}",
+            "\\PC{6,40}",
+            "[a-c\"/\\\\\n?>~\u{e9}\u{416}]{8,30}",
+        ],
+        before in "[a-z\"\\\\:/\u{416}]{0,5}",
+        pieces in proptest::collection::vec(piece(), 0..4),
+    ) {
+        let text: Vec<String> = pieces.iter().map(|number| spelt(*number, &secret, &before)).collect();
+        let text = text.join(&before);
+        let wanted = searched(&text, &secret);
+        let secret = Secret::new(secret);
+        let mut cut = text.clone();
+        Cutter::new(&secret).cut(&mut cut);
+        prop_assert_eq!(cut, wanted, "in {}", text);
+    }
+}
+
+/// The anchors spare the search: a text without any is left as it is, one with a piece of the secret is not taken for it.
+#[test]
+fn a_text_without_the_secret_has_no_anchor_of_it() {
+    let secret = "Zm9vYmFyLXNlY3JldC1vZi1hLW5vdGlmaWNhdGlvbi0";
+    let anchors = Anchors::of(secret).expect("eight letters in a row");
+    let document = r#"{"dealRequisites":"{\\u0411\\u0430\"}","id":"0f2d9b1e-77aa-4c1b","merchantName":"Zm9vYmF"}"#;
+    assert!(!anchors.may_be_in(document));
+    for number in 0..11 {
+        let form = spelt(number, secret, "u:");
+        assert!(anchors.may_be_in(&format!("a {form} b")), "{form}");
+    }
+}
