@@ -12,7 +12,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
-mod glance;
+
 mod handle;
 mod mark;
 #[cfg(test)]
@@ -26,6 +26,7 @@ mod seal;
 mod sqlite;
 mod store;
 mod story;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -116,7 +116,7 @@ mod tests {
     /// Where a look-up runs.
     async fn thread_of(reader: &Reader) -> ThreadId {
         let asked: Result<ThreadId, ReadError> =
-            reader.here(|_store| Ok(thread::current().id())).await;
+            reader.glance(|_store| Ok(thread::current().id())).await;
         asked.expect("answered")
     }
 

@@ -83,7 +83,7 @@ impl Reader {
     }
 
     /// Asks for one row on this very thread, or, when no connection is free for that, as [`Reader::ask`] does.
-    pub(super) async fn here<T, F>(&self, question: F) -> Result<T, ReadError>
+    pub(super) async fn glance<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
         F: Fn(&ReadStore) -> Result<T, StoreError> + Send + 'static,
@@ -111,7 +111,7 @@ impl Reader {
     /// The invoice behind a ref, with its token opened.
     pub async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, ReadError> {
         let sealer = self.0.sealer.clone();
-        self.here(move |store| {
+        self.glance(move |store| {
             let found = store.sealed_by_ref(&reference)?;
             Ok(found.map(|(key, sealed)| {
                 let token = sealed
@@ -132,7 +132,7 @@ impl Reader {
         order_id: Option<String>,
     ) -> Result<Option<Watched>, ReadError> {
         let sealer = self.0.sealer.clone();
-        self.here(move |store| {
+        self.glance(move |store| {
             let by_id = store.sealed_by_id(&id)?;
             let by_order = match &order_id {
                 Some(order_id) => store.sealed_by_order(order_id)?,

@@ -30,7 +30,7 @@ pub(crate) async fn tidy(
     asked: &HashSet<InvoiceKey>,
     now_ms: i64,
 ) -> Result<Tidied, Trouble> {
-    let mut seen = reader.glance(now_ms, PER_CLASS).await?;
+    let mut seen = reader.survey(now_ms, PER_CLASS).await?;
     for row in seen.creating {
         if row.is_given_up(now_ms) {
             writer.give_up_opening(row.key).await?;

@@ -1,5 +1,6 @@
-//! All that a look of the poller reads, in one question and as of one moment: where nothing is to be done, a look is this
-//! and nothing more. What it costs does not depend on how many invoices are open.
+//! All that a look of the poller reads, as of one moment. Where nothing is due, which is nearly always, it is read on the
+//! asker's own thread and costs some microseconds, however many invoices are open; what is due may be hundreds of rows, and
+//! is read on a blocking thread.
 
 use super::apply::CLOCK_MARK;
 use super::error::ReadError;
@@ -11,7 +12,7 @@ use crate::invoice::silence::Class;
 
 /// What a look found.
 #[derive(Clone, Debug)]
-pub(crate) struct Glance {
+pub(crate) struct Survey {
     /// Invoices whose opening is under way.
     pub creating: Vec<InvoiceRow>,
     /// The latest time our clock has shown when a due time was stored, milliseconds since 1970.
@@ -24,26 +25,32 @@ pub(crate) struct Glance {
 
 impl Reader {
     /// One look: up to `per_class` due invoices of each class.
-    pub(crate) async fn glance(&self, now_ms: i64, per_class: u32) -> Result<Glance, ReadError> {
-        self.ask(move |store| {
-            store.at_one_moment(|store| {
-                let mark = store.meta(CLOCK_MARK)?;
-                Ok(Glance {
-                    creating: store.creating()?,
-                    clock_mark_ms: mark.and_then(|mark| mark.parse().ok()),
-                    due: store.due(now_ms, per_class)?,
-                    next_ms: next_ms(store, now_ms)?,
-                })
-            })
-        })
-        .await
+    pub(crate) async fn survey(&self, now_ms: i64, per_class: u32) -> Result<Survey, ReadError> {
+        let seen = self.glance(move |store| survey(store, now_ms, 1)).await?;
+        if seen.due.is_empty() {
+            return Ok(seen);
+        }
+        self.ask(move |store| survey(store, now_ms, per_class))
+            .await
     }
 
     /// The first due time that is still to come.
     pub(crate) async fn next_due_after(&self, now_ms: i64) -> Result<Option<i64>, ReadError> {
-        self.ask(move |store| store.at_one_moment(|store| next_ms(store, now_ms)))
+        self.glance(move |store| store.at_one_moment(|store| next_ms(store, now_ms)))
             .await
     }
+}
+
+fn survey(store: &ReadStore, now_ms: i64, per_class: u32) -> Result<Survey, StoreError> {
+    store.at_one_moment(|store| {
+        let mark = store.meta(CLOCK_MARK)?;
+        Ok(Survey {
+            creating: store.creating()?,
+            clock_mark_ms: mark.and_then(|mark| mark.parse().ok()),
+            due: store.due(now_ms, per_class)?,
+            next_ms: next_ms(store, now_ms)?,
+        })
+    })
 }
 
 fn next_ms(store: &ReadStore, now_ms: i64) -> Result<Option<i64>, StoreError> {
