@@ -12,6 +12,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
+
 mod handle;
 mod mark;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod seal;
 mod sqlite;
 mod store;
 mod story;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -145,7 +147,7 @@ impl Ledger {
         } = parts(options)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
-        let (queue, thread) = writer::start(store, rules, (queue, batch), bells.clone())
+        let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), bells.clone())
             .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },

@@ -1,9 +1,20 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod crash;
 mod hooks;
+mod idle;
 mod instructions;
+mod poll_beside;
+pub(crate) mod raw;
+mod rounds;
+mod rush;
 mod size;
+mod slices;
+mod start;
+mod tails;
+mod ticks;
+mod wal;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -19,4 +30,18 @@ pub(crate) struct Part {
 }
 
 /// All parts.
-pub(crate) const ALL: &[Part] = &[acks::PART, size::PART, hooks::PART, instructions::PART];
+pub(crate) const ALL: &[Part] = &[
+    acks::PART,
+    raw::PART,
+    wal::PART,
+    tails::PART,
+    rush::PART,
+    size::PART,
+    hooks::PART,
+    instructions::PART,
+    idle::PART,
+    start::PART,
+    ticks::PART,
+    poll_beside::PART,
+    crash::PART,
+];

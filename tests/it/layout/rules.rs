@@ -68,8 +68,9 @@ const HOOK_PURE: &str = "hook (pure)";
 const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
-const HOMES: [(&str, &[&str]); 7] = [
+const HOMES: [(&str, &[&str]); 8] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
+    ("self_cell", &["src/ledger/sqlite/often.rs"]),
     (
         "reqwest",
         &[
