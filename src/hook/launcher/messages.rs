@@ -50,9 +50,14 @@ fn write(kind: u8, first: i32, second: i32, last: bool) -> [u8; LENGTH] {
 }
 
 fn read(bytes: &[u8]) -> Option<(u8, i32, i32, bool)> {
-    let [kind, a, b, c, d, e, f, g, h, last] = *<&[u8; LENGTH]>::try_from(bytes).ok()?;
-    let number = |bytes| i32::from_le_bytes(bytes);
-    Some((kind, number([a, b, c, d]), number([e, f, g, h]), last != 0))
+    let (kind, fields) = bytes.split_first()?;
+    let (first, fields) = fields.split_first_chunk()?;
+    let (second, fields) = fields.split_first_chunk()?;
+    let [last] = *fields else {
+        return None;
+    };
+    let number = |field: &[u8; 4]| i32::from_le_bytes(*field);
+    Some((*kind, number(first), number(second), last != 0))
 }
 
 impl Wish {
