@@ -22,9 +22,17 @@ use std::process::ExitCode;
 use machine::Machine;
 use options::{Effort, Options};
 use report::Report;
+use subjects::{inner, peers};
 
 fn main() -> ExitCode {
-    let options = match Options::read(std::env::args().skip(1)) {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, server @ ..] = args.as_slice()
+        && word == inner::WORD
+    {
+        inner::serve(server);
+        return ExitCode::SUCCESS;
+    }
+    let options = match Options::read(args.into_iter()) {
         Ok(Some(options)) => options,
         Ok(None) => {
             println!("{}", options::HELP);
@@ -66,6 +74,7 @@ fn add_notes(options: &Options, machine: &Machine, report: &mut Report) {
     if options.effort == Effort::Smoke {
         note("a smoke run: it shows that all works, its figures mean nothing".to_owned());
     }
+    peers::notes(options).into_iter().for_each(&mut note);
     if machine.is_memory {
         let kind = &machine.file_system;
         note(format!(

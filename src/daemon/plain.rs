@@ -200,7 +200,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
         longest_delay_ms: longest_delay_ms(&outbox.schedule_s),
         drain: Duration::from_secs(outbox.drain_s),
         surroundings: Surroundings {
-            launcher: launch::own_binary(),
+            launcher: launch::launcher(),
             work_dir: state_dir.join(RUN_DIRECTORY),
             home: launch::home(),
         },

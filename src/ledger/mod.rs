@@ -145,7 +145,7 @@ impl Ledger {
         } = parts(options)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
-        let (queue, thread) = writer::start(store, rules, (queue, batch), bells.clone())
+        let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), bells.clone())
             .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },

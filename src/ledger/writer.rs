@@ -59,9 +59,9 @@ pub(super) struct WriterThread {
     pub(super) ended: Shutdown,
 }
 
-/// Starts the thread on an open store: how many commands may wait, and how many go into one commit at most.
-pub(super) fn start<S: Store + Send + 'static>(
-    store: S,
+/// Starts the thread on a store that is settled there: how many commands may wait, and how many go into one commit at most.
+pub(super) fn start<S: Store>(
+    store: impl FnOnce() -> S + Send + 'static,
     rules: Rules,
     (queue, batch): (usize, usize),
     bells: Bells,
@@ -70,23 +70,24 @@ pub(super) fn start<S: Store + Send + 'static>(
     let gathered = Arc::new(Mutex::new(Gathered::default()));
     let ended = Shutdown::new();
     let end = End(ended.clone());
-    let mut worker = Worker {
-        store,
-        rules,
-        bells,
-        batch,
-        inbox,
-        gathered: Arc::clone(&gathered),
-        flush_at: None,
-        tidy_at: None,
-        lost: false,
-        told: None,
-    };
+    let waiting = Arc::clone(&gathered);
     let handle = thread::Builder::new()
         .name("ledger-writer".into())
         .spawn(move || {
             // Owned by the thread: told when it ends, however it does.
             let _end = end;
+            let mut worker = Worker {
+                store: store(),
+                rules,
+                bells,
+                batch,
+                inbox,
+                gathered: waiting,
+                flush_at: None,
+                tidy_at: None,
+                lost: false,
+                told: None,
+            };
             worker.run();
         })?;
     Ok((Queue { messages, gathered }, WriterThread { handle, ended }))

@@ -3,7 +3,10 @@
 mod acks;
 mod instructions;
 pub(crate) mod raw;
+mod rounds;
+mod rush;
 mod size;
+mod tails;
 mod wal;
 
 use crate::options::Options;
@@ -22,8 +25,10 @@ pub(crate) struct Part {
 /// All parts.
 pub(crate) const ALL: &[Part] = &[
     acks::PART,
-    size::PART,
+    tails::PART,
+    rush::PART,
     raw::PART,
     wal::PART,
+    size::PART,
     instructions::PART,
 ];

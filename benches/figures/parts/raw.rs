@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Part;
+use crate::load::INVOICES;
 use crate::options::{Effort, Options};
 use crate::report::Report;
 use crate::subjects::probe;
@@ -15,8 +16,6 @@ pub(crate) const PART: Part = Part {
     run,
 };
 
-/// Invoices that are notified of: as many as the daemon is measured with.
-pub(crate) const INVOICES: u32 = 2_000;
 const BATCHES: [u32; 3] = [1, 64, 512];
 
 fn run(options: &Options, report: &mut Report) {

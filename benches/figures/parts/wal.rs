@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::Part;
-use crate::load::{Heard, Pace, Plan, Sender, check};
+use crate::load::{Heard, INVOICES, Pace, Plan, Sender, check};
 use crate::machine::process::cpu;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
@@ -22,7 +22,6 @@ pub(crate) const PART: Part = Part {
     run,
 };
 
-const INVOICES: u32 = 2_000;
 const CONNECTIONS: usize = 64;
 /// Notifications per second at which the processor time of each is compared.
 const PER_SECOND: f64 = 1_000.0;

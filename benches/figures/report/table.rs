@@ -17,8 +17,10 @@ pub(crate) fn draw(report: &Report) -> String {
         .load_style(presets::ASCII_MARKDOWN)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(["what", "median", "min", "max", "unit", "bar", "", "rounds"]);
-    for (_, figure) in report.in_order() {
-        table.add_row(figure_row(figure));
+    let figures = report.in_order();
+    let (details, shown): (Vec<_>, Vec<_>) = figures.into_iter().partition(|it| it.1.is_detail);
+    for (key, figure) in shown {
+        table.add_row(figure_row(key, figure));
     }
     for ratio in &report.ratios {
         table.add_row(ratio_row(report, ratio));
@@ -33,20 +35,29 @@ pub(crate) fn draw(report: &Report) -> String {
     if judged > 0 {
         writeln!(drawn, "{met} of {judged} bars met").expect("a text takes all");
     }
+    if !details.is_empty() {
+        let count = details.len();
+        writeln!(drawn, "more figures, {count} of them, are in the JSON file")
+            .expect("a text takes all");
+    }
     for note in &report.notes {
         writeln!(drawn, "note: {note}").expect("a text takes all");
     }
     drawn
 }
 
-fn figure_row(figure: &Figure) -> [String; 8] {
+/// A figure's key begins with whose it is.
+fn figure_row(key: &str, figure: &Figure) -> [String; 8] {
     let spread = Spread::of(&figure.values);
     let size = spread.map_or(0.0, |spread| spread.median);
     let (unit, factor) = fitting(figure.unit, size);
     let [median, least, most] = numbers(spread, factor);
     let bar = figure.bar.map(|bar| bar_text(bar, factor));
     [
-        figure.what.clone(),
+        key.split_once('.').map_or_else(
+            || figure.what.clone(),
+            |(of, _)| format!("{of}: {}", figure.what),
+        ),
         median,
         least,
         most,
@@ -140,12 +151,18 @@ pub(super) fn check(report: &Report) {
             .unwrap_or("")
     };
     for (start, words) in [
-        ("A ", ["30.0", "40.0", "3, 2 of 3 disturbed"]),
+        ("a: A ", ["30.0", "40.0", "3, 2 of 3 disturbed"]),
         ("far ", ["10.0", "≥ 9", "met"]),
         ("itself ", ["1.10", "×", "noise"]),
     ] {
         let line = line(start);
         assert!(words.iter().all(|word| line.contains(word)), "{drawn}");
     }
-    assert!(drawn.contains("1 of 1 bars met"), "{drawn}");
+    for said in [
+        "1 of 1 bars met",
+        "more figures, 1 of them, are in the JSON file",
+    ] {
+        assert!(drawn.contains(said), "{drawn}");
+    }
+    assert!(!drawn.contains("d: D"), "it is a detail: {drawn}");
 }

@@ -317,6 +317,7 @@ pub(super) fn give_up<S: Store>(
         ),
         raw: None,
         held,
+        judged: None,
     };
     write_event(store, rules, stored.row.key, &change, told).map(drop)
 }

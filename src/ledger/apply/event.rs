@@ -6,6 +6,7 @@ use super::Rules;
 use super::record::set_attention;
 use crate::invoice::event::Change;
 use crate::invoice::observation::{Odd, Source};
+use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
@@ -25,6 +26,8 @@ pub(super) struct Told<'a> {
     pub(super) raw: Option<&'a str>,
     /// Why its deliveries wait for a person, as a fixed word; `None` when they do not.
     pub(super) held: Option<&'static str>,
+    /// How what was heard was judged, when the event is its line of history too.
+    pub(super) judged: Option<(Decision, Why)>,
 }
 
 /// Writes an event and what it is owed to.
@@ -44,6 +47,7 @@ pub(super) fn write_event<S: Store>(
         at_ms: told.at_ms,
         reported: told.reported,
         raw: told.raw,
+        judged: told.judged,
     })?;
     let due_ms = told.at_ms.saturating_add(rules.first_delay_ms);
     let next = told.held.map_or(Next::At(due_ms), Next::Held);

@@ -254,6 +254,7 @@ fn tell<S: Store>(
         reported: (row.amount_reported.clone(), row.currency_reported.clone()),
         raw: change.cause.as_ref().and(row.raw.as_deref()),
         held: restored::held(rules, stored),
+        judged: None,
     };
     let event = write_event(store, rules, row.key, change, told)?;
     Ok(Recorded {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
@@ -136,16 +137,22 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    // Plans do not depend on the values that are bound, so that no statement is prepared anew when they change.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
     // Asserted and not trusted: with less than FULL a power cut may undo what was acknowledged (A16).
-    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    if synchronous == 2 {
+    if synchronous(connection)? == 2 {
         Ok(())
     } else {
         Err(refused("SQLite did not take synchronous=FULL"))
     }
+}
+
+/// How durable this connection's commits are: 2 is FULL.
+pub(super) fn synchronous(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "synchronous", |row| row.get(0))
 }
 
 fn refused(why: &str) -> rusqlite::Error {

@@ -1,8 +1,7 @@
-//! The loop on a ledger, with real programs under a stand-in launcher.
+//! The loop on a ledger, with real programs under a launcher.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tokio::task::JoinHandle;
@@ -39,7 +38,7 @@ impl Stage {
             grace: Duration::from_millis(100),
         };
         let surroundings = Surroundings {
-            launcher: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/launcher.sh"),
+            launcher: hook::launch::stand_in(),
             work_dir: dir.path().join("run"),
             home: dir.path().to_owned(),
         };

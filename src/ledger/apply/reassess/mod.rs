@@ -143,6 +143,7 @@ fn sort_anew<S: Store>(
                 reported: basis.reported,
                 raw: None,
                 held: Some(NEWLY_SORTED),
+                judged: None,
             };
             Some(write_event(store, rules, stored.row.key, change, told)?)
         }
