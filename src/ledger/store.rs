@@ -95,7 +95,7 @@ pub(super) struct PollState {
 #[derive(Clone, Debug)]
 pub(super) struct NewEvent<'a> {
     /// Its stable id.
-    pub event_id: String,
+    pub event_id: &'a str,
     /// Its invoice.
     pub invoice: InvoiceKey,
     /// What changed.
@@ -105,7 +105,7 @@ pub(super) struct NewEvent<'a> {
     /// When.
     pub at_ms: i64,
     /// The reported amount and currency.
-    pub reported: (Option<String>, Option<String>),
+    pub reported: (Option<&'a str>, Option<&'a str>),
     /// The service's document, secrets cut out.
     pub raw: Option<&'a str>,
     /// How what was heard was judged, when its claim is the change's cause: then the event is its line of history too.
@@ -193,6 +193,9 @@ pub(super) trait Store {
     /// Work that may be done between transactions, after the answers: moves the log into the file, and keeps the mark beside
     /// it. `last`: the store is closed next. Gives when there is more to do.
     fn tidy(&mut self, last: bool) -> Option<Instant>;
+    /// True when another connection or process has committed since this was asked last; the first time it may be true
+    /// for nothing. What cannot be told counts as a change: whoever hears of it looks at the ledger.
+    fn others_wrote(&mut self) -> bool;
 
     /// Called after a failed transaction: closes and opens again what can no longer be trusted.
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;

@@ -312,8 +312,8 @@ pub(super) fn give_up<S: Store>(
         source: None,
         at_ms: now_ms,
         reported: (
-            stored.row.amount_reported.clone(),
-            stored.row.currency_reported.clone(),
+            stored.row.amount_reported.as_deref(),
+            stored.row.currency_reported.as_deref(),
         ),
         raw: None,
         held,

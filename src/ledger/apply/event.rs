@@ -21,7 +21,7 @@ pub(super) struct Told<'a> {
     /// When, milliseconds since 1970.
     pub(super) at_ms: i64,
     /// The reported amount and currency.
-    pub(super) reported: (Option<String>, Option<String>),
+    pub(super) reported: (Option<&'a str>, Option<&'a str>),
     /// The service's document, secrets cut out.
     pub(super) raw: Option<&'a str>,
     /// Why its deliveries wait for a person, as a fixed word; `None` when they do not.
@@ -38,9 +38,10 @@ pub(super) fn write_event<S: Store>(
     change: &Change,
     told: Told<'_>,
 ) -> Result<RecordedEvent, StoreError> {
-    let event_id = Uuid::now_v7().to_string();
+    let mut text = Uuid::encode_buffer();
+    let event_id = &*Uuid::now_v7().hyphenated().encode_lower(&mut text);
     let seq = store.insert_event(&NewEvent {
-        event_id: event_id.clone(),
+        event_id,
         invoice,
         change,
         source: told.source,
@@ -60,7 +61,7 @@ pub(super) fn write_event<S: Store>(
     }
     Ok(RecordedEvent {
         seq,
-        event_id,
+        event_id: event_id.to_owned(),
         kind: change.kind,
         deliveries,
     })

@@ -251,7 +251,10 @@ fn tell<S: Store>(
     let told = Told {
         source: Some(Source::Operator),
         at_ms,
-        reported: (row.amount_reported.clone(), row.currency_reported.clone()),
+        reported: (
+            row.amount_reported.as_deref(),
+            row.currency_reported.as_deref(),
+        ),
         raw: change.cause.as_ref().and(row.raw.as_deref()),
         held: restored::held(rules, stored),
         judged: None,

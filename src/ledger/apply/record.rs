@@ -90,7 +90,10 @@ pub(super) fn record_on<S: Store>(
         let told = Told {
             source: Some(observation.source),
             at_ms: observation.received_ms,
-            reported: observation.report.reported(),
+            reported: (
+                observation.report.amount.as_str(),
+                observation.report.currency.as_deref(),
+            ),
             raw: Some(observation.report.raw.as_str()),
             held,
             judged: is_line.then_some(judged),

@@ -202,6 +202,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn others_wrote(&mut self) -> bool {
+        false
+    }
+
     fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
         Ok(())
     }
@@ -271,7 +275,7 @@ impl Store for MemoryStore {
         let invoice = self.invoices.get(event.invoice.0);
         let row = EventRow {
             seq: 0,
-            event_id: event.event_id.clone(),
+            event_id: event.event_id.to_owned(),
             invoice: event.invoice,
             order_id: invoice
                 .ok_or(refused("no such invoice"))?
@@ -286,8 +290,8 @@ impl Store for MemoryStore {
             previous_outcome: change.previous_outcome,
             source: event.source,
             at_ms: event.at_ms,
-            amount_reported: event.reported.0.clone(),
-            currency_reported: event.reported.1.clone(),
+            amount_reported: event.reported.0.map(str::to_owned),
+            currency_reported: event.reported.1.map(str::to_owned),
             raw: event.raw.map(str::to_owned),
         };
         let mut entry = EventEntry {

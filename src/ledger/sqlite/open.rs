@@ -99,6 +99,7 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
     let connection = Connection::open_with_flags(path, flags).map_err(|e| file(from_sqlite(e)))?;
     connection
         .busy_timeout(busy)
+        .and_then(|()| keep_plans(&connection))
         .map_err(|e| file(from_sqlite(e)))?;
     let found = check_marks(&connection, path)?;
     if found < newest() {
@@ -129,6 +130,14 @@ fn look_as_reader(path: &Path) -> Result<(), OpenError> {
     })
 }
 
+/// Plans do not depend on the values that are bound. Where there are partial indexes SQLite otherwise prepares a statement
+/// anew each time another value is bound to it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
+}
+
 fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(busy)?;
     // Our own checkpoint runs after the answers; set before any hook, since each overwrites the other.
@@ -137,8 +146,7 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
-    // Plans do not depend on the values that are bound, so that no statement is prepared anew when they change.
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    keep_plans(connection)?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
@@ -356,8 +364,6 @@ fn remove_all(draft: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt as _;
-
-    use rusqlite::config::DbConfig;
 
     use super::*;
 

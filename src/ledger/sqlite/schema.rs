@@ -394,4 +394,70 @@ mod tests {
             .expect("read");
         assert_eq!(retired, [Some(200), Some(300), None, None, None]);
     }
+
+    /// What was heard before the step stays before what is heard after it, and keeps its order.
+    #[test]
+    fn lines_of_history_keep_their_place_among_events() {
+        let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+        for step in STEPS.iter().take(5) {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        let invoice = "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
+           currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+           VALUES (1, 'r', 'a', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); ";
+        let event = |seq: i64, status: &str, judged: &str| {
+            format!(
+                "INSERT INTO event (seq, event_id, invoice, kind, rewound, cause_status, outcome, previous_outcome, source, \
+                   at_ms, raw{}) VALUES ({seq}, 'e{seq}', 1, 'status', 0, '{status}', 'open', 'open', 'poll', {seq}, '{{}}'{judged}); ",
+                if judged.is_empty() {
+                    ""
+                } else {
+                    ", decision, why"
+                }
+            )
+        };
+        let line = |at_ms: i64, status: &str, place: &str| {
+            format!(
+                "INSERT INTO history (invoice, at_ms, source, status, decision{}) \
+                 VALUES (1, {at_ms}, 'poll', '{status}', 'confirmed'{place}); ",
+                if place.is_empty() {
+                    ""
+                } else {
+                    ", after_event"
+                }
+            )
+        };
+        // The line of the first event was dropped, that of the second stands.
+        let before = [
+            invoice.to_owned(),
+            event(1, "one", ""),
+            event(2, "two", ""),
+            line(2, "two", ""),
+            line(3, "three", ""),
+        ];
+        connection.execute_batch(&before.concat()).expect("filled");
+        let step = STEPS.get(5).expect("the sixth step");
+        connection.execute_batch(step).expect("the step runs");
+        let unknown = connection.query_row("SELECT newest_ns IS NULL FROM invoice", [], |row| {
+            row.get(0)
+        });
+        assert_eq!(unknown, Ok(true), "what was heard of it is not looked up");
+        let after = [
+            event(3, "four", ", 'advance', 'newer'"),
+            line(9, "five", ", 3"),
+            event(4, "six", ", 'advance', 'newer'"),
+            line(9, "seven", ", 4"),
+        ];
+        connection.execute_batch(&after.concat()).expect("filled");
+        let heard = super::super::heard::claims(&connection, crate::ledger::row::InvoiceKey(1));
+        let heard = heard.expect("read");
+        let words: Vec<&str> = heard
+            .iter()
+            .map(|heard| heard.claim.status.as_str())
+            .collect();
+        assert_eq!(
+            words,
+            ["one", "two", "three", "four", "five", "six", "seven"]
+        );
+    }
 }

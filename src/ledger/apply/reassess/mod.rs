@@ -140,7 +140,7 @@ fn sort_anew<S: Store>(
             let told = Told {
                 source: basis.source,
                 at_ms: now_ms,
-                reported: basis.reported,
+                reported: (basis.reported.0.as_deref(), basis.reported.1.as_deref()),
                 raw: None,
                 held: Some(NEWLY_SORTED),
                 judged: None,
