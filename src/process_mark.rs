@@ -2,6 +2,7 @@
 //! Relies on Linux's `/proc`.
 
 use std::fs;
+use std::sync::OnceLock;
 
 /// One process of one boot of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +47,14 @@ impl ProcessMark {
     }
 }
 
+/// Read once: a process lives in one boot.
 fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .unwrap_or_default()
-        .trim()
-        .to_owned()
+    static READ: OnceLock<String> = OnceLock::new();
+    let read = || {
+        let text = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        text.unwrap_or_default().trim().to_owned()
+    };
+    READ.get_or_init(read).clone()
 }
 
 #[cfg(test)]

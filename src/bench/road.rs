@@ -41,6 +41,11 @@ impl Road {
         }
     }
 
+    /// What SQLite says of how durable the commits of this ledger's writer are: 2 is FULL.
+    pub fn synchronous(&self) -> i64 {
+        self.ledger.synchronous().expect("it is open")
+    }
+
     /// Takes these notifications through one commit. Each must be authentic and advance its invoice.
     pub fn take(&mut self, arrived: &[Arrived]) {
         let now_ms = clock::wall_ms();

@@ -57,7 +57,10 @@ pub fn settings(config: &Path) -> Settings {
 pub fn stock(settings: &Settings, count: u32) -> Vec<Stocked> {
     let directory = settings.state_dir.clone().expect("a state directory");
     let options = plain::ledger_options(settings, directory);
-    let ledger = Ledger::open(options.expect("readable")).expect("a ledger");
+    let mut options = options.expect("readable");
+    // What is measured later with short queues and small batches is not filled with them.
+    (options.queue, options.batch) = (2 * AT_ONCE, AT_ONCE);
+    let ledger = Ledger::open(options).expect("a ledger");
     let runtime = Runtime::new().expect("threads");
     let numbers: Vec<u32> = (1..=count).collect();
     let mut made = Vec::new();

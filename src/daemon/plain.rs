@@ -109,6 +109,8 @@ pub(crate) fn command_ledger_options(
 ) -> Result<Options, UnknownSelector> {
     Ok(Options {
         busy_budget: COMMAND_BUSY,
+        // Whoever ran the command waits for its commit, and for nothing that others have left in the log.
+        checkpoint: Checkpoint::AfterAnswers,
         lists: Lists::Keep,
         ..ledger_options(settings, state_dir)?
     })
@@ -198,7 +200,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
         longest_delay_ms: longest_delay_ms(&outbox.schedule_s),
         drain: Duration::from_secs(outbox.drain_s),
         surroundings: Surroundings {
-            launcher: launch::own_binary(),
+            launcher: launch::launcher(),
             work_dir: state_dir.join(RUN_DIRECTORY),
             home: launch::home(),
         },

@@ -1,21 +1,25 @@
 //! The process group of a hook: noticing its leader's end, ending what is left, and only then letting the pid go.
 //!
 //! A group is signalled only while its leader is not yet reaped, since from then on the number may belong to somebody
-//! else. So the end of the leader is noticed without reaping it, the group is ended, and the leader is reaped last. A
-//! child of an earlier daemon cannot be kept from being reaped: that is [`super::old_group`]'s matter.
+//! else. So the end of the leader is told without its being reaped, the group is ended, and the leader is released last. A
+//! child of an earlier daemon, or of a launcher that was killed, cannot be kept from being reaped: that is
+//! [`super::old_group`]'s matter.
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use tokio::signal::unix::{self, SignalKind};
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 use tokio::time::{sleep, timeout};
 
+use super::launcher::{End, Launcher, Link, Started};
 use super::members::has_members;
+use super::old_group::settle_old_child;
 use crate::process_mark::ProcessMark;
 
 /// How long SIGKILL may take. A process it does not end in that time hangs in the kernel and runs no more code of its
@@ -25,67 +29,76 @@ pub(super) const KILL_WAIT: Duration = Duration::from_secs(10);
 /// How often a group that was told to end is looked at; its members are not our children and cannot be waited for.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// How long a leader that is dropped may hold up its thread: in the hands of SIGKILL a process ends at once, unless the
-/// kernel itself holds it, and then nobody knows for how long.
-const REAP_WAIT: Duration = Duration::from_millis(500);
-
-/// Between two looks meanwhile.
-const REAP_EVERY: Duration = Duration::from_millis(1);
-
-/// A child that leads its own process group. Dropping it kills the group and reaps the child, within half a second.
+/// A process that leads its own process group and was started by the launcher. Dropping it kills the group.
 #[derive(Debug)]
 pub(super) struct Leader {
-    child: Child,
     pid: Pid,
-    // Tokio's bell for SIGCHLD. (`AsyncFd` on a pidfd would hear of this child alone, but can be had without `unsafe`
-    // only through a deprecated function.)
-    some_child_ended: unix::Signal,
+    mark: ProcessMark,
+    link: Arc<Link>,
+    end: oneshot::Receiver<End>,
+    ended: Option<Ended>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// It has ended and is unreaped.
+    So(End),
+    /// It is nobody's child any more, or was never ours to wait for: whether it has ended is unknown.
+    Lost,
 }
 
 impl Leader {
-    /// Starts a child at the head of a group of its own.
-    pub(super) fn spawn(command: &mut Command) -> io::Result<Self> {
-        // Registered before there is a child: its end cannot be missed.
-        let some_child_ended = unix::signal(SignalKind::child())?;
-        let child = command.process_group(0).spawn()?;
-        let pid = Pid::from_child(&child);
+    /// Has a process started that waits for its order, at the head of a group of its own.
+    pub(super) async fn start(launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<Self> {
+        let Started { pid, end, link } = launcher.start(streams).await?;
+        // It waits unless it was killed, and then its entry is there as long as it is unreaped.
+        let Some(mark) = ProcessMark::of(pid.as_raw_pid()) else {
+            link.release(pid);
+            return Err(io::Error::other("it ended by itself"));
+        };
         Ok(Self {
-            child,
             pid,
-            some_child_ended,
+            mark,
+            link,
+            end,
+            ended: None,
         })
     }
 
-    /// The child itself, for its pipes.
-    pub(super) fn child(&mut self) -> &mut Child {
-        &mut self.child
+    /// Which process it is.
+    pub(super) fn mark(&self) -> &ProcessMark {
+        &self.mark
     }
 
-    /// The mark of the child; `None` when it has ended already.
-    pub(super) fn mark(&self) -> Option<ProcessMark> {
-        ProcessMark::of(self.pid.as_raw_pid())
-    }
-
-    /// Resolves when the child has ended. It stays unreaped. May be dropped and called again.
+    /// Resolves when it has ended, or its end is lost. It stays unreaped. May be dropped and called again.
     pub(super) async fn exited(&mut self) {
-        while !self.has_exited() {
-            if self.some_child_ended.recv().await.is_none() {
-                // The runtime is going down: only looking is left.
-                sleep(LOOK_EVERY).await;
-            }
+        if self.ended.is_none() {
+            let end = (&mut self.end).await;
+            self.ended = Some(end.map_or(Ended::Lost, Ended::So));
         }
     }
 
-    fn has_exited(&self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        !matches!(
-            waitid(WaitId::Pid(self.pid), options),
-            Ok(None) | Err(Errno::INTR)
-        )
+    fn look(&mut self) -> Option<Ended> {
+        if self.ended.is_none() {
+            self.ended = match self.end.try_recv() {
+                Ok(end) => Some(Ended::So(end)),
+                Err(TryRecvError::Closed) => Some(Ended::Lost),
+                Err(TryRecvError::Empty) => None,
+            };
+        }
+        self.ended
+    }
+
+    /// True when nobody was left in the group at the end of its leader: nobody can have come since who had not left it.
+    pub(super) fn left_nobody(&self) -> bool {
+        matches!(self.ended, Some(Ended::So(end)) if end.alone)
     }
 
     /// Ends whatever runs in the group: TERM, after `grace` KILL. Returns at once when nothing does.
     pub(super) async fn end_group(&mut self, grace: Duration) {
+        if self.look() == Some(Ended::Lost) {
+            return self.settle(grace).await;
+        }
         if self.is_alone().await {
             return;
         }
@@ -98,12 +111,23 @@ impl Leader {
 
     /// Ends whatever runs in the group without grace.
     pub(super) async fn kill_group(&mut self) {
+        if self.look() == Some(Ended::Lost) {
+            return self.settle(Duration::ZERO).await;
+        }
         self.signal(Signal::KILL);
         if timeout(KILL_WAIT, self.emptied()).await.is_err() {
             tracing::error!(
                 pid = self.pid.as_raw_pid(),
                 "a hook's process group is still there {KILL_WAIT:?} after SIGKILL"
             );
+        }
+    }
+
+    /// Nobody keeps its number any more: it is ended like one of an earlier daemon.
+    async fn settle(&mut self, grace: Duration) {
+        while let Err(error) = settle_old_child(&self.mark, Duration::ZERO, grace).await {
+            tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not watch a hook whose launcher was ended");
+            sleep(KILL_WAIT).await;
         }
     }
 
@@ -115,127 +139,155 @@ impl Leader {
     }
 
     /// True when the leader has ended and nobody else is in the group.
-    async fn is_alone(&self) -> bool {
+    async fn is_alone(&mut self) -> bool {
         let group = self.pid.as_raw_pid();
-        self.has_exited()
+        self.look().is_some()
             && tokio::task::spawn_blocking(move || !has_members(group))
                 .await
                 .unwrap_or(false)
     }
 
     fn signal(&self, signal: Signal) {
+        // With the launcher gone somebody else reaps the leader, and whose the number is nobody knows.
+        if self.ended == Some(Ended::Lost) || self.link.is_gone() {
+            return;
+        }
         // The unreaped leader keeps the group in being; what may not be signalled (a set-user-id program) is not ours to end.
         if let Err(error) = kill_process_group(self.pid, signal) {
             tracing::debug!(pid = self.pid.as_raw_pid(), error = %error, "could not signal a hook's process group");
         }
     }
 
-    /// How the child ended; from here on its pid may be used again. An error when it has not ended.
+    /// How it ended; from here on its pid may be used again. An error when it has not ended, or its end is lost.
     pub(super) fn reap(mut self) -> io::Result<ExitStatus> {
-        self.child
-            .try_wait()?
-            .ok_or_else(|| io::Error::from(io::ErrorKind::WouldBlock))
+        match self.look() {
+            Some(Ended::So(end)) => Ok(ExitStatus::from_raw(end.status)),
+            Some(Ended::Lost) => Err(io::Error::other("the launcher was killed")),
+            None => Err(io::ErrorKind::WouldBlock.into()),
+        }
     }
 }
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        // `try_wait` remembers a child that was reaped before: its number is never signalled again.
-        if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(Signal::KILL);
-            match reap_within(&mut self.child, REAP_WAIT) {
-                Ok(true) => {}
-                Ok(false) => tracing::error!(
-                    pid = self.pid.as_raw_pid(),
-                    "a hook does not end on SIGKILL; it stays a zombie until tilld ends"
-                ),
-                Err(error) => {
-                    tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not reap a hook");
-                }
-            }
+        match self.look() {
+            Some(Ended::So(_)) => self.link.release(self.pid),
+            Some(Ended::Lost) => {}
+            // Its end finds nobody who waits for it, and it is released then.
+            None => self.signal(Signal::KILL),
         }
-    }
-}
-
-/// False when the child has not ended in this time. Blocks so long at most.
-fn reap_within(child: &mut Child, bound: Duration) -> io::Result<bool> {
-    let deadline = Instant::now() + bound;
-    loop {
-        if child.try_wait()?.is_some() {
-            return Ok(true);
-        }
-        if Instant::now() >= deadline {
-            return Ok(false);
-        }
-        thread::sleep(REAP_EVERY);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::process::Stdio;
+    use std::io::{PipeReader, Read as _, Write as _, pipe};
+
+    use rustix::process::kill_process;
 
     use super::*;
+    use crate::hook::launch::stand_in;
+    use crate::hook::order::Order;
 
-    fn sleeper(script: &str) -> Command {
-        let mut command = Command::new("/bin/sh");
-        command
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        command
+    /// A script at the head of a group of its own, after it has said a word: its trap is set.
+    async fn running(launcher: &Launcher, script: &str) -> (Leader, PipeReader) {
+        let (its_stdin, mut stdin) = pipe().expect("a pipe");
+        let (mut stdout, its_stdout) = pipe().expect("a pipe");
+        let its_stderr = its_stdout.try_clone().expect("a descriptor");
+        let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
+        let leader = Leader::start(launcher, streams).await.expect("it starts");
+        let order = Order {
+            dir: "/".into(),
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            variables: Vec::new(),
+        };
+        let order = order.write().expect("short");
+        stdin.write_all(&order).expect("it waits");
+        stdout.read_exact(&mut [0]).expect("it says a word");
+        (leader, stdout)
     }
 
-    /// Reads one byte: the script says that its trap is set.
-    fn wait_for_word(child: &mut Child) {
-        let mut byte = [0];
-        io::Read::read_exact(child.stdout.as_mut().expect("piped"), &mut byte)
-            .expect("it says a word");
+    async fn until(fact: impl Fn() -> bool) {
+        let look = async {
+            while !fact() {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(KILL_WAIT, look).await.expect("it comes true");
+    }
+
+    fn is_there(pid: i32) -> bool {
+        fs::exists(format!("/proc/{pid}")).expect("readable")
     }
 
     #[tokio::test]
     async fn the_whole_group_ends_before_its_leader_is_reaped() {
         let script = "trap '' TERM; (trap '' TERM; echo; exec sleep 60) & wait; sleep 60";
-        let mut leader = Leader::spawn(&mut sleeper(script)).expect("sh starts");
-        wait_for_word(leader.child());
+        let (mut leader, _stdout) = running(&stand_in(), script).await;
         let group = leader.pid.as_raw_pid();
         assert!(has_members(group));
         leader.end_group(Duration::from_millis(50)).await;
         assert!(!has_members(group));
+        assert!(is_there(group), "it is unreaped");
         let status = leader.reap().expect("it has ended");
-        assert_eq!(
-            std::os::unix::process::ExitStatusExt::signal(&status),
-            Some(9)
-        );
+        assert_eq!(status.signal(), Some(9));
+        until(|| !is_there(group)).await;
     }
 
-    #[test]
-    fn a_child_that_does_not_end_holds_nobody() {
-        let mut child = sleeper("exec sleep 60").spawn().expect("sh starts");
-        let bound = Duration::from_millis(5);
-        assert!(!reap_within(&mut child, bound).expect("a child"));
-        child.kill().expect("killed");
-        assert!(reap_within(&mut child, KILL_WAIT).expect("a child"));
-        assert!(reap_within(&mut child, bound).expect("reaped before"));
+    #[tokio::test]
+    async fn whether_somebody_is_left_is_known_at_the_end() {
+        let launcher = stand_in();
+        for (script, nobody) in [("echo; exit 3", true), ("sleep 60 & echo; exit 3", false)] {
+            let (mut leader, _stdout) = running(&launcher, script).await;
+            leader.exited().await;
+            assert_eq!(leader.left_nobody(), nobody, "{script}");
+            leader.end_group(KILL_WAIT).await;
+            let status = leader.reap().expect("it has ended");
+            assert_eq!(status.code(), Some(3));
+        }
     }
 
     #[tokio::test]
     async fn a_leader_that_is_dropped_leaves_no_process() {
-        let mut leader = Leader::spawn(&mut sleeper("echo; sleep 60")).expect("sh starts");
-        wait_for_word(leader.child());
+        let (leader, _stdout) = running(&stand_in(), "echo; sleep 60").await;
         let group = leader.pid.as_raw_pid();
         drop(leader);
-        timeout(KILL_WAIT, async {
-            while has_members(group) {
-                sleep(LOOK_EVERY).await;
-            }
-        })
-        .await
-        .expect("nobody is left");
-        assert!(
-            !fs::exists(format!("/proc/{group}")).expect("readable"),
-            "no zombie"
-        );
+        until(|| !has_members(group) && !is_there(group)).await;
+    }
+
+    /// Its children are somebody else's then, who reaps them when he will: their group is ended in another way.
+    #[tokio::test]
+    async fn a_launcher_that_is_killed_loses_the_end_and_nothing_more() {
+        let launcher = stand_in();
+        let (mut leader, _stdout) = running(&launcher, "echo; sleep 60 & sleep 60").await;
+        let group = leader.pid.as_raw_pid();
+        let stat = fs::read_to_string(format!("/proc/{group}/stat")).expect("it runs");
+        let parent = stat
+            .rsplit_once(") ")
+            .and_then(|(_, rest)| rest.split(' ').nth(1));
+        let parent = parent.and_then(|parent| Pid::from_raw(parent.parse().ok()?));
+        kill_process(parent.expect("a parent"), Signal::KILL).expect("killed");
+        leader.exited().await;
+        assert!(has_members(group));
+        leader.end_group(KILL_WAIT).await;
+        assert!(!has_members(group));
+        assert!(leader.reap().is_err());
+        // The next run has a launcher again.
+        let (mut leader, _stdout) = running(&launcher, "echo; exit 0").await;
+        leader.exited().await;
+        assert!(leader.reap().expect("it has ended").success());
+    }
+
+    #[tokio::test]
+    async fn the_launcher_ends_when_nothing_runs() {
+        let launcher = stand_in();
+        let (mut leader, _stdout) = running(&launcher, "echo $PPID; exit 0").await;
+        let mark = leader.mark().clone();
+        leader.exited().await;
+        drop(leader);
+        until(|| !is_there(mark.pid)).await;
+        until(|| launcher.is_resting()).await;
     }
 }

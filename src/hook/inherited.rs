@@ -1,6 +1,7 @@
 //! What a launcher got from whoever started tilld and a hook must not get: descriptors beyond the three streams (a shell's
 //! `7>file`, a socket handed over by a supervisor), and signals that are ignored (`nohup`, a shell's `&`) or blocked, which
-//! `exec` would hand on. Relies on running in the launcher alone, with one thread, where nothing else holds a descriptor.
+//! `exec` would hand on. Relies on running in the launcher alone, with one thread, where nothing else holds a descriptor,
+//! and once, before anything is split off from it.
 //! The SIGPIPE that every Rust program ignores is reset by the standard library when it starts the program.
 
 use std::fs;
@@ -31,9 +32,9 @@ pub(super) fn close_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Makes every signal mean to the program that is started next what it usually means.
+/// Makes every signal mean to any program that is started from here on what it usually means.
 pub(super) fn restore_signals() -> io::Result<()> {
-    SigSet::empty().thread_set_mask()?;
+    unblock_signals()?;
     let ignored = ignored(&fs::read_to_string("/proc/self/status")?);
     if ignored.is_empty() {
         return Ok(());
@@ -46,6 +47,16 @@ pub(super) fn restore_signals() -> io::Result<()> {
         drop(signal(SignalKind::from_raw(number)));
     }
     Ok(())
+}
+
+/// Keeps every signal away but those that nobody can: what is sent to tilld and all its children is not for the launcher.
+pub(super) fn block_signals() -> io::Result<()> {
+    Ok(SigSet::all().thread_set_mask()?)
+}
+
+/// Lets every signal through.
+pub(super) fn unblock_signals() -> io::Result<()> {
+    Ok(SigSet::empty().thread_set_mask()?)
 }
 
 /// The numbers of the ignored signals in the text of `/proc/self/status`, but for SIGPIPE. Real-time signals are left out:

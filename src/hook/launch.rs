@@ -1,10 +1,9 @@
-//! The last step before a hook's program: tilld started once more, as a launcher that waits for one byte.
+//! tilld as a launcher, and the last step before a hook's program: a process that was split off from the launcher waits for
+//! its order and becomes the program it names.
 //!
-//! A claim must name the process that will run the hook before that process may do anything, and a pid is known only
-//! once there is a process. So the daemon starts itself with [`WORD`], stores the new process in the ledger, and only
-//! then sends [`GO`]; `exec` keeps pid and start time. A daemon killed in between closes the pipe, and nothing runs.
-//! The program gets the three streams and nothing else that tilld was started with ([`super::inherited`]).
-//! Relies on the first byte being read without any buffer: what follows it is the program's own standard input.
+//! The daemon starts itself with [`WORD`] ([`super::launcher`]). A daemon killed before it has sent an order closes the
+//! pipe, and nothing runs. The program gets the three streams and nothing else that tilld was started with
+//! ([`super::inherited`]).
 
 use std::env;
 use std::ffi::OsString;
@@ -16,13 +15,12 @@ use std::process::{Command, ExitCode};
 
 use rustix::io::Errno;
 
+use super::launcher::{self, Launcher, Role};
+use super::order::Order;
 use super::{format, inherited};
 
 /// The word that makes tilld a launcher. Internal: no command, in no help text.
 pub const WORD: &str = "__launch";
-
-/// The byte that lets the program run.
-pub const GO: u8 = b'G';
 
 /// How the launcher's message begins when the program could not be started; the rest is the reason.
 pub const COULD_NOT_START: &str = "tilld: could not start ";
@@ -37,46 +35,47 @@ pub const NOT_FOUND: u8 = 127;
 const LONGEST_FIRST_LINE: u64 = 256;
 
 /// Becomes the launcher when the arguments (the program's own name first) ask for it, `None` otherwise. Must be called
-/// before anything else looks at arguments, environment or standard input. Does not return when the program starts.
+/// before anything else looks at arguments, environment or standard input, and while there is one thread. Does not return
+/// where a program starts.
 pub fn entry(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
-    let mut args = args.into_iter().skip(1);
-    if args.next()? != WORD {
+    if args.into_iter().nth(1)? != WORD {
         return None;
     }
-    let Some(program) = args.next() else {
-        return Some(failed("a program", "none was named", NOT_FOUND));
-    };
-    // While the daemon names this process in the ledger: it takes no time of the program's.
+    Some(run())
+}
+
+/// The launcher, and what is split off from it. Nobody hears what the launcher itself could say: its end is noticed.
+pub(super) fn run() -> ExitCode {
     let bare = inherited::close_descriptors().and_then(|()| inherited::restore_signals());
-    if !is_let_go() {
-        return Some(ExitCode::SUCCESS);
+    match bare.and_then(|()| launcher::serve()) {
+        Ok(Role::Launcher) => ExitCode::SUCCESS,
+        Ok(Role::Waiting) => {
+            Order::receive(io::stdin()).map_or(ExitCode::SUCCESS, |order| become_program(&order))
+        }
+        Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Becomes the program; returns when that cannot be.
+fn become_program(order: &Order) -> ExitCode {
+    let program = order.program.as_path();
     let shown = format!("`{}`", program.display());
-    if let Err(error) = bare {
-        let why = format!("could not let go of what tilld inherited: {error}");
-        return Some(failed(&shown, &why, NOT_RUNNABLE));
+    if let Err(refused) = check(program) {
+        return failed(&shown, &refused, NOT_RUNNABLE);
     }
-    if let Err(refused) = check(Path::new(&program)) {
-        return Some(failed(&shown, &refused, NOT_RUNNABLE));
+    if let Err(error) = env::set_current_dir(&order.dir) {
+        let why = format!("its working directory cannot be entered: {error}");
+        return failed(&shown, &why, NOT_RUNNABLE);
     }
-    let error = Command::new(&program).args(args).exec();
+    let mut command = Command::new(program);
+    let variables = order.variables.iter().map(|(name, value)| (name, value));
+    command.args(&order.args).env_clear().envs(variables);
+    let error = command.exec();
     let code = match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUNNABLE,
     };
-    Some(failed(&shown, &reason(Path::new(&program), &error), code))
-}
-
-/// Waits for the go byte. Anything else, the end of the pipe above all, means that nobody vouches for this run.
-fn is_let_go() -> bool {
-    let mut byte = [0; 1];
-    loop {
-        match rustix::io::read(io::stdin(), &mut byte) {
-            Ok(1) => return byte == [GO],
-            Err(Errno::INTR) => {}
-            Ok(_) | Err(_) => return false,
-        }
-    }
+    failed(&shown, &reason(program, &error), code)
 }
 
 /// Looks, before there is anything to run it for, whether the program's file is one that will start.
@@ -157,6 +156,23 @@ pub fn own_binary() -> std::path::PathBuf {
     "/proc/self/exe".into()
 }
 
+/// The launcher of this program.
+pub fn launcher() -> Launcher {
+    Launcher::new(own_binary(), vec![WORD.into()])
+}
+
+/// The one that tests have.
+#[cfg(test)]
+pub(crate) fn stand_in() -> Launcher {
+    let args = [
+        "hook::launch::tests::stands_in_for_the_launcher",
+        "--exact",
+        "--ignored",
+        "--test-threads=1",
+    ];
+    Launcher::new(own_binary(), args.map(OsString::from).to_vec())
+}
+
 /// The home directory hooks are given: that of the daemon's user, `/` when there is none.
 pub fn home() -> std::path::PathBuf {
     env::home_dir()
@@ -180,6 +196,14 @@ mod tests {
         ] {
             assert!(entry(args.into_iter().map(OsString::from)).is_none());
         }
+    }
+
+    /// The launcher of other tests, which are another program than tilld: they start themselves with this one test.
+    #[test]
+    #[ignore = "is no test but a process that other tests start"]
+    fn stands_in_for_the_launcher() {
+        let end = run();
+        assert_eq!(format!("{end:?}"), format!("{:?}", ExitCode::SUCCESS));
     }
 
     #[test]

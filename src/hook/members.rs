@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 
+use nix::unistd::{Pid, getpgid};
 use rustix::io::Errno;
 
 /// The fields that are read here, with the longest name and the longest numbers, end well before this.
@@ -55,7 +56,7 @@ impl Entry {
     }
 }
 
-/// As much of a line of the process table as is needed, by one call: the whole table is read after every run.
+/// As much of a line of the process table as is needed, by one call.
 fn first_bytes(path: &str) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; FIRST_BYTES];
     let count = File::open(path)?.read(&mut bytes)?;
@@ -63,7 +64,8 @@ fn first_bytes(path: &str) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The processes of a group that have not ended. Reads the whole process table: some milliseconds.
+/// The processes of a group that have not ended. Goes through the whole process table, after every run: each is asked for
+/// its group by one call, which costs a fiftieth of reading its line, and only the group's own lines are read.
 pub(super) fn members(group: i32) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     for process in fs::read_dir("/proc")? {
@@ -71,9 +73,23 @@ pub(super) fn members(group: i32) -> io::Result<Vec<Entry>> {
         let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
+        if !may_belong(pid, group) {
+            continue;
+        }
         found.extend(Entry::of(pid)?.filter(|entry| entry.runs && entry.group == group));
     }
     Ok(found)
+}
+
+/// False for one that is known to be in another group, or gone. (Not rustix's call: a kernel's thread is in group 0, which
+/// that one takes for impossible.)
+fn may_belong(pid: i32, group: i32) -> bool {
+    match getpgid(Some(Pid::from_raw(pid))) {
+        Ok(own) => own.as_raw() == group,
+        Err(nix::errno::Errno::ESRCH) => false,
+        // A security module may refuse to tell; the table does not.
+        Err(_) => true,
+    }
 }
 
 /// True when a process that has not ended belongs to the group, or that cannot be known.

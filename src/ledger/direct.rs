@@ -8,7 +8,7 @@ use super::command::{Command, Reply};
 use super::error::{OpenError, WriteError};
 use super::row::{InvoiceKey, Watched};
 use super::seal::Sealer;
-use super::sqlite::{ReadStore, SqliteStore};
+use super::sqlite::{ReadStore, Staying};
 use super::store::Store as _;
 use super::{Options, Parts, parts};
 use crate::invoice::ids::InvoiceRef;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// An open ledger without threads.
 pub(crate) struct Direct {
-    store: SqliteStore,
+    store: Staying,
     rules: Rules,
     reader: ReadStore,
     sealer: Arc<Sealer>,
@@ -36,10 +36,16 @@ impl Direct {
         } = parts(options)?;
         Ok(Self {
             reader: ReadStore::open(&path)?,
-            store,
+            store: store.stay(),
             rules,
             sealer,
         })
+    }
+
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(crate) fn synchronous(&self) -> Result<i64, WriteError> {
+        let asked = self.store.synchronous();
+        asked.map_err(|error| WriteError::NotStored(Arc::new(error)))
     }
 
     /// The invoice behind a ref, with its token opened.

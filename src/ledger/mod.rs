@@ -12,6 +12,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
+
 mod handle;
 mod mark;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod seal;
 mod sqlite;
 mod store;
 mod story;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -55,7 +57,9 @@ pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
-pub(crate) use sqlite::{Bounds, Checkpoint, Filter, bulk, sqlite_version};
+pub(crate) use sqlite::{
+    Bounds, Checkpoint, Filter, KEPT_BYTES as LOG_KEPT_BYTES, bulk, sqlite_version,
+};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
@@ -143,7 +147,7 @@ impl Ledger {
         } = parts(options)?;
         let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
         let bells = Bells::default();
-        let (queue, thread) = writer::start(store, rules, (queue, batch), bells.clone())
+        let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), bells.clone())
             .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },

@@ -69,6 +69,9 @@ pub struct Overview {
     pub more_attention: bool,
     /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
     pub unsorted: Vec<(String, u64)>,
+    /// Since when the log could not be moved into the file, when that was so the last time the daemon looked; milliseconds
+    /// since 1970.
+    pub log_held_ms: Option<i64>,
 }
 
 /// How many invoices are to be asked about, and for how long they have been.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
@@ -61,6 +62,9 @@ pub(super) struct Stored {
     /// The generation of the ledger under which a poll last told how it stands, or under which it was opened. Below the
     /// ledger's own: it was restored since, and what is found may have been found before.
     pub generation: i64,
+    /// No claim that was heard of it is newer: one that is cannot be an event already. `None`: not known, since it was heard of
+    /// before this was kept.
+    pub newest: Option<Moment>,
 }
 
 /// The polling side of an invoice.
@@ -91,7 +95,7 @@ pub(super) struct PollState {
 #[derive(Clone, Debug)]
 pub(super) struct NewEvent<'a> {
     /// Its stable id.
-    pub event_id: String,
+    pub event_id: &'a str,
     /// Its invoice.
     pub invoice: InvoiceKey,
     /// What changed.
@@ -101,9 +105,11 @@ pub(super) struct NewEvent<'a> {
     /// When.
     pub at_ms: i64,
     /// The reported amount and currency.
-    pub reported: (Option<String>, Option<String>),
+    pub reported: (Option<&'a str>, Option<&'a str>),
     /// The service's document, secrets cut out.
     pub raw: Option<&'a str>,
+    /// How what was heard was judged, when its claim is the change's cause: then the event is its line of history too.
+    pub judged: Option<(Decision, Why)>,
 }
 
 /// What became of the held deliveries of an invoice.
@@ -162,6 +168,14 @@ pub(super) struct HeardClaim {
     pub reported: (Option<String>, Option<String>),
 }
 
+/// Lines of history there may be beyond a bound, of an invoice or in all, before they are dropped.
+const HISTORY_TRIM_EVERY: i64 = 16;
+
+/// With which line of history those beyond a bound are dropped: every so manieth.
+pub(super) fn trim_every(bound: i64) -> i64 {
+    HISTORY_TRIM_EVERY.min(bound.max(1))
+}
+
 /// What the writer needs from a database.
 pub(super) trait Store {
     /// Takes the write lock, waiting at most the busy budget.
@@ -179,6 +193,9 @@ pub(super) trait Store {
     /// Work that may be done between transactions, after the answers: moves the log into the file, and keeps the mark beside
     /// it. `last`: the store is closed next. Gives when there is more to do.
     fn tidy(&mut self, last: bool) -> Option<Instant>;
+    /// True when another connection or process has committed since this was asked last; the first time it may be true
+    /// for nothing. What cannot be told counts as a change: whoever hears of it looks at the ledger.
+    fn others_wrote(&mut self) -> bool;
 
     /// Called after a failed transaction: closes and opens again what can no longer be trusted.
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;
@@ -197,7 +214,7 @@ pub(super) trait Store {
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
     /// All invoices of an order, newest first.
     fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError>;
-    /// The claims that are events of this invoice.
+    /// The claims that are events of this invoice; asked for only where [`Stored::newest`] does not rule them out.
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError>;
 
     /// Writes an event and returns its number.

@@ -135,7 +135,9 @@ impl Reader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{open, opened};
+    use super::super::FILE_NAME;
+    use super::super::sqlite::count_for_tests;
+    use super::super::tests::{PATIENCE, open, opened, said};
     use super::*;
 
     #[tokio::test]
@@ -168,5 +170,41 @@ mod tests {
         assert!(told.asking.is_some_and(|state| state.due_ms.is_some()));
         let nobody = reader.story(InvoiceKey(99), Output::Full).await;
         assert!(nobody.expect("read").is_none());
+    }
+
+    /// What made an event is told once in the file, and among the lines all the same.
+    #[tokio::test]
+    async fn an_event_is_its_own_line() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let ledger = open(&directory);
+        let writer = ledger.writer();
+        let key = opened(&writer, "a").await;
+        for (source, status, at) in [
+            (Source::Poll, "new", 2),
+            (Source::Notification, "paid", 3),
+            (Source::Notification, "new", 1),
+        ] {
+            let heard = said(source, "id-a", status, at);
+            writer.record(key, heard).await.expect("stored");
+        }
+        let told = ledger.reader().story(key, Output::Beginning).await;
+        let told = told.expect("read").expect("it is there");
+        let lines: Vec<_> = told
+            .history
+            .iter()
+            .map(|line| (line.decision, line.why.expect("why")))
+            .collect();
+        let wanted = [
+            (Decision::Advance, Why::First),
+            (Decision::Confirmed, Why::Same),
+            (Decision::Advance, Why::Newer),
+            (Decision::Repeat, Why::Known),
+        ];
+        assert_eq!(lines, wanted);
+        assert_eq!((told.events.len(), told.history_dropped), (2, 0));
+        drop(writer);
+        ledger.close(PATIENCE).await;
+        let path = directory.path().join("state").join(FILE_NAME);
+        assert_eq!(count_for_tests(&path, "history"), 2);
     }
 }

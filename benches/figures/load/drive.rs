@@ -40,6 +40,11 @@ struct Busy {
     intended: Duration,
 }
 
+/// How long so many even distances are.
+fn distances(number: u32, per_second: f64) -> Duration {
+    Duration::from_secs_f64(f64::from(number) / per_second)
+}
+
 /// A run under way.
 pub(super) struct Drive<'a> {
     sender: &'a mut Sender,
@@ -53,8 +58,10 @@ pub(super) struct Drive<'a> {
     lost: VecDeque<usize>,
     lost_tried: Duration,
     began: Instant,
-    /// Requests of an open loop that were sent.
+    /// Requests of an open loop that were meant to be sent by now, and were or never will be.
     number: u32,
+    /// Of a falling pace: whether it has fallen.
+    fell: bool,
     measured: Tally,
     whole: Tally,
     latency: Latency,
@@ -74,6 +81,7 @@ impl<'a> Drive<'a> {
             lost_tried: Duration::ZERO,
             began: Instant::now(),
             number: 0,
+            fell: false,
             measured: Tally::default(),
             whole: Tally::default(),
             latency: Latency::default(),
@@ -97,6 +105,7 @@ impl<'a> Drive<'a> {
             if now >= end {
                 break;
             }
+            self.fall(now);
             self.connect_lost(now);
             self.send_due(now);
             let until = self.next_due().unwrap_or(end).min(end);
@@ -114,13 +123,12 @@ impl<'a> Drive<'a> {
             sent,
             acknowledged,
             refused,
-            failed,
+            failed: _,
         } = self.measured;
         Heard {
             sent,
             acknowledged,
             refused,
-            failed,
             elapsed: self.plan.run,
             latency: self.latency,
             whole: self.whole,
@@ -154,9 +162,24 @@ impl<'a> Drive<'a> {
     fn intended(&self) -> Option<Duration> {
         match self.plan.pace {
             Pace::Closed => None,
-            Pace::Open { per_second } => {
-                Some(Duration::from_secs_f64(f64::from(self.number) / per_second))
+            Pace::Falling { until, then, .. } if self.fell => {
+                Some(until + distances(self.number, then))
             }
+            Pace::Open { per_second } | Pace::Falling { per_second, .. } => {
+                Some(distances(self.number, per_second))
+            }
+        }
+    }
+
+    /// The rate falls when its time has come.
+    fn fall(&mut self, now: Duration) {
+        if let Pace::Falling { until, .. } = self.plan.pace
+            && !self.fell
+            && now >= until
+        {
+            self.note_unsent(until);
+            self.number = 0;
+            self.fell = true;
         }
     }
 
@@ -165,7 +188,11 @@ impl<'a> Drive<'a> {
         let again = (!self.lost.is_empty()).then(|| self.lost_tried + TRY_AGAIN);
         let can = !self.free.is_empty() && !self.sender.free.is_empty();
         let due = self.intended().filter(|_| can);
-        [again, due].into_iter().flatten().min()
+        let falls = match self.plan.pace {
+            Pace::Falling { until, .. } if !self.fell => Some(until),
+            _ => None,
+        };
+        [again, due, falls].into_iter().flatten().min()
     }
 
     /// Sends all that is due, as far as connections and invoices are free.
@@ -300,14 +327,12 @@ impl<'a> Drive<'a> {
 
     /// This connection is gone, and with it the answer that was waited for.
     fn lose(&mut self, place: usize) {
-        let now = self.began.elapsed();
         let at = self.places.get_mut(place).expect("a place");
         if at.connection.take().is_none() {
             return;
         }
         if at.busy.take().is_some() {
             self.whole.failed += 1;
-            self.measured.failed += u64::from(self.is_measured(now));
         } else {
             self.free.retain(|free| *free != place);
         }

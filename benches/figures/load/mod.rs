@@ -22,6 +22,9 @@ pub(crate) use self::latency::Latency;
 use self::drive::Drive;
 use self::request::Request;
 
+/// Invoices that notifications are about: those of a busy day.
+pub(crate) const INVOICES: u32 = 2_000;
+
 /// When requests are meant to be sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
@@ -31,6 +34,15 @@ pub(crate) enum Pace {
     Open {
         /// How many in a second.
         per_second: f64,
+    },
+    /// At even distances, then at longer ones. Whoever meant to send before and found no free connection gives up then.
+    Falling {
+        /// How many in a second at first.
+        per_second: f64,
+        /// Until when, since the beginning of the run.
+        until: Duration,
+        /// How many in a second from then on.
+        then: f64,
     },
 }
 
@@ -69,12 +81,10 @@ pub(crate) struct Heard {
     pub(crate) acknowledged: u64,
     /// Other answers that came while it was measured.
     pub(crate) refused: u64,
-    /// Requests that were lost while it was measured.
-    pub(crate) failed: u64,
     /// How long it was measured.
     pub(crate) elapsed: Duration,
     /// Of answers 200 to requests meant to be sent while it was measured; with them those that should have been sent and
-    /// found no connection to the end, as long as they had waited.
+    /// never found a connection, as long as they had waited.
     pub(crate) latency: Latency,
     /// All of it, with what was before and what was still under way at the end: what the ledger is held against.
     pub(crate) whole: Tally,

@@ -17,21 +17,15 @@ pub(crate) struct Memory {
     pub(crate) pss_kib: u64,
 }
 
-/// How often the threads of a process were taken off a core.
+/// How often the threads of a process left a core.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Switches {
-    /// They waited for something: each such wait ends with a wake-up.
+    /// They waited for something: each such wait ends with a wake-up. Those whose place another took are not counted.
     pub(crate) voluntary: u64,
-    /// Another took their place.
-    pub(crate) involuntary: u64,
 }
 
-/// Processor time, user and system together, of all threads, those that ended included; in steps of 10 ms.
-pub(crate) fn cpu(pid: u32) -> Option<Duration> {
-    Some(Times::of(pid)?.own)
-}
-
-/// Processor time of the threads that live, by the scheduler's own clock: far finer than [`cpu`], for what costs little.
+/// Processor time of the threads that live, user and system together, by the scheduler's own clock: exact also for
+/// what costs little.
 pub(crate) fn ran(pid: u32) -> Option<Duration> {
     let mut sum = 0;
     for thread in threads(pid)? {
@@ -54,7 +48,7 @@ pub(crate) fn memory(pid: u32) -> Option<Memory> {
     })
 }
 
-/// How often its living threads were taken off a core.
+/// How often its living threads left a core.
 pub(crate) fn switches(pid: u32) -> Option<Switches> {
     let mut sum = Switches::default();
     for thread in threads(pid)? {
@@ -62,7 +56,6 @@ pub(crate) fn switches(pid: u32) -> Option<Switches> {
             continue;
         };
         sum.voluntary += field(&status, "voluntary_ctxt_switches:")?;
-        sum.involuntary += field(&status, "nonvoluntary_ctxt_switches:")?;
     }
     Some(sum)
 }

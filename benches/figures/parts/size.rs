@@ -48,7 +48,7 @@ fn run(options: &Options, report: &mut Report) {
     if directory.exists() {
         fs::remove_dir_all(&directory).expect("removed");
     }
-    let mut grown = |name: &str, hook: &str| Grown::make(&directory.join(name), hook, rows);
+    let grown = |name: &str, hook: &str| Grown::make(&directory.join(name), hook, rows);
     let empty = grown_empty(&directory.join("empty"));
     let (alone, owing) = (grown("alone", ""), grown("owing", HOOK));
     let mut add = |key: &str, what: &str, bytes: f64| report.add(key, what, "B", bytes);
@@ -126,10 +126,10 @@ impl Grown {
         };
         let (told, told_twice) = (tell(0), tell(1));
         Self {
-            told,
-            told_twice,
             config,
             ledger,
+            told,
+            told_twice,
         }
     }
 }
@@ -144,7 +144,8 @@ fn grown_empty(directory: &Path) -> u64 {
 fn configure(directory: &Path, hook: &str) -> (PathBuf, PathBuf) {
     fs::create_dir_all(directory).expect("a directory");
     let (config, state) = (directory.join("config.toml"), directory.join("state"));
-    fs::write(&config, format!("state_dir = {state:?}\n{CONFIG}{hook}")).expect("written");
+    let named = state.to_str().expect("a name in UTF-8");
+    fs::write(&config, format!("state_dir = {named:?}\n{CONFIG}{hook}")).expect("written");
     (config, state.join("ledger.db"))
 }
 

@@ -30,6 +30,8 @@ pub(crate) struct Figure {
     pub(crate) disturbed: usize,
     /// What its median should be.
     pub(crate) bar: Option<Bar>,
+    /// Whether it is for whoever looks closely: it is not in the table.
+    pub(crate) is_detail: bool,
     /// Its place among the others: they are shown in the order in which they came.
     pub(crate) place: usize,
 }
@@ -144,6 +146,11 @@ impl Report {
         self.figure(key).disturbed += 1;
     }
 
+    /// Says that a figure is for whoever looks closely, and not for the table.
+    pub(crate) fn detail(&mut self, key: &str) {
+        self.figure(key).is_detail = true;
+    }
+
     /// Says what a figure's median should be.
     pub(crate) fn bar(&mut self, key: &str, bar: Bar) {
         self.figure(key).bar = Some(bar);
@@ -238,6 +245,8 @@ pub(crate) fn check() {
         report.add("a.rate", "A", "1/s", value * 10.0);
         report.add("b.rate", "B", "1/s", value);
         report.add("c.rate", "C", "1/s", value * 1.1);
+        report.add("d.rate", "D", "1/s", value);
+        report.detail("d.rate");
         if round > 0 {
             report.disturbed("a.rate");
         }

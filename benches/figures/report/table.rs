@@ -17,7 +17,9 @@ pub(crate) fn draw(report: &Report) -> String {
         .load_style(presets::ASCII_MARKDOWN)
         .set_content_arrangement(ContentArrangement::Disabled)
         .set_header(["what", "median", "min", "max", "unit", "bar", "", "rounds"]);
-    for (_, figure) in report.in_order() {
+    let figures = report.in_order();
+    let (details, shown): (Vec<_>, Vec<_>) = figures.into_iter().partition(|it| it.1.is_detail);
+    for (_, figure) in shown {
         table.add_row(figure_row(figure));
     }
     for ratio in &report.ratios {
@@ -32,6 +34,11 @@ pub(crate) fn draw(report: &Report) -> String {
     let (met, judged) = tally(report);
     if judged > 0 {
         writeln!(drawn, "{met} of {judged} bars met").expect("a text takes all");
+    }
+    if !details.is_empty() {
+        let count = details.len();
+        writeln!(drawn, "more figures, {count} of them, are in the JSON file")
+            .expect("a text takes all");
     }
     for note in &report.notes {
         writeln!(drawn, "note: {note}").expect("a text takes all");
@@ -147,5 +154,11 @@ pub(super) fn check(report: &Report) {
         let line = line(start);
         assert!(words.iter().all(|word| line.contains(word)), "{drawn}");
     }
-    assert!(drawn.contains("1 of 1 bars met"), "{drawn}");
+    for said in [
+        "1 of 1 bars met",
+        "more figures, 1 of them, are in the JSON file",
+    ] {
+        assert!(drawn.contains(said), "{drawn}");
+    }
+    assert!(!drawn.contains("| D "), "it is a detail: {drawn}");
 }

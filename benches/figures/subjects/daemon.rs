@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tilld::bench::{Stocked, settings, stock};
 
+use super::{Server, Stored, count};
+
 /// A start that takes longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Between two tries to connect: the resolution of a start's duration.
@@ -24,7 +26,7 @@ pub(crate) struct Home {
 
 impl Home {
     /// Makes `directory`, which must not be there, with a config: the defaults, a hook that every change of a status is owed
-    /// to and that never ends, so that each notification makes a delivery and none is run, and `more` lines of TOML in front
+    /// to and that never ends, so that each notification makes a delivery and none is run, no wait for it at the stop, and `more` lines of TOML in front
     /// of the tables.
     pub(crate) fn make(directory: &Path, more: &str) -> Self {
         fs::create_dir_all(directory).expect("a directory");
@@ -39,23 +41,26 @@ impl Home {
         let made = Command::new("chmod").arg("755").arg(&hangs).status();
         assert!(made.expect("chmod").success(), "it may be run");
         let config = format!(
-            r#"state_dir = {:?}
+            r#"state_dir = '{}'
 {more}
 [service]
 url = "http://127.0.0.1:9"
 [listener]
 listen = "{address}"
 public_url = "http://{address}/n"
+[outbox]
+drain_s = 0
 [statuses]
 open = ["new", "wip"]
 [[hook]]
 name = "shop"
 on = ["status:new", "status:wip"]
-run = [{hangs:?}]
+run = ['{}']
 timeout_s = 900
 concurrency = 1
 "#,
-            home.state()
+            home.state().display(),
+            hangs.display(),
         );
         fs::write(home.config(), config).expect("written");
         home
@@ -111,6 +116,7 @@ concurrency = 1
         let mut daemon = Daemon {
             child,
             address: self.address,
+            ledger: self.ledger(),
             started_in: Duration::ZERO,
         };
         while TcpStream::connect(self.address).is_err() {
@@ -128,6 +134,7 @@ concurrency = 1
 /// A running daemon. Killed when it is dropped.
 pub(crate) struct Daemon {
     child: Child,
+    ledger: PathBuf,
     /// Where it listens.
     pub(crate) address: SocketAddr,
     /// From exec to the first connection it took.
@@ -152,6 +159,32 @@ impl Daemon {
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("its parent");
         self.child.wait().expect("its parent");
+    }
+}
+
+impl Server for Daemon {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn stored(&self) -> Stored {
+        count(
+            &self.ledger,
+            "SELECT count(*) FROM event",
+            "SELECT count(*) FROM delivery",
+        )
+    }
+
+    fn log(&self) -> Option<PathBuf> {
+        Some(self.ledger.with_extension("db-wal"))
+    }
+
+    fn stop(self: Box<Self>) {
+        Self::stop(*self);
     }
 }
 

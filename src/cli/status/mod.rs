@@ -21,7 +21,7 @@ use report::{LedgerFile, Login, Report};
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
 under attention, a delivery that is held, was given up or has no hook, a status name that stands on no list, a login that
-polling needs";
+polling needs, a log that cannot be moved into the ledger's file";
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
@@ -75,6 +75,7 @@ fn file(state_dir: &Path) -> LedgerFile {
         bytes: bytes(&path),
         wal_bytes: bytes(Path::new(&log)),
         path: path.display().to_string(),
+        wal_held_since: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::daemon::plain::owed_names;
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
 use crate::invoice::status::Status;
-use crate::ledger::{Overview, Tally};
+use crate::ledger::{LOG_KEPT_BYTES, Overview, Tally};
 use crate::poller::standing::Standing;
 
 /// How everything stands. Times are UTC with milliseconds.
@@ -55,6 +55,8 @@ pub(super) struct LedgerFile {
     pub(super) bytes: u64,
     /// Of the log beside it.
     pub(super) wal_bytes: u64,
+    /// Since when it cannot be moved into the file, while it is longer than usual for that.
+    pub(super) wal_held_since: Option<String>,
 }
 
 /// The access token, as far as whoever asks may know.
@@ -202,6 +204,9 @@ impl Report {
             young: due_of(Class::Young),
             old: due_of(Class::Old),
         };
+        // What a daemon noted that was killed since, or whose log is short again, stands no more.
+        let held_now = around.daemon_running && around.ledger.wal_bytes > LOG_KEPT_BYTES;
+        let held = overview.log_held_ms.filter(|_| held_now).map(time);
         let polling = Polling::new(overview, settings, &around);
         let restored = overview.restore.map(|restore| Restored {
             at: time(restore.at_ms),
@@ -210,7 +215,10 @@ impl Report {
         });
         Self {
             daemon_running: around.daemon_running,
-            ledger: around.ledger,
+            ledger: LedgerFile {
+                wal_held_since: held.clone(),
+                ..around.ledger
+            },
             login: around.login,
             last_notification: overview.last_notification.as_ref().map(|(at_ms, order)| {
                 LastNotification {
@@ -238,6 +246,7 @@ impl Report {
                 || !unsorted.is_empty()
                 || !unknown_hooks.is_empty()
                 || waits_for_person
+                || held.is_some()
                 || polling.needs_login(),
             polling,
             attention,
@@ -289,6 +298,7 @@ pub(super) mod tests {
             path: "/var/lib/tilld/ledger.db".to_owned(),
             bytes: 139_264,
             wal_bytes: 4_152,
+            wal_held_since: None,
         };
         Around {
             now_ms: 1_795_860_120_004,
@@ -311,7 +321,7 @@ pub(super) mod tests {
         assert_eq!(
             serde_json::to_string(&quiet).expect("plain data"),
             concat!(
-                r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152},"#,
+                r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152,"wal_held_since":null},"#,
                 r#""login":{"state":"hidden"},"last_notification":null,"presentation":{"last":null,"pinned":false},"#,
                 r#""refusals_24h":{"count":0,"more":false,"commonest_reason":null,"commonest_count":0},"#,
                 r#""due":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null,"#,
@@ -350,6 +360,32 @@ pub(super) mod tests {
         assert!(told.needs_person);
         settings.statuses.open.push("HELD \"x\"".to_owned());
         assert!(!report(&overview, &settings).needs_person);
+    }
+
+    #[test]
+    fn a_held_log_needs_a_person_while_a_daemon_has_one_that_is_long() {
+        let overview = Overview {
+            log_held_ms: Some(1_795_860_000_000),
+            ..Overview::default()
+        };
+        let told = |wal_bytes, daemon_running| {
+            let ledger = LedgerFile {
+                wal_bytes,
+                ..around().ledger
+            };
+            let around = Around {
+                daemon_running,
+                ledger,
+                ..around()
+            };
+            let told = Report::new(&overview, &Settings::default(), around);
+            assert_eq!(told.needs_person, told.ledger.wal_held_since.is_some());
+            told.ledger.wal_held_since
+        };
+        let since = Some("2026-11-28T10:00:00.000Z".to_owned());
+        assert_eq!(told(LOG_KEPT_BYTES + 1, true), since);
+        assert_eq!(told(LOG_KEPT_BYTES, true), None);
+        assert_eq!(told(LOG_KEPT_BYTES + 1, false), None);
     }
 
     #[test]

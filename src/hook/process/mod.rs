@@ -1,8 +1,8 @@
 //! One run of a hook's program, from the start of its process to the last of its descendants in its group.
 //!
-//! In two steps, so that the process can be named in the ledger while nothing of the program has run yet: [`launch()`]
-//! gives a process that waits for one byte, [`Launched::run`] sends it. Relies on [`super::launch`] being what runs
-//! behind the launcher path. Promises: own process group, fixed environment, bounded output, an end within timeout and
+//! In steps, so that the process can be named in the ledger while nothing of the program has run yet: [`Waiting::start`]
+//! gives a process that waits for its order, [`Waiting::prepare`] makes what it needs, and [`Launched::run`] sends the
+//! order. Promises: own process group, fixed environment, bounded output, an end within timeout and
 //! grace, no zombie. The result is the direct child's: a descendant that holds the pipes changes nothing, and what is
 //! left of the group after a normal end is ended too. A descendant that left the group (`setsid`) lives on.
 
@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -23,6 +23,8 @@ use tokio_util::task::AbortOnDropHandle;
 use super::capture::Reading;
 use super::group::Leader;
 use super::launch;
+use super::launcher::Launcher;
+use super::order::Order;
 use super::payload::{self, Facts};
 use super::work_dir::WorkDir;
 use crate::process_mark::ProcessMark;
@@ -51,10 +53,10 @@ pub struct Program {
 }
 
 /// What is the same for every run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Surroundings {
-    /// tilld itself, to be started as the launcher: [`launch::own_binary`].
-    pub launcher: PathBuf,
+    /// What starts the processes: [`launch::launcher`].
+    pub launcher: Launcher,
     /// Where the fresh working directories are made.
     pub work_dir: PathBuf,
     /// `HOME` of the hook: [`launch::home`].
@@ -127,12 +129,12 @@ pub enum LaunchError {
     /// The working directory could not be made.
     #[error("could not make the working directory in `{}`", .0.display())]
     WorkDir(PathBuf, #[source] io::Error),
-    /// The launcher could not be started or watched.
+    /// There is no launcher, or it could start no process.
     #[error("could not start a process")]
     Spawn(#[source] io::Error),
-    /// It was gone before it could be named.
-    #[error("the launcher ended by itself")]
-    Gone,
+    /// The program, its arguments and its environment are more than can be.
+    #[error("what the program is to be told is too long")]
+    TooLong,
 }
 
 impl LaunchError {
@@ -140,20 +142,29 @@ impl LaunchError {
     pub fn why(&self) -> String {
         match self {
             Self::WorkDir(_, cause) | Self::Spawn(cause) => format!("{self}: {cause}"),
-            Self::Gone => self.to_string(),
+            Self::TooLong => self.to_string(),
         }
     }
 }
 
-/// A process that waits for the word to become the hook's program. Dropping it ends the process; nothing has run.
+/// A process that waits for its order, whichever that will be. Dropping it ends the process; nothing has run.
 #[derive(Debug)]
-pub struct Launched {
-    mark: ProcessMark,
+pub struct Waiting {
     leader: Leader,
     stdin: pipe::Sender,
     stdout: Reading,
     stderr: Reading,
-    document: String,
+}
+
+/// A process that waits, and all that the program needs. Dropping it ends the process; nothing has run.
+#[derive(Debug)]
+pub struct Launched {
+    leader: Leader,
+    stdin: pipe::Sender,
+    stdout: Reading,
+    stderr: Reading,
+    /// The order, and the document behind it.
+    told: Vec<u8>,
     timeout: Duration,
     grace: Duration,
     // Last, so that it is removed after everything that might still write to it.
@@ -181,53 +192,82 @@ pub async fn launch(
     around: &Surroundings,
     facts: &Facts,
 ) -> Result<Launched, LaunchError> {
-    let document = payload::document(facts);
-    let (parent, content) = (around.work_dir.clone(), document.clone());
-    let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
-    let work_dir = made.map_err(io::Error::other).flatten();
-    let work_dir =
-        work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
-    let mut command = Command::new(&around.launcher);
-    let variables = environment(around, facts, &work_dir.payload_file());
-    command
-        .arg(launch::WORD)
-        .arg(&program.path)
-        .args(&program.args)
-        .env_clear()
-        .envs(variables)
-        .current_dir(work_dir.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    // Not tokio's child: it reaps as soon as it can, and the group must be ended before that.
-    let mut leader = Leader::spawn(&mut command).map_err(LaunchError::Spawn)?;
-    let child = leader.child();
-    let taken = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (Some(stdin), Some(stdout), Some(stderr)) = taken else {
-        return Err(LaunchError::Gone);
-    };
-    let stdin = pipe::Sender::from_owned_fd(OwnedFd::from(stdin)).map_err(LaunchError::Spawn)?;
-    let stdout = Reading::start(OwnedFd::from(stdout)).map_err(LaunchError::Spawn)?;
-    let stderr = Reading::start(OwnedFd::from(stderr)).map_err(LaunchError::Spawn)?;
-    let mark = leader.mark().ok_or(LaunchError::Gone)?;
-    let (timeout, grace) = (program.timeout, program.grace);
-    Ok(Launched {
-        mark,
-        leader,
-        stdin,
-        stdout,
-        stderr,
-        document,
-        timeout,
-        grace,
-        work_dir,
-    })
+    let waiting = Waiting::start(&around.launcher).await?;
+    waiting.prepare(program, around, facts).await
+}
+
+impl Waiting {
+    /// Starts one.
+    pub async fn start(launcher: &Launcher) -> Result<Self, LaunchError> {
+        let start = async {
+            let (its_stdin, stdin) = io::pipe()?;
+            let (stdout, its_stdout) = io::pipe()?;
+            let (stderr, its_stderr) = io::pipe()?;
+            let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
+            let leader = Leader::start(launcher, streams).await?;
+            Ok(Self {
+                leader,
+                stdin: pipe::Sender::from_owned_fd(OwnedFd::from(stdin))?,
+                stdout: Reading::start(OwnedFd::from(stdout))?,
+                stderr: Reading::start(OwnedFd::from(stderr))?,
+            })
+        };
+        start.await.map_err(LaunchError::Spawn)
+    }
+
+    /// The process that will run the program: the same before and after.
+    pub fn mark(&self) -> &ProcessMark {
+        self.leader.mark()
+    }
+
+    /// Makes what the program needs.
+    pub async fn prepare(
+        self,
+        program: &Program,
+        around: &Surroundings,
+        facts: &Facts,
+    ) -> Result<Launched, LaunchError> {
+        let document = payload::document(facts);
+        let (parent, content) = (around.work_dir.clone(), document.clone());
+        let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
+        let work_dir = made.map_err(io::Error::other).flatten();
+        let work_dir =
+            work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
+        let variables = environment(around, facts, &work_dir.payload_file());
+        let order = Order {
+            dir: work_dir.path().to_owned(),
+            program: program.path.clone(),
+            args: program.args.iter().map(OsString::from).collect(),
+            variables: variables
+                .into_iter()
+                .map(|(name, value)| (name.into(), value))
+                .collect(),
+        };
+        let mut told = order.write().ok_or(LaunchError::TooLong)?;
+        told.extend_from_slice(document.as_bytes());
+        let Self {
+            leader,
+            stdin,
+            stdout,
+            stderr,
+        } = self;
+        Ok(Launched {
+            leader,
+            stdin,
+            stdout,
+            stderr,
+            told,
+            timeout: program.timeout,
+            grace: program.grace,
+            work_dir,
+        })
+    }
 }
 
 impl Launched {
     /// The process that will run the program: the same before and after.
     pub fn mark(&self) -> &ProcessMark {
-        &self.mark
+        self.leader.mark()
     }
 
     /// Where the document lies while the program runs.
@@ -246,17 +286,16 @@ impl Launched {
         // Dropped from the last to the first, should this be cut short: the directory after the process.
         let Self {
             work_dir,
-            mark: _,
             stdin,
             mut stdout,
             mut stderr,
             mut leader,
-            document,
+            told,
             timeout: longest,
             grace,
         } = self;
         // Ends with this function at the latest: a program that never reads its input holds nobody (and is no failure).
-        let feeding = AbortOnDropHandle::new(tokio::spawn(feed(stdin, document)));
+        let feeding = AbortOnDropHandle::new(tokio::spawn(feed(stdin, told)));
         let forced = tokio::select! {
             biased;
             () = leader.exited() => None,
@@ -269,10 +308,13 @@ impl Launched {
         drop(feeding);
         let drained = async { tokio::join!(stdout.ended(), stderr.ended()) };
         // Not in time is the descendant's doing, and no matter: what was written until now is kept.
-        if timeout(DRAIN, drained).await.is_err() {
+        let is_drained = timeout(DRAIN, drained).await.is_ok();
+        if !is_drained {
             tracing::debug!("a descendant of a hook still holds its output");
         }
-        leader.end_group(grace).await;
+        if !(is_drained && leader.left_nobody()) {
+            leader.end_group(grace).await;
+        }
         let (stdout, stderr) = (stdout.take().await, stderr.take().await);
         let status = leader.reap();
         if let Err(error) = tokio::task::spawn_blocking(move || drop(work_dir)).await {
@@ -287,12 +329,11 @@ impl Launched {
     }
 }
 
-/// Sends the word to run and the document in one piece: a daemon that is killed leaves no program that runs without its
-/// input. (A document beyond the 64 KiB a pipe holds can still be cut; its file in the working directory is whole.)
-async fn feed(mut stdin: impl AsyncWrite + Unpin, document: String) {
-    let mut piece = vec![launch::GO];
-    piece.extend_from_slice(document.as_bytes());
-    if let Err(error) = stdin.write_all(&piece).await {
+/// Sends the order and the document in one piece: a daemon that is killed leaves no program that runs without its input.
+/// (What goes beyond the 64 KiB a pipe holds can still be cut: no part of an order runs, and the document's file in the
+/// working directory is whole.)
+async fn feed(mut stdin: impl AsyncWrite + Unpin, told: Vec<u8>) {
+    if let Err(error) = stdin.write_all(&told).await {
         // A program may close its input unread.
         tracing::debug!(reason = %error, "a hook did not take all of its input");
     }

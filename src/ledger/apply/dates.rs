@@ -312,11 +312,12 @@ pub(super) fn give_up<S: Store>(
         source: None,
         at_ms: now_ms,
         reported: (
-            stored.row.amount_reported.clone(),
-            stored.row.currency_reported.clone(),
+            stored.row.amount_reported.as_deref(),
+            stored.row.currency_reported.as_deref(),
         ),
         raw: None,
         held,
+        judged: None,
     };
-    write_event(store, rules, stored.row.key, &change, told).map(drop)
+    write_event(store, rules, stored.row.key, &change, &told).map(drop)
 }

@@ -6,6 +6,7 @@ use super::Rules;
 use super::record::set_attention;
 use crate::invoice::event::Change;
 use crate::invoice::observation::{Odd, Source};
+use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
@@ -20,11 +21,13 @@ pub(super) struct Told<'a> {
     /// When, milliseconds since 1970.
     pub(super) at_ms: i64,
     /// The reported amount and currency.
-    pub(super) reported: (Option<String>, Option<String>),
+    pub(super) reported: (Option<&'a str>, Option<&'a str>),
     /// The service's document, secrets cut out.
     pub(super) raw: Option<&'a str>,
     /// Why its deliveries wait for a person, as a fixed word; `None` when they do not.
     pub(super) held: Option<&'static str>,
+    /// How what was heard was judged, when the event is its line of history too.
+    pub(super) judged: Option<(Decision, Why)>,
 }
 
 /// Writes an event and what it is owed to.
@@ -33,17 +36,19 @@ pub(super) fn write_event<S: Store>(
     rules: &Rules,
     invoice: InvoiceKey,
     change: &Change,
-    told: Told<'_>,
+    told: &Told<'_>,
 ) -> Result<RecordedEvent, StoreError> {
-    let event_id = Uuid::now_v7().to_string();
+    let mut text = Uuid::encode_buffer();
+    let event_id = &*Uuid::now_v7().hyphenated().encode_lower(&mut text);
     let seq = store.insert_event(&NewEvent {
-        event_id: event_id.clone(),
+        event_id,
         invoice,
         change,
         source: told.source,
         at_ms: told.at_ms,
         reported: told.reported,
         raw: told.raw,
+        judged: told.judged,
     })?;
     let due_ms = told.at_ms.saturating_add(rules.first_delay_ms);
     let next = told.held.map_or(Next::At(due_ms), Next::Held);
@@ -56,7 +61,7 @@ pub(super) fn write_event<S: Store>(
     }
     Ok(RecordedEvent {
         seq,
-        event_id,
+        event_id: event_id.to_owned(),
         kind: change.kind,
         deliveries,
     })

@@ -251,11 +251,15 @@ fn tell<S: Store>(
     let told = Told {
         source: Some(Source::Operator),
         at_ms,
-        reported: (row.amount_reported.clone(), row.currency_reported.clone()),
+        reported: (
+            row.amount_reported.as_deref(),
+            row.currency_reported.as_deref(),
+        ),
         raw: change.cause.as_ref().and(row.raw.as_deref()),
         held: restored::held(rules, stored),
+        judged: None,
     };
-    let event = write_event(store, rules, row.key, change, told)?;
+    let event = write_event(store, rules, row.key, change, &told)?;
     Ok(Recorded {
         event: Some(event),
         outcome: change.outcome,

@@ -4,6 +4,8 @@ use super::dates::{NOT_FOUND, Touch, date_after};
 use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, load, restored};
+use crate::invoice::event::Change;
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::opening::{Mode, Opening};
@@ -38,56 +40,70 @@ pub(super) fn record_on<S: Store>(
     let resorted = freshen(store, rules, stored, observation.received_ms)?;
     let claim = claim_of(&observation.report, &stored.invoice.agreed);
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
-    // Only a claim that differs from the current one needs to be looked for among the earlier ones.
-    if stored
-        .invoice
-        .claim
-        .as_ref()
-        .is_some_and(|current| !same(current))
+    // Only a claim that differs from the current one, and is not newer than all that was heard, needs to be looked for
+    // among the earlier ones.
+    let may_be_known = claim
+        .at
+        .is_some_and(|at| stored.newest.is_none_or(|newest| at <= newest));
+    if may_be_known
+        && stored
+            .invoice
+            .claim
+            .as_ref()
+            .is_some_and(|current| !same(current))
     {
         stored.invoice.recorded = store.recorded_claims(key)?;
     }
     let made = decide(&stored.invoice, observation, &rules.policy);
-    let mut recorded = Recorded {
-        outcome: made.after.outcome,
-        ask_soon: made.ask == Ask::Now,
-        resorted,
-        ..nothing(stored, made.decision)
-    };
+    let judged = (made.decision, made.why);
     if matches!(made.decision, Decision::NotThisInvoice | Decision::OtherId) {
-        let refused = refuse(store, stored, observation, (made.decision, made.why))?;
+        let refused = refuse(store, stored, observation, judged)?;
         return Ok(Recorded {
-            resorted: recorded.resorted,
+            resorted,
             ..refused
         });
     }
     let first_id = stored.invoice.id.is_none();
-    take_over(stored, &made, observation);
-    let arrived = made
-        .change
+    let (change, ask) = take_over(stored, made, observation);
+    let arrived = change
         .as_ref()
         .is_some_and(|change| change.status != change.previous_status);
-    recorded.new_unsorted = note_unsorted(store, rules, stored, arrived)?;
-    recorded.new_odd = note_odd(store, stored, &observation.report.odd)?;
+    let mut recorded = Recorded {
+        ask_soon: ask == Ask::Now,
+        resorted,
+        new_unsorted: note_unsorted(store, rules, stored, arrived)?,
+        new_odd: note_odd(store, stored, &observation.report.odd)?,
+        ..nothing(stored, judged.0)
+    };
     let sorted = held_for(stored, observation.source, stored.invoice.doubt);
-    let missed = restored::held_for(rules, stored, observation, made.decision);
+    let missed = restored::held_for(rules, stored, observation, judged.0);
     let held = sorted.or(missed);
     store.save(stored)?;
-    remember(store, key, observation, &claim, (made.decision, made.why))?;
-    if let Some(change) = &made.change {
+    let is_line = observation.report.updated_at_text.is_none()
+        && change
+            .as_ref()
+            .is_some_and(|change| change.cause.as_ref() == Some(&claim));
+    if !is_line {
+        remember(store, key, observation, &claim, judged)?;
+    }
+    if let Some(change) = &change {
         let told = Told {
             source: Some(observation.source),
             at_ms: observation.received_ms,
-            reported: observation.report.reported(),
+            reported: (
+                observation.report.amount.as_str(),
+                observation.report.currency.as_deref(),
+            ),
             raw: Some(observation.report.raw.as_str()),
             held,
+            judged: is_line.then_some(judged),
         };
-        recorded.event = Some(write_event(store, rules, key, change, told)?);
+        recorded.event = Some(write_event(store, rules, key, change, &told)?);
     }
     let touch = Touch {
-        ask: made.ask,
+        ask,
         first_id,
-        changed: made.change.is_some(),
+        changed: change.is_some(),
     };
     date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)
@@ -165,30 +181,41 @@ pub(super) fn nothing(stored: &Stored, decision: Decision) -> Recorded {
     }
 }
 
-/// Takes the decision and the report's fields over into the stored invoice.
-fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) {
+/// Takes the decision and the report's fields over into the stored invoice. Gives the event to record, if any, and when to
+/// ask.
+fn take_over(
+    stored: &mut Stored,
+    made: Transition,
+    observation: &Observation,
+) -> (Option<Change>, Ask) {
     let report = &observation.report;
+    let stands = stands(&made, report);
+    let Transition {
+        after, change, ask, ..
+    } = made;
     let first = stored.invoice.claim.is_none();
-    let outcome_changed = stored.invoice.outcome != made.after.outcome;
-    let changed = stored.invoice != made.after;
-    stored.invoice = made.after.clone();
+    let outcome_changed = stored.invoice.outcome != after.outcome;
+    let changed = stored.invoice != after;
+    stored.invoice = after;
     stored.heard_ms = Some(observation.received_ms);
-    let stands = stands(made, report);
-    let row = &mut stored.row;
-    row.invoice_id = made.after.id.as_ref().map(|id| id.as_str().to_owned());
+    stored.newest = stored
+        .newest
+        .map(|newest| newest.max(report.updated_at.unwrap_or(newest)));
+    let (after, row) = (&stored.invoice, &mut stored.row);
+    put_text(
+        &mut row.invoice_id,
+        after.id.as_ref().map(InvoiceId::as_str),
+    );
     if matches!(row.opening, Opening::Unknown | Opening::Refused) {
         // Its id is known now: the service has it, whatever became of the answer, and whoever said no.
         row.opening = Opening::Answered;
         row.attention.retain(|word| word != "outcome_unknown");
     }
-    row.status = made
-        .after
-        .claim
-        .as_ref()
-        .map(|claim| claim.status.as_str().to_owned());
-    row.outcome = made.after.outcome;
-    row.doubt = made.after.doubt;
-    row.revision = made.after.revision;
+    let shown = after.claim.as_ref().map(|claim| claim.status.as_str());
+    put_text(&mut row.status, shown);
+    row.outcome = after.outcome;
+    row.doubt = after.doubt;
+    row.revision = after.revision;
     if changed {
         row.updated_ms = observation.received_ms;
     }
@@ -199,7 +226,7 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     fill(row, report, stands);
     set_attention(row, NOT_FOUND, false);
     set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
-    if made.change.as_ref().is_some_and(|change| change.rewound) {
+    if change.as_ref().is_some_and(|change| change.rewound) {
         add_attention(row, "rewound");
     }
     let opened_with = match observation.source {
@@ -213,6 +240,16 @@ fn take_over(stored: &mut Stored, made: &Transition, observation: &Observation) 
     }
     if stored.row.outcome.is_final() {
         set_attention(&mut stored.row, "unresolved", false);
+    }
+    (change, ask)
+}
+
+/// Writes a text over one that may be the same, without making another.
+fn put_text(slot: &mut Option<String>, text: Option<&str>) {
+    match (slot, text) {
+        (Some(slot), Some(text)) if slot == text => {}
+        (Some(slot), Some(text)) => text.clone_into(slot),
+        (slot, text) => *slot = text.map(str::to_owned),
     }
 }
 
@@ -236,22 +273,19 @@ fn stands(made: &Transition, report: &Report) -> bool {
 
 /// What stands replaces; what is stale or doubtful only fills what is empty.
 fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
-    fn put<T>(slot: &mut Option<T>, value: Option<T>, stands: bool) {
-        if value.is_some() && (stands || slot.is_none()) {
-            *slot = value;
+    let put = |slot: &mut Option<String>, text: Option<&str>| {
+        if text.is_some() && (stands || slot.is_none()) {
+            put_text(slot, text);
         }
+    };
+    put(&mut row.amount_reported, report.amount.as_str());
+    put(&mut row.currency_reported, report.currency.as_deref());
+    put(&mut row.requisites, report.requisites.as_deref());
+    put(&mut row.payment_url, report.payment_url.as_deref());
+    put(&mut row.raw, Some(&report.raw));
+    if stands || row.expire_ms.is_none() {
+        row.expire_ms = report.expire_at.map(Moment::as_ms).or(row.expire_ms);
     }
-    let (amount, currency) = report.reported();
-    put(&mut row.amount_reported, amount, stands);
-    put(&mut row.currency_reported, currency, stands);
-    put(&mut row.requisites, report.requisites.clone(), stands);
-    put(&mut row.payment_url, report.payment_url.clone(), stands);
-    put(
-        &mut row.expire_ms,
-        report.expire_at.map(Moment::as_ms),
-        stands,
-    );
-    put(&mut row.raw, Some(report.raw.clone()), stands);
     // Of an invoice that was opened elsewhere the answers show what a create would have known.
     if row.mode == Mode::Unknown {
         row.mode = match (&report.payment_url, &report.requisites) {

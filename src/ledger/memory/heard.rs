@@ -19,6 +19,8 @@ pub(crate) struct HistoryLine {
     pub(super) decision: Decision,
     pub(super) why: Why,
     pub(super) reported: (Option<String>, Option<String>),
+    /// The newest event when it was written.
+    pub(super) after: i64,
 }
 
 /// Causes of events read for one invoice at most, the newest; as in SQLite's store.
@@ -79,36 +81,45 @@ impl MemoryStore {
                 .iter()
                 .filter(move |(_, line)| line.invoice == key)
         };
-        let mut heard: Vec<HeardClaim> = self
+        let events = self
             .events
             .iter()
             .rev()
             .filter(|(_, event)| event.row.invoice == key && event.row.raw.is_some())
-            .filter_map(|(_, event)| Some((&event.row, event.cause.clone()?, event.row.source?)))
-            .filter(|(row, _, source)| {
-                !lines().any(|(_, line)| line.at_ms == row.at_ms && line.source == *source)
+            .filter(|(_, event)| event.cause.is_some())
+            .filter_map(|(seq, event)| Some((seq, event, event.row.source?)))
+            .filter(|(_, event, source)| {
+                let is_its =
+                    |line: &HistoryLine| line.at_ms == event.row.at_ms && line.source == *source;
+                event.judged.is_some() || !lines().any(|(_, line)| is_its(line))
             })
             .take(EVENTS_MOST)
-            .map(|(row, claim, source)| HeardClaim {
-                claim,
-                source,
-                decision: Decision::Advance,
-                known: false,
-                at_ms: row.at_ms,
-                reported: (row.amount_reported.clone(), row.currency_reported.clone()),
-            })
-            .collect();
-        heard.reverse();
-        heard.extend(lines().filter_map(|(_, line)| {
-            Some(HeardClaim {
+            .filter_map(|(seq, event, source)| {
+                let (decision, why) = event.judged.unwrap_or((Decision::Advance, Why::First));
+                let row = &event.row;
+                let heard = HeardClaim {
+                    claim: event.cause.clone()?,
+                    source,
+                    decision,
+                    known: why == Why::Known,
+                    at_ms: row.at_ms,
+                    reported: (row.amount_reported.clone(), row.currency_reported.clone()),
+                };
+                Some(((seq, 0, 0), heard))
+            });
+        let lines = lines().filter_map(|(id, line)| {
+            let heard = HeardClaim {
                 claim: line.claim.clone()?,
                 source: line.source,
                 decision: line.decision,
                 known: line.why == Why::Known,
                 at_ms: line.at_ms,
                 reported: line.reported.clone(),
-            })
-        }));
-        heard
+            };
+            Some(((line.after, 1, id), heard))
+        });
+        let mut heard: Vec<_> = events.chain(lines).collect();
+        heard.sort_by_key(|(place, _)| *place);
+        heard.into_iter().map(|(_, heard)| heard).collect()
     }
 }

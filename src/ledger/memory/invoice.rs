@@ -1,6 +1,7 @@
 //! An invoice as it is stored first and as it comes back.
 
 use super::MemoryStore;
+use crate::invoice::moment::Moment;
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Invoice;
@@ -52,6 +53,7 @@ pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
         heard_ms: None,
         sorted_by: 0,
         generation,
+        newest: Some(Moment::from_ns(0)),
     }
 }
 

@@ -27,10 +27,11 @@ use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, Invo
 use super::sqlite::Bounds;
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
+    trim_every,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::invoice::transition::Claim;
+use crate::invoice::transition::{Claim, Decision, Why};
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
 use table::Table;
@@ -38,8 +39,6 @@ use undo::Marks;
 
 /// Earlier claims compared with a new one; as many as SQLite's store gives.
 const RECORDED_MOST: usize = 256;
-/// Lines of history an invoice may have beyond its bound before they are dropped; as in SQLite's store.
-const HISTORY_TRIM_EVERY: i64 = 16;
 
 /// How the next commit ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +57,8 @@ pub(crate) enum Fate {
 struct EventEntry {
     row: EventRow,
     cause: Option<Claim>,
+    /// How it was judged, when the event is its line of history too.
+    judged: Option<(Decision, Why)>,
 }
 
 /// One event owed to one hook.
@@ -201,6 +202,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn others_wrote(&mut self) -> bool {
+        false
+    }
+
     fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
         Ok(())
     }
@@ -270,7 +275,7 @@ impl Store for MemoryStore {
         let invoice = self.invoices.get(event.invoice.0);
         let row = EventRow {
             seq: 0,
-            event_id: event.event_id.clone(),
+            event_id: event.event_id.to_owned(),
             invoice: event.invoice,
             order_id: invoice
                 .ok_or(refused("no such invoice"))?
@@ -285,13 +290,14 @@ impl Store for MemoryStore {
             previous_outcome: change.previous_outcome,
             source: event.source,
             at_ms: event.at_ms,
-            amount_reported: event.reported.0.clone(),
-            currency_reported: event.reported.1.clone(),
+            amount_reported: event.reported.0.map(str::to_owned),
+            currency_reported: event.reported.1.map(str::to_owned),
             raw: event.raw.map(str::to_owned),
         };
         let mut entry = EventEntry {
             row,
             cause: change.cause.clone(),
+            judged: event.judged,
         };
         let seq = self.events.add(entry.clone());
         entry.row.seq = seq;
@@ -347,17 +353,18 @@ impl Store for MemoryStore {
             decision: line.decision,
             why: line.why,
             reported: line.reported.clone(),
+            after: self.events.iter().next_back().map_or(0, |(seq, _)| seq),
         });
-        let mut old: Vec<i64> = self
-            .history
-            .iter()
-            .map(|(id, _)| id)
-            .take_while(|id| *id <= newest - i64::from(self.bounds.history_rows))
-            .collect();
+        let rows = i64::from(self.bounds.history_rows);
+        let mut old = Vec::new();
+        if newest % trim_every(rows) == 0 {
+            let all = self.history.iter().map(|(id, _)| id);
+            old.extend(all.take_while(|id| *id <= newest - rows));
+        }
         let lines = self.lines.get(line.invoice.0).copied().unwrap_or(0) + 1;
         self.lines.put(line.invoice.0, lines);
         let bound = i64::from(self.bounds.history_per_invoice);
-        if lines > bound && lines % HISTORY_TRIM_EVERY.min(bound.max(1)) == 0 {
+        if lines > bound && lines % trim_every(bound) == 0 {
             let kept = usize::try_from(bound).unwrap_or(usize::MAX);
             let own = self.history.iter().rev();
             let own = own.filter(|(_, other)| other.invoice == line.invoice);

@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, params};
 
+use super::deliveries::in_front;
 use crate::hook::abandonment::{self, GivenUp};
 use crate::ledger::row::{DeliveryKey, EventRow};
 
@@ -11,16 +12,18 @@ pub(super) fn owe(connection: &Connection, key: DeliveryKey, at_ms: i64) -> rusq
     let Some(teller) = abandonment::teller_of(&hook) else {
         return Ok(());
     };
-    let mut owe = connection.prepare_cached(
-        "INSERT INTO delivery (event, invoice, hook, state, next_ms, gave_up_after) \
-         SELECT event, invoice, ?2, 'waiting', ?3, attempts FROM delivery WHERE id = ?1 \
+    let mut owe = connection.prepare_cached(concat!(
+        "INSERT INTO delivery (event, invoice, hook, state, next_ms, gave_up_after, blocked_by) \
+         SELECT event, invoice, ?2, 'waiting', ?3, attempts, ",
+        in_front!("d.event", "d.invoice", "?2"),
+        " FROM delivery d WHERE d.id = ?1 \
          ON CONFLICT (event, hook) DO UPDATE SET gave_up_after = excluded.gave_up_after, \
            next_ms = iif(state IN ('done', 'abandoned'), excluded.next_ms, next_ms), \
            round_start = iif(state IN ('done', 'abandoned'), attempts, round_start), \
            abandoned_by = iif(state IN ('done', 'abandoned'), NULL, abandoned_by), \
            replay = iif(state IN ('done', 'abandoned'), 0, replay), \
            state = iif(state IN ('done', 'abandoned'), 'waiting', state)",
-    )?;
+    ))?;
     owe.execute(params![key.0, teller, at_ms]).map(drop)
 }
 

@@ -4,29 +4,55 @@ use std::ops::RangeInclusive;
 
 use rusqlite::{Connection, params};
 
+use super::often::{Often, Statements};
 use super::{abandonment, rows, runnable};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
 use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
 
+/// The delivery a new one is behind, as the triggers of the schema keep it: the nearest earlier unfinished one of the same
+/// invoice and hook. The states are those of the index `delivery_invoice`.
+macro_rules! in_front {
+    ($event:literal, $invoice:literal, $hook:literal) => {
+        concat!(
+            "(SELECT o.id FROM delivery o WHERE o.invoice = ",
+            $invoice,
+            " AND o.event < ",
+            $event,
+            " AND o.hook = ",
+            $hook,
+            " AND o.state IN ('waiting', 'running', 'held') ORDER BY o.event DESC LIMIT 1)"
+        )
+    };
+}
+pub(super) use in_front;
+
+pub(super) const INSERT_WAITING: &str = concat!(
+    "INSERT INTO delivery (event, invoice, hook, state, next_ms, blocked_by) VALUES (?1, ?2, ?3, 'waiting', ?4, ",
+    in_front!("?1", "?2", "?3"),
+    ")"
+);
+
+const INSERT_HELD: &str =
+    "INSERT INTO delivery (event, invoice, hook, state, held_why) VALUES (?1, ?2, ?3, 'held', ?4)";
+
 pub(super) fn insert(
-    connection: &Connection,
+    connection: &mut impl Statements,
     seq: i64,
     invoice: InvoiceKey,
     hook: &str,
     next: Next,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO delivery (event, invoice, hook, state, next_ms, held_why) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )?;
-    let (state, next_ms, why) = match next {
-        Next::At(at_ms) => (DeliveryState::Waiting, Some(at_ms), None),
-        Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+    let made = match next {
+        Next::At(at_ms) => connection.often(Often::InsertDelivery, |statement| {
+            statement.execute(params![seq, invoice.0, hook, at_ms])
+        }),
+        Next::Held(why) => connection
+            .prepare_cached(INSERT_HELD)?
+            .execute(params![seq, invoice.0, hook, why]),
     };
-    statement
-        .execute(params![seq, invoice.0, hook, state.as_str(), next_ms, why])
-        .map(drop)
+    made.map(drop)
 }
 
 pub(super) fn claim(

@@ -10,9 +10,19 @@ use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
 use crate::ledger::store::PollState;
 
-/// The columns of the polling side, in the order [`poll_state`] reads them by name.
-pub(super) const POLL: &str = "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, \
-  p.first_service_ms, p.ended_answers, p.ended_since_ms, p.retired_ms";
+macro_rules! poll {
+    () => {
+        "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, p.first_service_ms, p.ended_answers, \
+         p.ended_since_ms, p.retired_ms"
+    };
+}
+
+/// The columns of the polling side.
+const POLL: &str = poll!();
+
+/// The polling side of one invoice.
+pub(super) const POLL_STATE: &str =
+    concat!("SELECT ", poll!(), " FROM poll p WHERE p.invoice = ?1");
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
@@ -105,21 +115,30 @@ pub(super) fn pollable(
 }
 
 /// Reads the polling side of an invoice.
-pub(super) fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
-    let failures = row.get("failures")?;
+fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
+    poll_state_from(row, row.as_ref().column_index("due_ms")?)
+}
+
+/// Reads the polling side from [`POLL_STATE`].
+pub(super) fn poll_state_by_number(row: &Row<'_>) -> rusqlite::Result<PollState> {
+    poll_state_from(row, 0)
+}
+
+/// The columns are those of [`POLL`], in its order, from a place on.
+fn poll_state_from(row: &Row<'_>, from: usize) -> rusqlite::Result<PollState> {
     Ok(PollState {
-        due_ms: row.get("due_ms")?,
-        class: rows::class(row)?,
-        asked_ms: row.get("asked_ms")?,
-        nudged_ms: row.get("nudged_ms")?,
-        failures,
-        service_ms: row.get("service_ms")?,
-        first_service_ms: row.get("first_service_ms")?,
+        due_ms: row.get(from)?,
+        class: rows::class(row, from + 1)?,
+        asked_ms: row.get(from + 2)?,
+        nudged_ms: row.get(from + 3)?,
+        failures: row.get(from + 4)?,
+        service_ms: row.get(from + 5)?,
+        first_service_ms: row.get(from + 6)?,
         ended: Ended {
-            answers: row.get("ended_answers")?,
-            since_ms: row.get("ended_since_ms")?,
+            answers: row.get(from + 7)?,
+            since_ms: row.get(from + 8)?,
         },
-        retired_ms: row.get("retired_ms")?,
+        retired_ms: row.get(from + 9)?,
     })
 }
 

@@ -34,7 +34,7 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> StoreError {
 #[error("column `{column}` holds `{found}`")]
 pub(super) struct Unreadable {
     /// The column.
-    pub(super) column: &'static str,
+    pub(super) column: String,
     /// What it holds.
     pub(super) found: String,
 }

@@ -11,6 +11,14 @@ use crate::ledger::store::HeardClaim;
 /// Causes of events read for one invoice at most, the newest; an honest service makes a handful.
 const EVENTS_MOST: i64 = 256;
 
+/// After which event a line of history stands.
+macro_rules! line_place {
+    () => {
+        "coalesce(h.after_event, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'history_after'))"
+    };
+}
+pub(super) use line_place;
+
 pub(super) fn with_status(
     connection: &Connection,
     from: InvoiceKey,
@@ -52,41 +60,34 @@ pub(super) fn claims(
     connection: &Connection,
     key: InvoiceKey,
 ) -> rusqlite::Result<Vec<HeardClaim>> {
-    // The oldest lines are dropped first: an event without its line is older than all lines that are left.
-    let mut events = connection.prepare_cached(
-        "SELECT e.source, e.cause_status, e.cause_differs, e.cause_ns, e.amount_reported, e.currency_reported, \
-         'advance' AS decision, 0 AS known, e.at_ms FROM event e WHERE e.invoice = ?1 AND e.cause_status IS NOT NULL \
-         AND e.raw IS NOT NULL AND NOT EXISTS (SELECT 1 FROM history h WHERE h.invoice = e.invoice \
-           AND h.at_ms = e.at_ms AND h.source = e.source) ORDER BY e.seq DESC LIMIT ?2",
-    )?;
-    let columns = ["cause_status", "cause_differs", "cause_ns"];
-    let found = events.query_map([key.0, EVENTS_MOST], |row| heard(row, columns))?;
-    let mut claims: Vec<HeardClaim> = found
-        .filter_map(Result::transpose)
-        .collect::<rusqlite::Result<_>>()?;
-    claims.reverse();
-    let mut history = connection.prepare_cached(
-        "SELECT source, status, differs, claim_ns, amount_reported, currency_reported, decision, \
-         why = ?2 AS known, at_ms FROM history WHERE invoice = ?1 AND status <> '' ORDER BY id",
-    )?;
-    let found = history.query_map(params![key.0, Why::Known.as_str()], |row| {
-        heard(row, ["status", "differs", "claim_ns"])
-    })?;
-    for claim in found.filter_map(Result::transpose) {
-        claims.push(claim?);
-    }
-    Ok(claims)
+    // An event of before lines and events were one has its line beside it, as one has whose cause is another claim than was
+    // heard; where that was dropped the event stands for it.
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT * FROM (SELECT e.seq AS place, 0 AS kind, 0 AS number, e.source, e.cause_status AS status, \
+           e.cause_differs AS differs, e.cause_ns AS claim_ns, e.amount_reported, e.currency_reported, \
+           coalesce(e.decision, 'advance') AS decision, coalesce(e.why = ?2, 0) AS known, e.at_ms \
+         FROM event e WHERE e.invoice = ?1 AND e.cause_status IS NOT NULL AND e.raw IS NOT NULL \
+           AND e.source IS NOT NULL AND (e.decision IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history h \
+             WHERE h.invoice = e.invoice AND h.at_ms = e.at_ms AND h.source = e.source)) \
+         ORDER BY e.seq DESC LIMIT ?3) \
+         UNION ALL SELECT ",
+        line_place!(),
+        ", 1, h.id, h.source, h.status, h.differs, h.claim_ns, h.amount_reported, h.currency_reported, h.decision, \
+           h.why = ?2, h.at_ms FROM history h WHERE h.invoice = ?1 AND h.status <> '' \
+         ORDER BY place, kind, number"
+    ))?;
+    let values = params![key.0, Why::Known.as_str(), EVENTS_MOST];
+    let found = statement.query_map(values, heard)?;
+    found.filter_map(Result::transpose).collect()
 }
 
-fn heard(
-    row: &rusqlite::Row<'_>,
-    columns: [&'static str; 3],
-) -> rusqlite::Result<Option<HeardClaim>> {
+fn heard(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<HeardClaim>> {
     let source = rows::word(row, "source", Source::parse)?;
     let decision = rows::word(row, "decision", Decision::parse)?;
     let (known, at_ms) = (row.get("known")?, row.get("at_ms")?);
     let reported = (row.get("amount_reported")?, row.get("currency_reported")?);
-    Ok(rows::claim(row, columns)?.map(|claim| HeardClaim {
+    let claim = rows::claim(row, ["status", "differs", "claim_ns"])?;
+    Ok(claim.map(|claim| HeardClaim {
         claim,
         source,
         decision,

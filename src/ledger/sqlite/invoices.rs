@@ -1,23 +1,22 @@
 //! The writer's statements on invoices and all that hangs on them: events, history, due times.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use super::Bounds;
 use super::due;
-use super::rows::{self, claim_columns, meaning_word, pack_claims, pack_pending};
+use super::rows::{self, claim_columns};
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::observation::Source;
 use crate::invoice::opening::Opening;
+use crate::invoice::status::Status;
 use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored};
+use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored, trim_every};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
 const RECORDED_MOST: i64 = 256;
-
-/// Lines of history an invoice may have beyond its bound before they are dropped.
-const HISTORY_TRIM_EVERY: i64 = 16;
 
 pub(super) fn insert(
     connection: &Connection,
@@ -27,7 +26,8 @@ pub(super) fn insert(
     let mut statement = connection.prepare_cached(
         "INSERT INTO invoice (ref, order_id, mode, method, opening, creator_boot, creator_pid, creator_start, \
          creator_deadline_ms, amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, \
-         updated_ms, generation) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12, ?13)",
+         updated_ms, generation, newest_ns) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12, ?13, 0)",
     )?;
     let (wanted, creator) = (&intent.wanted, &intent.creator);
     statement.execute(params![
@@ -52,12 +52,11 @@ pub(super) fn insert(
     Ok(InvoiceKey(key))
 }
 
-pub(super) fn load(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Option<Stored>> {
-    let sql = format!("SELECT {} FROM invoice i WHERE i.id = ?1", rows::INVOICE);
-    connection
-        .prepare_cached(&sql)?
-        .query_row([key.0], rows::stored)
-        .optional()
+pub(super) fn load(
+    statement: &mut Statement<'_>,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<Stored>> {
+    statement.query_row([key.0], rows::stored).optional()
 }
 
 pub(super) fn owner_of(
@@ -68,72 +67,6 @@ pub(super) fn owner_of(
         connection.prepare_cached("SELECT id FROM invoice WHERE invoice_id = ?1")?;
     let found = statement.query_row([id.as_str()], |row| Ok(InvoiceKey(row.get(0)?)));
     found.optional()
-}
-
-pub(super) fn save(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
-        "UPDATE invoice SET invoice_id = ?2, opening = ?3, opening_note = ?4, creator_boot = ?5, creator_pid = ?6, \
-         creator_start = ?7, amount_agreed = ?8, currency_agreed = ?9, amount_reported = ?10, currency_reported = ?11, \
-         revision = ?12, status = ?13, claim_differs = ?14, claim_ns = ?15, sorted_status = ?16, sorted_meaning = ?17, \
-         sorted_differs = ?18, sorted_ns = ?19, sorted_settled = ?20, outcome = ?21, outcome_ms = ?22, found_by = ?23, \
-         doubt = ?24, doubted = ?25, pending = ?26, paid_counted = ?27, paid_fired = ?28, attention = ?29, \
-         unresolved = ?30, requisites = ?31, payment_url = ?32, raw = ?33, expire_ms = ?34, heard_ms = ?35, \
-         updated_ms = ?36, failed_fired = ?37, sorted_by = ?38, mode = ?39, method = ?40, creator_deadline_ms = ?41, \
-         created_ms = ?42, generation = ?43 WHERE id = ?1",
-    )?;
-    let (row, invoice) = (&stored.row, &stored.invoice);
-    let (status, differs, at) = claim_columns(invoice.claim.as_ref());
-    let sorted = invoice.sorted.as_ref();
-    let (sorted_status, sorted_differs, sorted_at) =
-        claim_columns(sorted.map(|sorted| &sorted.claim));
-    let creator = row.creator.as_ref();
-    statement.execute(params![
-        row.key.0,
-        row.invoice_id,
-        row.opening.as_str(),
-        row.opening_note,
-        creator.map(|mark| mark.boot_id.as_str()),
-        creator.map(|mark| mark.pid),
-        creator.map(|mark| mark.start_ticks),
-        row.amount_agreed,
-        row.currency_agreed,
-        row.amount_reported,
-        row.currency_reported,
-        invoice.revision,
-        status,
-        differs,
-        at,
-        sorted_status,
-        sorted.map(|sorted| meaning_word(sorted.meaning)),
-        sorted_differs,
-        sorted_at,
-        sorted.is_some_and(|sorted| sorted.settled),
-        row.outcome.as_str(),
-        row.outcome_ms,
-        row.found_by
-            .map(crate::invoice::observation::Source::as_str),
-        invoice.doubt,
-        pack_claims(&invoice.doubted),
-        invoice.pending.as_ref().map(pack_pending),
-        invoice.paid_counted,
-        invoice.paid_fired,
-        row.attention.join(" "),
-        row.unresolved,
-        row.requisites,
-        row.payment_url,
-        row.raw,
-        row.expire_ms,
-        stored.heard_ms,
-        row.updated_ms,
-        invoice.failed_fired,
-        stored.sorted_by,
-        row.mode.as_str(),
-        row.method,
-        row.creator_deadline_ms,
-        row.created_ms,
-        stored.generation,
-    ])?;
-    Ok(())
 }
 
 pub(super) fn recorded_claims(
@@ -149,15 +82,18 @@ pub(super) fn recorded_claims(
     found.filter_map(Result::transpose).collect()
 }
 
-pub(super) fn insert_event(connection: &Connection, event: &NewEvent<'_>) -> rusqlite::Result<i64> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_differs, cause_ns, status, \
-         previous_status, outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    )?;
+pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, \
+  cause_differs, cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, \
+  currency_reported, raw, decision, why) \
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+
+pub(super) fn insert_event(
+    statement: &mut Statement<'_>,
+    event: &NewEvent<'_>,
+) -> rusqlite::Result<i64> {
     let change = event.change;
     let (cause, differs, at) = claim_columns(change.cause.as_ref());
-    statement.execute(params![
+    statement.insert(params![
         event.event_id,
         event.invoice.0,
         change.kind.as_str(),
@@ -165,27 +101,21 @@ pub(super) fn insert_event(connection: &Connection, event: &NewEvent<'_>) -> rus
         cause,
         differs,
         at,
-        change
-            .status
-            .as_ref()
-            .map(crate::invoice::status::Status::as_str),
-        change
-            .previous_status
-            .as_ref()
-            .map(crate::invoice::status::Status::as_str),
+        change.status.as_ref().map(Status::as_str),
+        change.previous_status.as_ref().map(Status::as_str),
         change.outcome.as_str(),
         change.previous_outcome.as_str(),
-        event
-            .source
-            .map(crate::invoice::observation::Source::as_str),
+        event.source.map(Source::as_str),
         event.at_ms,
         event.reported.0,
         event.reported.1,
         event.raw,
-    ])?;
-    Ok(connection.last_insert_rowid())
+        event.judged.map(|(decision, _)| decision.as_str()),
+        event.judged.map(|(_, why)| why.as_str()),
+    ])
 }
 
+/// Lines that are no event. Those that are beyond a bound are dropped now and then and not with every line.
 pub(super) fn add_history(
     connection: &Connection,
     line: &NewHistory<'_>,
@@ -193,7 +123,8 @@ pub(super) fn add_history(
 ) -> rusqlite::Result<()> {
     let mut insert = connection.prepare_cached(
         "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
-         currency_reported, updated_at_text) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         currency_reported, updated_at_text, after_event) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT coalesce(max(seq), 0) FROM event))",
     )?;
     let (status, differs, at) = claim_columns(line.claim);
     let (source, decision) = (line.source.as_str(), line.decision.as_str());
@@ -212,16 +143,19 @@ pub(super) fn add_history(
         line.updated_at_text,
     ])?;
     let newest = connection.last_insert_rowid();
-    // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.
-    let mut trim = connection.prepare_cached("DELETE FROM history WHERE id <= ?1")?;
-    trim.execute([newest - i64::from(bounds.history_rows)])?;
+    let rows = i64::from(bounds.history_rows);
+    if newest % trim_every(rows) == 0 {
+        // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.
+        let mut trim = connection.prepare_cached("DELETE FROM history WHERE id <= ?1")?;
+        trim.execute([newest - rows])?;
+    }
     let mut count = connection.prepare_cached(
         "UPDATE invoice SET history_count = history_count + 1 WHERE id = ?1 RETURNING history_count",
     )?;
     let lines: i64 = count.query_row([line.invoice.0], |row| row.get(0))?;
     let bound = i64::from(bounds.history_per_invoice);
-    // Not with every line: finding the oldest one to keep reads as many entries of the index as are kept.
-    if lines > bound && lines % HISTORY_TRIM_EVERY.min(bound.max(1)) == 0 {
+    // Finding the oldest one to keep reads as many entries of the index as are kept.
+    if lines > bound && lines % trim_every(bound) == 0 {
         let mut trim = connection.prepare_cached(
             "DELETE FROM history WHERE invoice = ?1 AND id <= (SELECT id FROM history \
              WHERE invoice = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
@@ -242,12 +176,11 @@ pub(super) fn has_event(
         .query_row(params![key.0, kind.as_str()], |row| row.get(0))
 }
 
-pub(super) fn poll_state(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<PollState> {
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {} FROM poll p WHERE p.invoice = ?1",
-        due::POLL
-    ))?;
-    let found = statement.query_row([key.0], due::poll_state);
+pub(super) fn poll_state(
+    statement: &mut Statement<'_>,
+    key: InvoiceKey,
+) -> rusqlite::Result<PollState> {
+    let found = statement.query_row([key.0], due::poll_state_by_number);
     Ok(found.optional()?.unwrap_or_default())
 }
 

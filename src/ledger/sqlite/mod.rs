@@ -7,12 +7,14 @@ mod backup;
 pub(crate) mod bulk;
 mod checkpoint;
 mod chosen;
+mod columns;
 mod deliveries;
 mod due;
 mod failure;
 mod heard;
 mod held;
 mod invoices;
+mod often;
 mod open;
 mod overview;
 mod read;
@@ -20,6 +22,7 @@ mod read_store;
 mod refusals;
 mod rows;
 mod runnable;
+mod saving;
 mod schema;
 mod silent;
 mod story;
@@ -29,7 +32,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, FileControl};
+use rusqlite::{Connection, FileControl, Statement};
 
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
@@ -45,11 +48,13 @@ use crate::invoice::ids::InvoiceId;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-pub(crate) use checkpoint::Checkpoint;
 use checkpoint::Mover;
+pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
 use failure::from_sqlite;
+use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
 pub(super) use read_store::ReadStore;
+use saving::Loaded;
 
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
 /// program leaves that writes without a pause (A23).
@@ -74,8 +79,8 @@ pub(crate) struct Bounds {
 }
 
 /// The writing connection.
-pub(super) struct SqliteStore {
-    connection: Connection,
+pub(super) struct SqliteStore<C = Passing> {
+    connection: C,
     path: PathBuf,
     busy: Duration,
     bounds: Bounds,
@@ -83,7 +88,14 @@ pub(super) struct SqliteStore {
     mover: Mover,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
+    /// The invoice that was loaded last in this transaction.
+    loaded: Loaded,
+    /// SQLite's number for what others have committed, when it was asked last.
+    version: Option<i64>,
 }
+
+/// A store in the thread it works in.
+pub(super) type Staying = SqliteStore<Held>;
 
 impl SqliteStore {
     /// Opens the ledger for writing, making it when there is none.
@@ -94,20 +106,50 @@ impl SqliteStore {
         checkpoint: Checkpoint,
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let mut store = Self {
+        let mut mover = Mover::new(checkpoint, &path, busy);
+        let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
+        let connection = hooked.map_err(|source| OpenError::File {
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Self {
             connection,
             path,
             busy,
             bounds,
-            mover: Mover::new(checkpoint),
+            mover,
             keeper: None,
-        };
-        let hooked = store.hook().map_err(from_sqlite);
-        hooked.map_err(|source| OpenError::File {
-            path: store.path.clone(),
-            source,
-        })?;
-        Ok(store)
+            loaded: Loaded::default(),
+            version: None,
+        })
+    }
+
+    /// The same in the thread it stays in from now on.
+    pub(super) fn stay(self) -> Staying {
+        SqliteStore {
+            connection: self.connection.stay(),
+            path: self.path,
+            busy: self.busy,
+            bounds: self.bounds,
+            mover: self.mover,
+            keeper: self.keeper,
+            loaded: self.loaded,
+            version: self.version,
+        }
+    }
+}
+
+/// Makes a connection the writer's.
+fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusqlite::Result<C> {
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    mover.hook(&mut connection)?;
+    Ok(C::around(connection))
+}
+
+impl<C: Statements> SqliteStore<C> {
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(super) fn synchronous(&self) -> Result<i64, StoreError> {
+        open::synchronous(&self.connection).map_err(from_sqlite)
     }
 
     /// Has the mark kept from now on.
@@ -142,12 +184,6 @@ impl SqliteStore {
         keeper.due(false)
     }
 
-    fn hook(&mut self) -> rusqlite::Result<()> {
-        self.connection
-            .set_prepared_statement_cache_capacity(STATEMENTS);
-        self.mover.hook(&mut self.connection)
-    }
-
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.connection
             .prepare_cached(sql)
@@ -156,11 +192,18 @@ impl SqliteStore {
             .map_err(from_sqlite)
     }
 
+    fn often(&mut self, which: Often) -> Result<(), StoreError> {
+        let done = self
+            .connection
+            .often(which, |statement| statement.execute([]));
+        done.map(drop).map_err(from_sqlite)
+    }
+
     /// Takes the write lock, with a try every [`LOCK_PAUSE`] within the busy budget.
-    fn take_lock(&self) -> Result<(), StoreError> {
+    fn take_lock(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
         loop {
-            match self.execute("BEGIN IMMEDIATE") {
+            match self.often(Often::Begin) {
                 Err(StoreError::Busy) if began.elapsed() < self.busy => thread::sleep(LOCK_PAUSE),
                 ended => return ended,
             }
@@ -186,8 +229,9 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
+impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.loaded.forget();
         self.set_busy(Duration::ZERO)?;
         let taken = self.take_lock();
         self.set_busy(self.busy)?;
@@ -196,7 +240,7 @@ impl Store for SqliteStore {
 
     fn commit(&mut self) -> Result<(), StoreError> {
         self.check_place()?;
-        self.execute("COMMIT")?;
+        self.often(Often::Commit)?;
         if let Some(keeper) = &mut self.keeper {
             keeper.touch();
         }
@@ -220,13 +264,26 @@ impl Store for SqliteStore {
     }
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.loaded.forget();
         self.execute("ROLLBACK TO one")
             .and_then(|()| self.execute("RELEASE one"))
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        self.mover.tidy(&self.connection);
-        self.mark(last)
+        let moved = self.mover.tidy(&self.connection, last);
+        self.mark(last).into_iter().chain(moved).min()
+    }
+
+    fn others_wrote(&mut self) -> bool {
+        // Changes with the commits of all connections but this one, and costs a look at the log's index: no page is read.
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .ok();
+        let changed = version.is_none() || version != self.version;
+        self.version = version;
+        changed
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
@@ -237,8 +294,9 @@ impl Store for SqliteStore {
             }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
-                self.connection = open::reopen_writer(&self.path, self.busy)?;
-                self.hook().map_err(from_sqlite)
+                let connection = open::reopen_writer(&self.path, self.busy)?;
+                self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
+                Ok(())
             }
         }
     }
@@ -252,7 +310,14 @@ impl Store for SqliteStore {
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        invoices::load(&self.connection, key).map_err(from_sqlite)
+        let found = self
+            .connection
+            .often(Often::Load, |statement| invoices::load(statement, key))
+            .map_err(from_sqlite)?;
+        if let Some(stored) = &found {
+            self.loaded.note(stored);
+        }
+        Ok(found)
     }
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
@@ -260,7 +325,8 @@ impl Store for SqliteStore {
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        invoices::save(&self.connection, stored).map_err(from_sqlite)
+        let saved = self.loaded.save(&mut self.connection, stored);
+        saved.map_err(from_sqlite)
     }
 
     fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
@@ -272,7 +338,10 @@ impl Store for SqliteStore {
     }
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
-        invoices::insert_event(&self.connection, event).map_err(from_sqlite)
+        let inserted = self.connection.often(Often::InsertEvent, |statement| {
+            invoices::insert_event(statement, event)
+        });
+        inserted.map_err(from_sqlite)
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
@@ -286,7 +355,7 @@ impl Store for SqliteStore {
         hook: &str,
         next: Next,
     ) -> Result<(), StoreError> {
-        deliveries::insert(&self.connection, seq, invoice, hook, next).map_err(from_sqlite)
+        deliveries::insert(&mut self.connection, seq, invoice, hook, next).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
@@ -294,7 +363,9 @@ impl Store for SqliteStore {
     }
 
     fn poll_state(&mut self, key: InvoiceKey) -> Result<PollState, StoreError> {
-        invoices::poll_state(&self.connection, key).map_err(from_sqlite)
+        let read = |statement: &mut Statement<'_>| invoices::poll_state(statement, key);
+        let found = self.connection.often(Often::PollState, read);
+        found.map_err(from_sqlite)
     }
 
     fn save_poll(&mut self, key: InvoiceKey, state: &PollState) -> Result<(), StoreError> {

@@ -10,19 +10,18 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::backup;
 use super::failure::from_sqlite;
 use super::schema::{APPLICATION_ID, STEPS};
+use super::{backup, checkpoint};
 use crate::ledger::error::OpenError;
 use crate::ledger::store::StoreError;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
 const OLDEST_SQLITE: i32 = 3_051_003;
-/// The log is cut back to this size after a checkpoint emptied it, bytes.
-const LOG_KEPT_BYTES: i64 = 16 * 1024 * 1024;
 /// The smallest page SQLite has, bytes: no database is smaller.
 const SMALLEST_BYTES: u64 = 512;
 
@@ -100,6 +99,7 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
     let connection = Connection::open_with_flags(path, flags).map_err(|e| file(from_sqlite(e)))?;
     connection
         .busy_timeout(busy)
+        .and_then(|()| keep_plans(&connection))
         .map_err(|e| file(from_sqlite(e)))?;
     let found = check_marks(&connection, path)?;
     if found < newest() {
@@ -130,23 +130,37 @@ fn look_as_reader(path: &Path) -> Result<(), OpenError> {
     })
 }
 
+/// Plans do not depend on the values that are bound. Where there are partial indexes SQLite otherwise prepares a statement
+/// anew each time another value is bound to it.
+fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map(drop)
+}
+
 fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.busy_timeout(busy)?;
     // Our own checkpoint runs after the answers; set before any hook, since each overwrites the other.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "journal_size_limit", LOG_KEPT_BYTES)?;
+    let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
+    connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
+    keep_plans(connection)?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
     // Asserted and not trusted: with less than FULL a power cut may undo what was acknowledged (A16).
-    let synchronous: i64 = connection.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-    if synchronous == 2 {
+    if synchronous(connection)? == 2 {
         Ok(())
     } else {
         Err(refused("SQLite did not take synchronous=FULL"))
     }
+}
+
+/// How durable this connection's commits are: 2 is FULL.
+pub(super) fn synchronous(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "synchronous", |row| row.get(0))
 }
 
 fn refused(why: &str) -> rusqlite::Error {
@@ -350,8 +364,6 @@ fn remove_all(draft: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::FileExt as _;
-
-    use rusqlite::config::DbConfig;
 
     use super::*;
 

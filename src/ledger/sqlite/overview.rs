@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
+use super::checkpoint::HELD;
 use super::due;
 use super::failure::from_sqlite;
+use super::heard::line_place;
 use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
@@ -72,6 +74,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         attention,
         more_attention,
         unsorted: unsorted(connection)?,
+        log_held_ms: meta(connection, HELD)?.and_then(|since| since.parse().ok()),
     })
 }
 
@@ -104,12 +107,23 @@ pub(super) fn tally(
 }
 
 /// A line of changed lists carries the source of the claim that was judged again, at the time of the judging: nothing arrived.
+/// Lines that are events too stand among the events, and a line notes which of them it comes after.
 fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
     let sql = format!(
-        "SELECT h.at_ms, i.order_id FROM (SELECT id, at_ms, invoice, source, decision FROM history ORDER BY id DESC LIMIT {}) h \
-         JOIN invoice i ON i.id = h.invoice WHERE h.source = 'notification' AND h.decision <> '{}' ORDER BY h.id DESC LIMIT 1",
-        Tally::MOST,
-        Decision::Reassessed.as_str()
+        concat!(
+            "SELECT f.at_ms, i.order_id FROM (\
+               SELECT * FROM (SELECT ",
+            line_place!(),
+            " AS place, 1 AS kind, h.at_ms, h.invoice FROM (\
+                   SELECT id, at_ms, invoice, source, decision, after_event FROM history ORDER BY id DESC LIMIT {most}) h \
+                 WHERE h.source = 'notification' AND h.decision <> '{reassessed}' ORDER BY h.id DESC LIMIT 1) \
+               UNION ALL SELECT * FROM (SELECT e.seq AS place, 0 AS kind, e.at_ms, e.invoice FROM (\
+                   SELECT seq, at_ms, invoice, source, decision FROM event ORDER BY seq DESC LIMIT {most}) e \
+                 WHERE e.source = 'notification' AND e.decision IS NOT NULL ORDER BY e.seq DESC LIMIT 1)\
+             ) f JOIN invoice i ON i.id = f.invoice ORDER BY f.place DESC, f.kind DESC LIMIT 1"
+        ),
+        most = Tally::MOST,
+        reassessed = Decision::Reassessed.as_str()
     );
     connection
         .prepare_cached(&sql)?

@@ -1,8 +1,9 @@
 //! Between SQLite's rows and the ledger's types. A word that cannot be read back is an error, never a guess.
 
 use rusqlite::types::Type;
-use rusqlite::{Error, Row};
+use rusqlite::{Error, Row, RowIndex};
 
+use super::columns::{self, at};
 use super::failure::Unreadable;
 use crate::invoice::amount::Amount;
 use crate::invoice::event::EventKind;
@@ -18,13 +19,28 @@ use crate::ledger::row::{DeliveryRow, DeliveryState, EventRow, InvoiceKey, Invoi
 use crate::ledger::store::Stored;
 use crate::process_mark::ProcessMark;
 
-/// The columns of an invoice, in the order [`invoice`] and [`stored`] read them by name.
-pub(super) const INVOICE: &str = "i.id, i.ref, i.order_id, i.invoice_id, i.mode, i.method, i.opening, i.opening_note, \
-  i.creator_boot, i.creator_pid, i.creator_start, i.creator_deadline_ms, i.amount_asked, i.currency_asked, \
-  i.amount_agreed, i.currency_agreed, i.amount_reported, i.currency_reported, i.revision, i.status, i.claim_differs, \
-  i.claim_ns, i.sorted_status, i.sorted_meaning, i.sorted_differs, i.sorted_ns, i.sorted_settled, i.outcome, \
-  i.outcome_ms, i.found_by, i.doubt, i.doubted, i.pending, i.paid_counted, i.paid_fired, i.failed_fired, i.sorted_by, i.generation, i.attention, \
-  i.unresolved, i.requisites, i.payment_url, i.raw, i.expire_ms, i.heard_ms, i.created_ms, i.updated_ms";
+/// Where a value stands in a row: its number, or its name where speed does not matter.
+pub(super) trait Place: RowIndex + Copy {
+    /// The name, for whoever reads an error.
+    fn name(self, row: &Row<'_>) -> String;
+}
+
+impl Place for usize {
+    fn name(self, row: &Row<'_>) -> String {
+        row.as_ref()
+            .column_name(self)
+            .map_or_else(|_none| self.to_string(), str::to_owned)
+    }
+}
+
+impl Place for &'static str {
+    fn name(self, _row: &Row<'_>) -> String {
+        self.to_owned()
+    }
+}
+
+/// The columns of an invoice. Whatever is selected beside them comes after them.
+pub(super) const INVOICE: &str = columns::INVOICE;
 
 /// The columns of an event; needs `invoice i` joined for the order.
 pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind, e.rewound, e.status AS e_status, \
@@ -36,73 +52,77 @@ pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, e.at_ms, i.o
   d.replay, d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.abandoned_by, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \
   AND o.hook = d.hook AND o.event < d.event AND o.state IN ('waiting', 'running', 'held')) END AS behind";
 
-fn unreadable(column: &'static str, found: String) -> Error {
+fn unreadable(column: String, found: String) -> Error {
     Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))
 }
 
 /// Reads a word of a closed list.
 pub(super) fn word<T>(
     row: &Row<'_>,
-    column: &'static str,
+    column: impl Place,
     parse: fn(&str) -> Option<T>,
 ) -> rusqlite::Result<T> {
-    let text: String = row.get(column)?;
-    parse(&text).ok_or_else(|| unreadable(column, text))
+    let text = row.get_ref(column)?.as_str()?;
+    parse(text).ok_or_else(|| unreadable(column.name(row), text.to_owned()))
 }
 
 fn optional<T>(
     row: &Row<'_>,
-    column: &'static str,
-    parse: fn(&str) -> Option<T>,
+    column: impl Place,
+    parse: impl Fn(&str) -> Option<T>,
 ) -> rusqlite::Result<Option<T>> {
-    let text: Option<String> = row.get(column)?;
-    text.map(|text| parse(&text).ok_or_else(|| unreadable(column, text)))
-        .transpose()
+    let Some(text) = row.get_ref(column)?.as_str_or_null()? else {
+        return Ok(None);
+    };
+    match parse(text) {
+        Some(found) => Ok(Some(found)),
+        None => Err(unreadable(column.name(row), text.to_owned())),
+    }
 }
 
 /// Reads the class a due time is filed under.
-pub(super) fn class(row: &Row<'_>) -> rusqlite::Result<Class> {
-    let number: i64 = row.get("class")?;
-    Class::of_number(number).ok_or_else(|| unreadable("class", number.to_string()))
+pub(super) fn class(row: &Row<'_>, column: usize) -> rusqlite::Result<Class> {
+    let number: i64 = row.get(column)?;
+    Class::of_number(number).ok_or_else(|| unreadable("class".to_owned(), number.to_string()))
 }
 
 /// Reads an invoice as it is shown.
 pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
-    let attention: String = row.get("attention")?;
+    let attention: String = row.get(at::attention)?;
     Ok(InvoiceRow {
-        key: InvoiceKey(row.get("id")?),
-        reference: word(row, "ref", InvoiceRef::parse)?,
-        order_id: row.get("order_id")?,
-        invoice_id: row.get("invoice_id")?,
-        mode: word(row, "mode", Mode::parse)?,
-        method: row.get("method")?,
-        opening: word(row, "opening", Opening::parse)?,
-        opening_note: row.get("opening_note")?,
-        creator: mark(row, ["creator_boot", "creator_pid", "creator_start"])?,
-        creator_deadline_ms: row.get("creator_deadline_ms")?,
-        status: row.get("status")?,
-        outcome: word(row, "outcome", Outcome::parse)?,
-        outcome_ms: row.get("outcome_ms")?,
-        found_by: optional(row, "found_by", Source::parse)?,
-        amount_asked: row.get("amount_asked")?,
-        currency_asked: row.get("currency_asked")?,
-        amount_agreed: row.get("amount_agreed")?,
-        currency_agreed: row.get("currency_agreed")?,
-        amount_reported: row.get("amount_reported")?,
-        currency_reported: row.get("currency_reported")?,
-        doubt: row.get("doubt")?,
+        key: InvoiceKey(row.get(at::id)?),
+        reference: word(row, at::reference, InvoiceRef::parse)?,
+        order_id: row.get(at::order_id)?,
+        invoice_id: row.get(at::invoice_id)?,
+        mode: word(row, at::mode, Mode::parse)?,
+        method: row.get(at::method)?,
+        opening: word(row, at::opening, Opening::parse)?,
+        opening_note: row.get(at::opening_note)?,
+        creator: mark(row, [at::creator_boot, at::creator_pid, at::creator_start])?,
+        creator_deadline_ms: row.get(at::creator_deadline_ms)?,
+        status: row.get(at::status)?,
+        outcome: word(row, at::outcome, Outcome::parse)?,
+        outcome_ms: row.get(at::outcome_ms)?,
+        found_by: optional(row, at::found_by, Source::parse)?,
+        amount_asked: row.get(at::amount_asked)?,
+        currency_asked: row.get(at::currency_asked)?,
+        amount_agreed: row.get(at::amount_agreed)?,
+        currency_agreed: row.get(at::currency_agreed)?,
+        amount_reported: row.get(at::amount_reported)?,
+        currency_reported: row.get(at::currency_reported)?,
+        doubt: row.get(at::doubt)?,
         attention: attention
             .split_ascii_whitespace()
             .map(str::to_owned)
             .collect(),
-        unresolved: row.get("unresolved")?,
-        requisites: row.get("requisites")?,
-        payment_url: row.get("payment_url")?,
-        raw: row.get("raw")?,
-        expire_ms: row.get("expire_ms")?,
-        created_ms: row.get("created_ms")?,
-        updated_ms: row.get("updated_ms")?,
-        revision: row.get("revision")?,
+        unresolved: row.get(at::unresolved)?,
+        requisites: row.get(at::requisites)?,
+        payment_url: row.get(at::payment_url)?,
+        raw: row.get(at::raw)?,
+        expire_ms: row.get(at::expire_ms)?,
+        created_ms: row.get(at::created_ms)?,
+        updated_ms: row.get(at::updated_ms)?,
+        revision: row.get(at::revision)?,
     })
 }
 
@@ -110,38 +130,41 @@ pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     let shown = invoice(row)?;
     let amount = Amount::parse(&shown.amount_agreed)
-        .map_err(|_e| unreadable("amount_agreed", shown.amount_agreed.clone()))?;
+        .map_err(|_e| unreadable("amount_agreed".to_owned(), shown.amount_agreed.clone()))?;
     let agreed = Sum::new(amount, &shown.currency_agreed)
-        .map_err(|_e| unreadable("currency_agreed", shown.currency_agreed.clone()))?;
+        .map_err(|_e| unreadable("currency_agreed".to_owned(), shown.currency_agreed.clone()))?;
     let id = shown.invoice_id.clone().map(InvoiceId::new).transpose();
     let decides = Invoice {
         order_id: OrderId::new(shown.order_id.as_str())
-            .map_err(|_e| unreadable("order_id", String::new()))?,
-        id: id.map_err(|_e| unreadable("invoice_id", String::new()))?,
+            .map_err(|_e| unreadable("order_id".to_owned(), String::new()))?,
+        id: id.map_err(|_e| unreadable("invoice_id".to_owned(), String::new()))?,
         agreed,
         revision: shown.revision,
-        claim: claim(row, ["status", "claim_differs", "claim_ns"])?,
+        claim: claim(row, [at::status, at::claim_differs, at::claim_ns])?,
         sorted: sorted(row)?,
         outcome: shown.outcome,
         doubt: shown.doubt,
-        doubted: packed(row, "doubted", unpack_claims)?.unwrap_or_default(),
-        pending: packed(row, "pending", unpack_pending)?,
-        paid_counted: row.get("paid_counted")?,
-        paid_fired: row.get("paid_fired")?,
-        failed_fired: row.get("failed_fired")?,
+        doubted: packed(row, at::doubted, unpack_claims)?.unwrap_or_default(),
+        pending: packed(row, at::pending, unpack_pending)?,
+        paid_counted: row.get(at::paid_counted)?,
+        paid_fired: row.get(at::paid_fired)?,
+        failed_fired: row.get(at::failed_fired)?,
         recorded: Vec::new(),
     };
     Ok(Stored {
         invoice: decides,
         row: shown,
-        heard_ms: row.get("heard_ms")?,
-        sorted_by: row.get("sorted_by")?,
-        generation: row.get("generation")?,
+        heard_ms: row.get(at::heard_ms)?,
+        sorted_by: row.get(at::sorted_by)?,
+        generation: row.get(at::generation)?,
+        newest: row
+            .get::<_, Option<i64>>(at::newest_ns)?
+            .map(Moment::from_ns),
     })
 }
 
 /// Reads a claim from three columns; `None` when there is no status.
-pub(super) fn claim(row: &Row<'_>, columns: [&'static str; 3]) -> rusqlite::Result<Option<Claim>> {
+pub(super) fn claim(row: &Row<'_>, columns: [impl Place; 3]) -> rusqlite::Result<Option<Claim>> {
     let [status_column, differs, at] = columns;
     let Some(status) = optional(row, status_column, |text| Status::new(text))? else {
         return Ok(None);
@@ -158,9 +181,9 @@ pub(super) fn claim(row: &Row<'_>, columns: [&'static str; 3]) -> rusqlite::Resu
 }
 
 fn sorted(row: &Row<'_>) -> rusqlite::Result<Option<Sorted>> {
-    let meaning = optional(row, "sorted_meaning", parse_meaning)?;
-    let claim = claim(row, ["sorted_status", "sorted_differs", "sorted_ns"])?;
-    let settled = row.get("sorted_settled")?;
+    let meaning = optional(row, at::sorted_meaning, parse_meaning)?;
+    let claim = claim(row, [at::sorted_status, at::sorted_differs, at::sorted_ns])?;
+    let settled = row.get(at::sorted_settled)?;
     Ok(claim.zip(meaning).map(|(claim, meaning)| Sorted {
         claim,
         meaning,
@@ -247,7 +270,7 @@ fn unpack_pending(text: &str) -> Option<Pending> {
 
 fn packed<T>(
     row: &Row<'_>,
-    column: &'static str,
+    column: impl Place,
     unpack: fn(&str) -> Option<T>,
 ) -> rusqlite::Result<Option<T>> {
     optional(row, column, unpack)
@@ -256,7 +279,7 @@ fn packed<T>(
 /// Reads a process mark from three columns.
 pub(super) fn mark(
     row: &Row<'_>,
-    columns: [&'static str; 3],
+    columns: [impl Place; 3],
 ) -> rusqlite::Result<Option<ProcessMark>> {
     let [boot, pid, start] = columns;
     let boot_id: Option<String> = row.get(boot)?;

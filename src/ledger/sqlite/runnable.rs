@@ -161,6 +161,7 @@ fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Due>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::deliveries;
     use super::super::due::tests::plan;
     use super::super::schema::STEPS;
     use super::*;
@@ -252,10 +253,20 @@ mod tests {
         do_all(
             "UPDATE delivery SET state = 'held' WHERE hook = 'full'; \
              INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
-             SELECT seq + 100000, 'later' || seq, invoice, 'failed', 0, 'failed', 'paid', 0 FROM event; \
-             INSERT INTO delivery (event, invoice, hook, state, next_ms) \
-             SELECT seq, invoice, 'full', 'waiting', 1 FROM event WHERE seq > 100000",
+             SELECT seq + 100000, 'later' || seq, invoice, 'failed', 0, 'failed', 'paid', 0 FROM event",
         );
+        let later: Vec<(i64, i64)> = connection
+            .prepare("SELECT seq, invoice FROM event WHERE seq > 100000")
+            .and_then(|mut later| {
+                let rows = later.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect()
+            })
+            .expect("read");
+        for (seq, invoice) in later {
+            let values = params![seq, invoice, "full", 1];
+            let made = connection.execute(deliveries::INSERT_WAITING, values);
+            assert_eq!(made, Ok(1));
+        }
         let ahead = BEHIND..=BEHIND + 99;
         let look = || {
             let found = choose(&connection, &ahead, &[lane(&["full"], 3)]).expect("read");

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::from_sqlite;
+use super::heard::line_place;
 use super::read::{self, invoice_by_key};
 use super::read_store::ReadStore;
 use super::rows;
@@ -44,10 +45,11 @@ fn story(
         return Ok(None);
     };
     let history = history(connection, key)?;
-    let counted: i64 = connection
-        .prepare_cached("SELECT history_count FROM invoice WHERE id = ?1")?
+    let dropped: i64 = connection
+        .prepare_cached(
+            "SELECT history_count - (SELECT count(*) FROM history WHERE invoice = ?1) FROM invoice WHERE id = ?1",
+        )?
         .query_row([key.0], |row| row.get(0))?;
-    let counted = u64::try_from(counted).unwrap_or_default();
     let (refusals, more_refusals) = newest(refusals(connection, key)?, REFUSALS_MOST);
     let (events, more_events) = newest(events(connection, key)?, EVENTS_MOST);
     let mut told = Vec::with_capacity(events.len());
@@ -56,7 +58,7 @@ fn story(
         told.push(EventStory { event, deliveries });
     }
     Ok(Some(Story {
-        history_dropped: counted.saturating_sub(count(&history)),
+        history_dropped: u64::try_from(dropped).unwrap_or_default(),
         history,
         refusals,
         more_refusals,
@@ -76,16 +78,17 @@ fn newest<T>(mut newest_first: Vec<T>, most: i64) -> (Vec<T>, bool) {
     (newest_first, more)
 }
 
-fn count<T>(rows: &[T]) -> u64 {
-    u64::try_from(rows.len()).unwrap_or(u64::MAX)
-}
-
-/// Bounded by `ledger.history_per_invoice`.
+/// Bounded by `ledger.history_per_invoice`; events that are lines too by the bound of events.
 fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<HistoryRow>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT at_ms, source, status, claim_ns, differs, amount_reported, currency_reported, decision, why \
-         FROM history WHERE invoice = ?1 ORDER BY id",
-    )?;
+    let mut statement = connection.prepare_cached(concat!(
+        "SELECT * FROM (SELECT seq AS place, 0 AS kind, 0 AS number, at_ms, source, cause_status AS status, \
+           cause_ns AS claim_ns, cause_differs AS differs, amount_reported, currency_reported, decision, why \
+         FROM event WHERE invoice = ?1 AND decision IS NOT NULL ORDER BY seq DESC LIMIT ?2) \
+         UNION ALL SELECT ",
+        line_place!(),
+        ", 1, h.id, h.at_ms, h.source, h.status, h.claim_ns, h.differs, h.amount_reported, h.currency_reported, \
+           h.decision, h.why FROM history h WHERE h.invoice = ?1 ORDER BY place, kind, number"
+    ))?;
     let read = |row: &Row<'_>| {
         let claim_ns: Option<i64> = row.get("claim_ns")?;
         let why: String = row.get("why")?;
@@ -101,7 +104,7 @@ fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<His
             why: Why::parse(&why),
         })
     };
-    statement.query_map([key.0], read)?.collect()
+    statement.query_map([key.0, EVENTS_MOST], read)?.collect()
 }
 
 fn refusals(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<RefusedRow>> {

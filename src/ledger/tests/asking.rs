@@ -301,7 +301,7 @@ async fn a_refusal_beside_a_full_queue_is_written() {
         busy_budget: PATIENCE,
         queue: 1,
         batch: 256,
-        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
+        checkpoint: Checkpoint::AfterAnswers,
         bounds: Bounds {
             history_per_invoice: 5,
             history_rows: 1_000,

@@ -30,7 +30,7 @@ use crate::invoice::transition::{Decision, Policy};
 use crate::process_mark::ProcessMark;
 
 /// For the writer's end.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Any time; the ledger only compares.
 const NOW: i64 = 1_800_000_000_000;
 
@@ -92,7 +92,7 @@ fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledge
         busy_budget,
         queue: 64,
         batch: 256,
-        checkpoint: crate::ledger::Checkpoint::AfterAnswers,
+        checkpoint: Checkpoint::AfterAnswers,
         bounds,
         rules,
         lists,
@@ -121,7 +121,7 @@ fn intent(writer: &Writer, order: &str) -> Intent {
     }
 }
 
-fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
+pub(super) fn said(source: Source, id: &str, status: &str, at: i64) -> Observation {
     Observation {
         source,
         report: Report {
@@ -329,7 +329,7 @@ impl HeldLock {
             path,
             Duration::from_secs(1),
             bounds,
-            crate::ledger::Checkpoint::AfterAnswers,
+            Checkpoint::AfterAnswers,
         )
         .expect("it opens");
         Store::begin(&mut other).expect("it takes the lock");

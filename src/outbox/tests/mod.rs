@@ -1,8 +1,7 @@
-//! The loop on a ledger, with real programs under a stand-in launcher.
+//! The loop on a ledger, with real programs under a launcher.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tokio::task::JoinHandle;
@@ -39,7 +38,7 @@ impl Stage {
             grace: Duration::from_millis(100),
         };
         let surroundings = Surroundings {
-            launcher: Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/launcher.sh"),
+            launcher: hook::launch::stand_in(),
             work_dir: dir.path().join("run"),
             home: dir.path().to_owned(),
         };
@@ -59,12 +58,13 @@ impl Stage {
             surroundings,
         };
         let ledger = Owing::new(dir.path());
+        let wake = ledger.owed();
         Self {
             dir,
             ledger,
             settings,
             shutdown: Shutdown::new(),
-            wake: Wake::default(),
+            wake,
         }
     }
 
@@ -335,6 +335,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         leftovers: Vec::new(),
         more: false,
         rest_until: None,
+        scan_at: Instant::now(),
     };
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
         let (key, now) = (DeliveryKey(1), Instant::now().into_std());

@@ -154,6 +154,17 @@ pub(crate) fn children(parent: u32) -> Vec<(u32, char)> {
     pids().filter_map(stat).collect()
 }
 
+/// The same of everybody below it: the launcher is the daemon's child, and the hooks are the launcher's.
+pub(crate) fn descendants(parent: u32) -> Vec<(u32, char)> {
+    let mut found = children(parent);
+    let mut looked_at = 0;
+    while let Some((pid, _)) = found.get(looked_at).copied() {
+        found.extend(children(pid));
+        looked_at += 1;
+    }
+    found
+}
+
 /// Command lines of the processes that name `dir` or work in it.
 pub(crate) fn running_in(dir: &Path) -> Vec<String> {
     let named = dir.to_string_lossy().into_owned();

@@ -289,8 +289,8 @@ impl World {
     /// What is looked at after every scenario.
     fn look_over(&mut self) {
         if let Some(serve) = self.serve.as_ref().map(Process::pid) {
-            wait_until(PATIENCE, "the daemon to reap its children", || {
-                process::children(serve)
+            wait_until(PATIENCE, "all that ended to be reaped", || {
+                process::descendants(serve)
                     .iter()
                     .all(|(_, state)| *state != 'Z')
             });

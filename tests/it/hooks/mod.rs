@@ -287,5 +287,7 @@ fn what_a_hook_leaves_behind_holds_nobody_up() {
         "head and tail of it: {kept}"
     );
     let pid = world.serve_pid();
-    assert_eq!(children(pid), [], "no zombie, no descendant");
+    wait_until(PATIENCE, "no zombie and no descendant to be left", || {
+        children(pid).is_empty()
+    });
 }

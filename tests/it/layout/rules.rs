@@ -68,8 +68,9 @@ const HOOK_PURE: &str = "hook (pure)";
 const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
-const HOMES: [(&str, &[&str]); 6] = [
+const HOMES: [(&str, &[&str]); 8] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
+    ("self_cell", &["src/ledger/sqlite/often.rs"]),
     (
         "reqwest",
         &[
@@ -80,7 +81,8 @@ const HOMES: [(&str, &[&str]); 6] = [
         ],
     ),
     ("figment", &["src/config/"]),
-    ("nix", &["src/hook/inherited.rs"]),
+    ("nix", &["src/hook/inherited.rs", "src/hook/members.rs"]),
+    ("fork", &["src/hook/launch.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),
 ];

@@ -2,13 +2,14 @@
 
 use super::super::super::argv;
 use super::super::polling::{Access, Polling};
-use super::super::report::{Count, Report, Restored};
-use super::measures::number;
+use super::super::report::{Count, LedgerFile, Report, Restored};
+use super::measures::{number, size};
 
 /// What needs a person, each with what helps.
 pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
     let mut pairs = Vec::new();
     pairs.extend(login(&report.polling));
+    pairs.extend(log(&report.ledger));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
     if held.count > 0 {
         pairs.push(("held", told_held(held, report.restored.as_ref())));
@@ -104,6 +105,17 @@ fn told_held(held: Count, restored: Option<&Restored>) -> String {
             )
         }
     }
+}
+
+fn log(ledger: &LedgerFile) -> Option<(&'static str, String)> {
+    let since = ledger.wal_held_since.as_ref()?;
+    let (takes, path) = (size(ledger.wal_bytes), &ledger.path);
+    let told = format!(
+        "it takes {takes} and cannot be moved into the ledger's file since {since}: end the program that keeps a read \
+         transaction open on it, for example a SELECT that is not read to its end; `fuser -v {path}` names those that have \
+         it open"
+    );
+    Some(("log", told))
 }
 
 fn deliveries(count: Count) -> String {

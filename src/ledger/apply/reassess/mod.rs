@@ -140,11 +140,12 @@ fn sort_anew<S: Store>(
             let told = Told {
                 source: basis.source,
                 at_ms: now_ms,
-                reported: basis.reported,
+                reported: (basis.reported.0.as_deref(), basis.reported.1.as_deref()),
                 raw: None,
                 held: Some(NEWLY_SORTED),
+                judged: None,
             };
-            Some(write_event(store, rules, stored.row.key, change, told)?)
+            Some(write_event(store, rules, stored.row.key, change, &told)?)
         }
     };
     date(store, rules, stored, asks, now_ms)?;

@@ -232,7 +232,7 @@ pub(in crate::ledger::tests) fn pair(directory: &tempfile::TempDir) -> Pair {
         path.clone(),
         Duration::from_secs(5),
         bounds,
-        crate::ledger::Checkpoint::AfterAnswers,
+        Checkpoint::AfterAnswers,
     )
     .expect("it opens");
     Pair {

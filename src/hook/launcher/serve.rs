@@ -1,0 +1,183 @@
+//! The launcher's own side: on a wish of the daemon it splits off a process that waits, and it tells when one has ended.
+//!
+//! Relies on one thread, on its standard input being the daemon's socket, and on being bare before the first wish
+//! ([`super::super::inherited`]): what it does not have, no hook can get. It is the parent of the hooks' processes and
+//! reaps none before the daemon says so, and since it has every signal blocked nothing but SIGKILL ends it while the daemon
+//! lives. When the daemon is gone so is it, and whatever still waits for an order.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+use fork::{ProcessFork, fork_process};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open,
+    setpgid, waitid,
+};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::messages::{End, LENGTH, News, Wish};
+use crate::hook::inherited;
+use crate::hook::members::has_members;
+
+/// What this process is, once the loop is left.
+#[derive(Debug)]
+pub(in crate::hook) enum Role {
+    /// The launcher, at its end.
+    Launcher,
+    /// A process that was split off: its standard input brings its order.
+    Waiting,
+}
+
+/// Standard input, output and error of a hook.
+type Streams = [OwnedFd; 3];
+
+/// A process that has not ended yet.
+struct Child {
+    pid: Pid,
+    pidfd: OwnedFd,
+}
+
+/// Serves until the daemon is gone. Returns in every process that was split off as well.
+pub(in crate::hook) fn serve() -> io::Result<Role> {
+    inherited::block_signals()?;
+    let mut children: Vec<Child> = Vec::new();
+    loop {
+        let (wished, ended) = wait(&children)?;
+        for pid in ended {
+            if let Some(end) = end_of(pid)? {
+                children.retain(|child| child.pid != pid);
+                tell(News::Ended(pid.as_raw_pid(), end))?;
+            }
+        }
+        if !wished {
+            continue;
+        }
+        match hear()? {
+            None => return Ok(Role::Launcher),
+            Some((Wish::Release(pid), _)) => reap(pid),
+            Some((Wish::Start, streams)) => {
+                let Ok(streams) = Streams::try_from(streams) else {
+                    tell(News::Refused(Errno::BADF.raw_os_error()))?;
+                    continue;
+                };
+                match split_off() {
+                    Ok(None) => {
+                        take(streams)?;
+                        return Ok(Role::Waiting);
+                    }
+                    Ok(Some(child)) => {
+                        let started = News::Started(child.pid.as_raw_pid());
+                        children.push(child);
+                        tell(started)?;
+                    }
+                    Err(errno) => tell(News::Refused(errno.raw_os_error()))?,
+                }
+            }
+        }
+    }
+}
+
+/// Waits for a wish or the end of a child.
+fn wait(children: &[Child]) -> io::Result<(bool, Vec<Pid>)> {
+    let socket = io::stdin();
+    let mut watched = vec![PollFd::new(&socket, PollFlags::IN)];
+    let pidfds = children.iter().map(|child| &child.pidfd);
+    watched.extend(pidfds.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
+    while let Err(error) = poll(&mut watched, None) {
+        if error != Errno::INTR {
+            return Err(error.into());
+        }
+    }
+    let mut ready = watched.iter().map(|one| !one.revents().is_empty());
+    let wished = ready.next().unwrap_or(false);
+    let ended = ready.zip(children).filter(|(ready, _)| *ready);
+    Ok((wished, ended.map(|(_, child)| child.pid).collect()))
+}
+
+/// The next wish, and the descriptors that came with it; `None` when there will be none.
+fn hear() -> io::Result<Option<(Wish, Vec<OwnedFd>)>> {
+    let mut bytes = [0; LENGTH];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut room);
+    let received = loop {
+        let into = &mut [IoSliceMut::new(&mut bytes)];
+        match recvmsg(io::stdin(), into, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Ok(None),
+            received => break received?.bytes,
+        }
+    };
+    let mut streams = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            streams.extend(descriptors);
+        }
+    }
+    let wish = bytes.get(..received).and_then(Wish::read);
+    Ok(wish.map(|wish| (wish, streams)))
+}
+
+fn tell(news: News) -> io::Result<()> {
+    match send(io::stdin(), &news.write(), SendFlags::NOSIGNAL) {
+        // The next thing to be heard is that the daemon is gone.
+        Ok(_) | Err(Errno::PIPE | Errno::CONNRESET) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A process more, at the head of a group of its own; `None` in that process itself.
+fn split_off() -> Result<Option<Child>, Errno> {
+    let again = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
+    let ProcessFork::Parent(pid) = fork_process().map_err(again)? else {
+        return Ok(None);
+    };
+    let pid = Pid::from_raw(pid.get()).ok_or(Errno::SRCH)?;
+    // By whoever comes first of the two: before the daemon knows of the process, its group is there.
+    let grouped = setpgid(Some(pid), Some(pid));
+    match grouped.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
+        Ok(pidfd) => Ok(Some(Child { pid, pidfd })),
+        Err(error) => {
+            kill_process(pid, Signal::KILL)?;
+            reap(pid.as_raw_pid());
+            Err(error)
+        }
+    }
+}
+
+/// In the process that was split off: its own group and streams, and signals that mean what they usually mean.
+fn take([stdin, stdout, stderr]: Streams) -> io::Result<()> {
+    setpgid(None, None)?;
+    dup2_stdin(stdin)?;
+    dup2_stdout(stdout)?;
+    dup2_stderr(stderr)?;
+    inherited::unblock_signals()
+}
+
+/// How a child ended; it stays unreaped. `None` when it has not.
+fn end_of(pid: Pid) -> io::Result<Option<End>> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    let Some(status) = waitid(WaitId::Pid(pid), options)? else {
+        return Ok(None);
+    };
+    Ok(Some(End {
+        status: raw(&status),
+        alone: !has_members(pid.as_raw_pid()),
+    }))
+}
+
+/// The status as `wait` has it: the exit code in the second byte, or the signal in the first.
+fn raw(status: &WaitIdStatus) -> i32 {
+    let signal = || status.terminating_signal().unwrap_or_default();
+    status.exit_status().map_or_else(signal, |code| code << 8)
+}
+
+fn reap(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid.max(0)) {
+        // One that is no child of ours, or was reaped, is nobody's matter.
+        waitid(WaitId::Pid(pid), WaitIdOptions::EXITED).unwrap_or_default();
+    }
+}

@@ -1,0 +1,176 @@
+//! The log of a real file, with reads in the way. What is at stake: the disk, when the log only grows.
+
+use std::thread;
+
+use super::*;
+use crate::ledger::sqlite::{open, read};
+
+const BUSY: Duration = Duration::from_secs(1);
+
+struct World {
+    directory: tempfile::TempDir,
+    connection: Connection,
+    mover: Mover,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ledger.db");
+        let mut connection = open::open_writer(&path, BUSY).expect("made");
+        let mut mover = Mover::new(Checkpoint::AfterAnswers, &path, BUSY);
+        mover.hook(&mut connection).expect("hooked");
+        let room = "CREATE TABLE notes (note BLOB)";
+        connection.execute_batch(room).expect("room");
+        Self {
+            directory,
+            connection,
+            mover,
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("ledger.db")
+    }
+
+    /// One commit of so many pages.
+    fn write(&self, pages: i32) {
+        let note = "INSERT INTO notes VALUES (zeroblob(?1))";
+        let written = self.connection.execute(note, [pages * 4_096]);
+        written.expect("written");
+    }
+
+    fn tidy(&mut self) -> Option<Instant> {
+        self.mover.tidy(&self.connection, false)
+    }
+
+    /// Tidies as the writer does with nothing else to do, until nothing is left.
+    fn tidy_up(&mut self) {
+        while let Some(at) = self.tidy() {
+            thread::sleep(at.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    /// A read that stays open.
+    fn reader(&self) -> Connection {
+        let reader = open::open_reader(&self.path(), BUSY).expect("opened");
+        let begin = "BEGIN; SELECT count(*) FROM notes";
+        reader.execute_batch(begin).expect("a moment");
+        reader
+    }
+
+    fn noted(&self) -> Option<String> {
+        read::meta(&self.connection, HELD).expect("read")
+    }
+}
+
+#[test]
+fn a_log_that_nothing_holds_stays_short() {
+    let mut world = World::new();
+    for _ in 0..80 {
+        world.write(100);
+        assert_eq!(world.tidy(), None);
+    }
+    let takes = file_bytes(&world.path());
+    assert!(takes < bytes(PAGES + 300), "{takes}");
+}
+
+#[test]
+fn a_read_that_passes_only_puts_the_move_off() {
+    let mut world = World::new();
+    let reader = world.reader();
+    world.write(PAGES);
+    assert_eq!(world.tidy(), None);
+    drop(reader);
+    world.write(AGAIN);
+    assert_eq!(world.tidy(), None);
+    world.write(1);
+    assert!(world.mover.pages.load(Ordering::Relaxed) < AGAIN);
+}
+
+#[test]
+fn what_a_read_holds_is_told_put_off_and_made_up_for() {
+    let mut world = World::new();
+    let reader = world.reader();
+    let mut tries = Vec::new();
+    for _ in 0..30 {
+        world.write(200);
+        tries.extend(world.tidy());
+    }
+    assert!(file_bytes(&world.path()) > KEPT_BYTES);
+    assert!(world.mover.held.is_some());
+    let since = world.noted().expect("noted");
+    assert!(since.parse::<i64>().is_ok(), "{since}");
+    // After a batch nothing is tried: the next try stands where it stood.
+    let next = world.mover.retry_at;
+    while world.mover.aside.is_some() {
+        world.tidy();
+    }
+    for _ in 0..5 {
+        world.write(1);
+        assert_eq!(world.tidy(), world.mover.retry_at);
+    }
+    assert!(world.mover.retry_at >= next);
+
+    drop(reader);
+    world.tidy_up();
+    assert!(file_bytes(&world.path()) <= KEPT_BYTES);
+    assert!(world.mover.held.is_none() && !world.mover.long);
+    let noted = world.noted().expect("noted");
+    assert!(noted.parse::<i64>().is_err(), "{noted}");
+    world.write(1);
+    assert!(world.mover.pages.load(Ordering::Relaxed) < 10);
+}
+
+#[test]
+fn pauses_grow_while_a_read_holds_it() {
+    let mut world = World::new();
+    let _reader = world.reader();
+    world.write(INSIST_AT);
+    let mut last = Duration::ZERO;
+    for _ in 0..3 {
+        let now = Instant::now();
+        world.mover.retry_at = Some(now);
+        let pause = world.tidy().expect("a try to come") - now;
+        assert!(pause > last, "{pause:?} after {last:?}");
+        last = pause;
+    }
+    assert!(last >= PAUSE_FIRST * 2);
+}
+
+#[test]
+fn a_log_that_is_moved_by_others_is_looked_at_from_the_start() {
+    let mut world = World::new();
+    let reader = world.reader();
+    for _ in 0..30 {
+        world.write(200);
+        world.tidy();
+    }
+    drop(reader);
+    let other = open::reopen_writer(&world.path(), BUSY).expect("opened");
+    let moved = other.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
+    moved.expect("moved");
+    world.write(1);
+    world.tidy_up();
+    assert!(file_bytes(&world.path()) <= KEPT_BYTES);
+    assert_eq!(world.mover.next_at, PAGES);
+}
+
+#[test]
+fn the_writer_goes_on_while_a_long_log_is_moved() {
+    let mut world = World::new();
+    let reader = world.reader();
+    world.write(20_000);
+    drop(reader);
+    assert!(world.tidy().is_some());
+    assert!(world.mover.aside.is_some(), "moved by another thread");
+    world.write(1);
+    world.tidy_up();
+    assert!(file_bytes(&world.path()) <= KEPT_BYTES);
+    // Cut in steps: the commit that begins the log anew waits for one of them.
+    let limit: i64 = world
+        .connection
+        .pragma_query_value(None, "journal_size_limit", |row| row.get(0))
+        .expect("a limit");
+    assert_eq!(u64::try_from(limit), Ok(KEPT_BYTES));
+}

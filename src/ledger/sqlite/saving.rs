@@ -1,0 +1,288 @@
+//! How a changed invoice is stored: what every notification changes by a short statement, everything only when something
+//! else changed too.
+//!
+//! Relies on the transaction: between loading an invoice and saving it nobody else changes it. Promises that a value is left
+//! out only when it is the one that was loaded.
+
+use rusqlite::{Connection, params};
+
+use super::often::{Often, Statements};
+use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
+use crate::invoice::moment::Moment;
+use crate::invoice::observation::Source;
+use crate::invoice::sum::Verdict;
+use crate::invoice::transition::{Claim, Invoice, Pending};
+use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::store::Stored;
+
+/// What most notifications change.
+pub(super) const SAVE_OFTEN: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
+  sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
+  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14 WHERE id = ?1";
+
+/// Everything that can change.
+const SAVE_ALL: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
+  sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
+  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, \
+  invoice_id = ?15, opening = ?16, opening_note = ?17, creator_boot = ?18, creator_pid = ?19, creator_start = ?20, \
+  amount_agreed = ?21, currency_agreed = ?22, amount_reported = ?23, currency_reported = ?24, outcome = ?25, \
+  outcome_ms = ?26, found_by = ?27, doubt = ?28, doubted = ?29, pending = ?30, paid_counted = ?31, paid_fired = ?32, \
+  failed_fired = ?33, attention = ?34, unresolved = ?35, requisites = ?36, payment_url = ?37, expire_ms = ?38, \
+  sorted_by = ?39, mode = ?40, method = ?41, creator_deadline_ms = ?42, created_ms = ?43, generation = ?44 WHERE id = ?1";
+
+macro_rules! execute {
+    ($statement:expr, $stored:ident $(, $more:expr)* $(,)?) => {{
+        let invoice = &$stored.invoice;
+        let (status, differs, at) = claim_columns(invoice.claim.as_ref());
+        let sorted = invoice.sorted.as_ref();
+        let (sorted_status, sorted_differs, sorted_at) =
+            claim_columns(sorted.map(|sorted| &sorted.claim));
+        $statement.execute(params![
+            $stored.row.key.0,
+            invoice.revision,
+            status,
+            differs,
+            at,
+            sorted_status,
+            sorted.map(|sorted| meaning_word(sorted.meaning)),
+            sorted_differs,
+            sorted_at,
+            sorted.is_some_and(|sorted| sorted.settled),
+            $stored.row.raw,
+            $stored.heard_ms,
+            $stored.row.updated_ms,
+            $stored.newest.map(Moment::as_ns),
+            $($more,)*
+        ])
+    }};
+}
+
+/// What the invoice that was loaded last held of what seldom changes.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    key: Option<InvoiceKey>,
+    then: Seldom,
+    now: Seldom,
+}
+
+impl Loaded {
+    /// Takes note of an invoice that was read in this transaction.
+    pub(super) fn note(&mut self, stored: &Stored) {
+        self.key = Some(stored.row.key);
+        self.then.take(stored);
+    }
+
+    /// What was read may not be what stands there any more.
+    pub(super) fn forget(&mut self) {
+        self.key = None;
+    }
+
+    /// Stores an invoice.
+    pub(super) fn save(
+        &mut self,
+        connection: &mut impl Statements,
+        stored: &Stored,
+    ) -> rusqlite::Result<()> {
+        self.now.take(stored);
+        let often = self.key == Some(stored.row.key) && self.then == self.now;
+        if often {
+            connection.often(Often::Save, |statement| {
+                execute!(statement, stored).map(drop)
+            })
+        } else {
+            self.key = None;
+            save_all(connection, stored)
+        }
+    }
+}
+
+fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(SAVE_ALL)?;
+    let (row, creator) = (&stored.row, stored.row.creator.as_ref());
+    let decides = &stored.invoice;
+    let saved = execute!(
+        statement,
+        stored,
+        row.invoice_id,
+        row.opening.as_str(),
+        row.opening_note,
+        creator.map(|mark| mark.boot_id.as_str()),
+        creator.map(|mark| mark.pid),
+        creator.map(|mark| mark.start_ticks),
+        row.amount_agreed,
+        row.currency_agreed,
+        row.amount_reported,
+        row.currency_reported,
+        row.outcome.as_str(),
+        row.outcome_ms,
+        row.found_by.map(Source::as_str),
+        decides.doubt,
+        pack_claims(&decides.doubted),
+        decides.pending.as_ref().map(pack_pending),
+        decides.paid_counted,
+        decides.paid_fired,
+        decides.failed_fired,
+        row.attention.join(" "),
+        row.unresolved,
+        row.requisites,
+        row.payment_url,
+        row.expire_ms,
+        stored.sorted_by,
+        row.mode.as_str(),
+        row.method,
+        row.creator_deadline_ms,
+        row.created_ms,
+        stored.generation,
+    );
+    saved.map(drop)
+}
+
+/// The values that seldom change, one behind the other, so that two invoices are compared at once and nothing is allocated
+/// for it.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seldom(Vec<u8>);
+
+impl Seldom {
+    fn take(&mut self, stored: &Stored) {
+        self.0.clear();
+        // Named one by one: what is added later is not forgotten here.
+        let Stored {
+            invoice,
+            row,
+            heard_ms: _,
+            sorted_by,
+            generation,
+            newest: _,
+        } = stored;
+        self.row(row);
+        self.judged(invoice);
+        self.number(Some(*sorted_by));
+        self.number(Some(*generation));
+    }
+
+    fn row(&mut self, row: &InvoiceRow) {
+        let InvoiceRow {
+            key: _,
+            reference: _,
+            order_id: _,
+            invoice_id,
+            mode,
+            method,
+            opening,
+            opening_note,
+            creator,
+            creator_deadline_ms,
+            status: _,
+            outcome,
+            outcome_ms,
+            found_by,
+            amount_asked: _,
+            currency_asked: _,
+            amount_agreed,
+            currency_agreed,
+            amount_reported,
+            currency_reported,
+            doubt: _,
+            attention,
+            unresolved,
+            requisites,
+            payment_url,
+            raw: _,
+            expire_ms,
+            created_ms,
+            updated_ms: _,
+            revision: _,
+        } = row;
+        for text in [
+            invoice_id.as_deref(),
+            Some(mode.as_str()),
+            Some(method),
+            Some(opening.as_str()),
+            opening_note.as_deref(),
+            creator.as_ref().map(|mark| mark.boot_id.as_str()),
+            Some(outcome.as_str()),
+            found_by.map(Source::as_str),
+            Some(amount_agreed),
+            Some(currency_agreed),
+            amount_reported.as_deref(),
+            currency_reported.as_deref(),
+            requisites.as_deref(),
+            payment_url.as_deref(),
+        ] {
+            self.text(text);
+        }
+        for number in [
+            creator.as_ref().map(|mark| i64::from(mark.pid)),
+            creator.as_ref().map(|mark| mark.start_ticks),
+            Some(*creator_deadline_ms),
+            Some(*outcome_ms),
+            *expire_ms,
+            Some(*created_ms),
+            Some(i64::from(*unresolved)),
+        ] {
+            self.number(number);
+        }
+        for word in attention {
+            self.text(Some(word));
+        }
+        self.text(None);
+    }
+
+    fn judged(&mut self, invoice: &Invoice) {
+        let Invoice {
+            order_id: _,
+            id: _,
+            agreed: _,
+            revision: _,
+            claim: _,
+            sorted: _,
+            outcome: _,
+            doubt,
+            doubted,
+            pending,
+            paid_counted,
+            paid_fired,
+            failed_fired,
+            recorded: _,
+        } = invoice;
+        for is_so in [*doubt, *paid_counted, *paid_fired, *failed_fired] {
+            self.0.push(u8::from(is_so));
+        }
+        for claim in doubted {
+            self.claim(claim);
+        }
+        self.text(None);
+        if let Some(Pending { claim, since_ms }) = pending {
+            self.claim(claim);
+            self.number(Some(*since_ms));
+        }
+    }
+
+    fn claim(
+        &mut self,
+        Claim {
+            status,
+            verdict,
+            at,
+        }: &Claim,
+    ) {
+        self.text(Some(status.as_str()));
+        self.text(match verdict {
+            Verdict::Agrees => None,
+            Verdict::Differs(what) => Some(what),
+        });
+        self.number(at.map(Moment::as_ns));
+    }
+
+    fn text(&mut self, text: Option<&str>) {
+        self.number(text.map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)));
+        self.0
+            .extend_from_slice(text.unwrap_or_default().as_bytes());
+    }
+
+    fn number(&mut self, number: Option<i64>) {
+        self.0.push(u8::from(number.is_some()));
+        self.0
+            .extend_from_slice(&number.unwrap_or_default().to_ne_bytes());
+    }
+}
