@@ -31,10 +31,6 @@ pub(crate) struct Part {
 /// All parts.
 pub(crate) const ALL: &[Part] = &[
     acks::PART,
-    tails::PART,
-    rush::PART,
-    raw::PART,
-    wal::PART,
     raw::PART,
     wal::PART,
     tails::PART,

@@ -44,8 +44,7 @@ fn run(options: &Options, report: &mut Report) {
         let rate = sender.run(daemon.address, &plan).rate();
         let what = "the daemon at 256 connections, in the same rounds";
         report.add("raw.tilld.256.rate", what, "1/s", rate);
-        for place in 0..BATCHES.len() {
-            let batch = BATCHES[(round + place) % BATCHES.len()];
+        for &batch in BATCHES.iter().cycle().skip(round).take(BATCHES.len()) {
             add(report, batch, raw.slice(batch, slice));
         }
         add_probe(report, &directory, probes);

@@ -9,11 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::Part;
-<<<<<<< HEAD
 use crate::load::{Heard, INVOICES, Pace, Plan, Sender, check};
-=======
-use crate::load::{Heard, Pace, Plan, Sender, check};
->>>>>>> main
 use crate::machine::process::ran;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
@@ -144,12 +140,8 @@ fn measure(
         heard
     });
     assert_eq!((heard.whole.refused, heard.whole.failed), (0, 0), "{name}");
-<<<<<<< HEAD
     // Threads that ended take theirs along.
     let took = ran(daemon.pid()).expect("it runs").saturating_sub(before);
-=======
-    let took = ran(daemon.pid()).expect("it runs") - before;
->>>>>>> main
     let each = took.as_secs_f64() * 1e6 / heard.whole.acknowledged.max(1) as f64;
     let most = most.load(Ordering::Relaxed) as f64 / 1e6;
     let reads = if name.contains("stuck") {
