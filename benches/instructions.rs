@@ -130,6 +130,7 @@ fn counted(directory: &Path, count: u64, out: &Path) -> u64 {
 }
 
 fn config(state: &Path) -> String {
+    let state = state.to_str().expect("a name in UTF-8");
     format!("state_dir = {state:?}\n{CONFIG}")
 }
 

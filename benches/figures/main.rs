@@ -53,12 +53,17 @@ fn main() -> ExitCode {
             (part.run)(&options, &mut report);
         }
     }
-    add_notes(&options, &machine, &mut report);
+    subjects::crowd::clear(&options);
+    let notes = notes(&options, &machine);
+    report.notes.extend(notes.iter().cloned());
+    report.notes.extend(peers::notes(&options));
     println!("\n{}", report::table::draw(&report));
     println!("{}", machine.line());
     let json = report::json::value(&options, &machine, &report);
     write("figures", &options.json, &format!("{json:#}\n"));
-    match report::plot::draw(&report.curves, &machine.line()) {
+    // What the run as a whole lacks is said below the plot's title too: a picture goes its own ways.
+    let about = [vec![machine.line()], notes].concat().join("; ");
+    match report::plot::draw(&report.curves, &about) {
         Some(plot) => write("plot", &options.plot, &plot),
         None => println!("plot: none, no latency was measured against a rate"),
     }
@@ -66,21 +71,21 @@ fn main() -> ExitCode {
 }
 
 /// What a reader must know of the run as a whole.
-fn add_notes(options: &Options, machine: &Machine, report: &mut Report) {
-    let mut note = |text: String| report.notes.push(text);
+fn notes(options: &Options, machine: &Machine) -> Vec<String> {
+    let mut notes = Vec::new();
     if !options.only.is_empty() {
-        note(format!("only these parts ran: {}", options.only.join(", ")));
+        notes.push(format!("only these parts ran: {}", options.only.join(", ")));
     }
     if options.effort == Effort::Smoke {
-        note("a smoke run: it shows that all works, its figures mean nothing".to_owned());
+        notes.push("a smoke run: it shows that all works, its figures mean nothing".to_owned());
     }
-    peers::notes(options).into_iter().for_each(&mut note);
     if machine.is_memory {
         let kind = &machine.file_system;
-        note(format!(
+        notes.push(format!(
             "the ledgers were on {kind}, which is memory: nothing was synced, these are the processor's limits"
         ));
     }
+    notes
 }
 
 /// Writes a file and says where it is.

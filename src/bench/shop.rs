@@ -2,8 +2,8 @@
 //! said before.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -23,9 +23,9 @@ use crate::invoice::sum::Sum;
 use crate::ledger::bulk::{self, Crowd};
 use crate::ledger::{Begun, DueRow, FILE_NAME, Intent, InvoiceKey, Ledger, Settled};
 use crate::poller::budget::Turn;
-use crate::poller::counting::count_again;
-use crate::poller::pass::{self, PER_CLASS};
+use crate::poller::pass;
 use crate::poller::recheck::Recheck;
+use crate::poller::tidy::tidy;
 use crate::process_mark::ProcessMark;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -45,6 +45,8 @@ pub struct Looked {
     pub asked: usize,
     /// Invoices that were only dated anew.
     pub redated: usize,
+    /// What it took to find and choose them, without the answers.
+    pub picked_in: Duration,
 }
 
 /// A shop whose invoices are all open.
@@ -58,9 +60,10 @@ pub struct Shop {
 }
 
 impl Shop {
-    /// Makes a ledger in `directory` with `count` open invoices, none of them due within the next hour. At least 1.
-    pub fn make(directory: &Path, count: u32) {
-        let shop = Self::open(directory);
+    /// Makes the ledger that the settings name, with `count` open invoices, none of them due within the next hour. At
+    /// least 1.
+    pub fn make(settings: &Settings, count: u32) {
+        let shop = Self::open(settings);
         shop.runtime.block_on(shop.first());
         let path = shop.path.clone();
         shop.close();
@@ -77,15 +80,16 @@ impl Shop {
     }
 
     /// Opens the ledger as the daemon does.
-    pub fn open(directory: &Path) -> Self {
-        let settings = Settings::default();
-        let options = plain::ledger_options(&settings, directory.to_owned());
-        let ledger = Ledger::open(options.expect("the defaults")).expect("a ledger");
-        let schedule = plain::schedule(&settings);
+    pub fn open(settings: &Settings) -> Self {
+        let directory = settings.state_dir.clone().expect("a state directory");
+        let path = directory.join(FILE_NAME);
+        let options = plain::ledger_options(settings, directory);
+        let ledger = Ledger::open(options.expect("readable")).expect("a ledger");
+        let schedule = plain::schedule(settings);
         Self {
             runtime: Runtime::new().expect("threads"),
             ledger,
-            path: directory.join(FILE_NAME),
+            path,
             recheck: Recheck::at_start(&schedule),
             schedule,
             turn: Turn::default(),
@@ -102,24 +106,25 @@ impl Shop {
         bulk::make_due(&self.path, every, clock::wall_ms() - 1).expect("stored")
     }
 
+    /// Makes nothing due within the next hour.
+    pub fn rest(&self) {
+        bulk::put_off(&self.path, clock::wall_ms() + HOUR_MS).expect("stored");
+    }
+
     /// One look at what is due, as the poller makes it, with every question answered and recorded.
     pub fn look(&mut self) -> Looked {
         let (reader, writer) = (self.ledger.reader(), self.ledger.writer());
         let (schedule, recheck, turn) = (&self.schedule, &mut self.recheck, &mut self.turn);
         self.runtime.block_on(async move {
+            let began = Instant::now();
             let now_ms = clock::wall_ms();
-            let creating = reader.creating().await.expect("read");
-            assert!(creating.is_empty(), "all are open");
             let ledger = (&reader, &writer);
-            let counted = count_again(recheck, schedule, ledger, now_ms).await;
-            counted.expect("counted");
-            let rows = reader.due(now_ms, PER_CLASS).await.expect("read");
-            let sorted = pass::sort(schedule, rows, &HashSet::new(), now_ms);
-            assert!(sorted.unresolved.is_empty(), "none is past its end");
-            let redated = writer.redate(&sorted.redate, now_ms).await;
-            redated.expect("stored");
+            let tidied = tidy(ledger, schedule, recheck, &HashSet::new(), now_ms).await;
+            let tidied = tidied.expect("looked");
+            let chosen = pass::choose(&tidied.ask, tidied.ask.len(), now_ms, turn);
+            let picked_in = began.elapsed();
             let mut answers = JoinSet::new();
-            for row in pass::choose(&sorted.ask, sorted.ask.len(), now_ms, turn) {
+            for row in chosen {
                 let (writer, key, answer) = (writer.clone(), row.key, answer(row, now_ms));
                 answers.spawn(async move { writer.record(key, answer).await });
             }
@@ -130,7 +135,8 @@ impl Shop {
             }
             Looked {
                 asked,
-                redated: sorted.redate.len(),
+                redated: tidied.redated,
+                picked_in,
             }
         })
     }

@@ -34,7 +34,7 @@ use crate::{outbox, poller};
 pub(crate) use lock::{LockError, is_served};
 
 use lock::ServeLock;
-use schedule::CronBell;
+use schedule::{BellError, CronBell};
 
 /// Files are made readable by the group at most, and hooks inherit it: 0027.
 const UMASK: u32 = 0o027;
@@ -88,7 +88,7 @@ pub(crate) enum Error {
     Signals(#[source] io::Error),
     /// The scheduler cannot be started.
     #[error("could not start the poller's bell")]
-    Bell(#[source] schedule::BellError),
+    Bell(#[source] BellError),
     /// A part of the daemon ended before it was told to.
     #[error("{0} ended by itself")]
     Ended(&'static str),

@@ -12,6 +12,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
+
 mod handle;
 mod mark;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod seal;
 mod sqlite;
 mod store;
 mod story;
+mod survey;
 #[cfg(test)]
 mod tests;
 mod writer;

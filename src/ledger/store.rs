@@ -193,6 +193,9 @@ pub(super) trait Store {
     /// Work that may be done between transactions, after the answers: moves the log into the file, and keeps the mark beside
     /// it. `last`: the store is closed next. Gives when there is more to do.
     fn tidy(&mut self, last: bool) -> Option<Instant>;
+    /// True when another connection or process has committed since this was asked last; the first time it may be true
+    /// for nothing. What cannot be told counts as a change: whoever hears of it looks at the ledger.
+    fn others_wrote(&mut self) -> bool;
 
     /// Called after a failed transaction: closes and opens again what can no longer be trusted.
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;

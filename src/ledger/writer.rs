@@ -1,7 +1,8 @@
 //! The one thread that writes. Replies only after the batch is durable, so a reply can be trusted across a crash.
 //!
 //! It takes what waits in a bounded queue (never waiting for more), applies it in one transaction, commits, replies to
-//! all, and only then tidies. Refused requests and the nudges they make are gathered in memory and written at most once
+//! all, and only then tidies. More than once a second it looks whether anybody committed, other processes included, and rings for
+//! whoever works from what is stored. Refused requests and the nudges they make are gathered in memory and written at most once
 //! a second, behind everything else: they are worth little, and strangers can make many.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -22,6 +23,10 @@ use crate::telemetry;
 
 /// Refusals are written at most this often.
 const GATHER_FOR: Duration = Duration::from_secs(1);
+/// How often it is looked whether the ledger was changed: what a command of the operator or another process makes due is
+/// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
+/// runtime that read by itself would take five for each.
+const LOOK_EVERY: Duration = Duration::from_millis(700);
 /// Refusals held in memory at most; more are counted and dropped.
 const GATHERED_MOST: usize = 1_000;
 
@@ -85,6 +90,8 @@ pub(super) fn start<S: Store>(
                 gathered: waiting,
                 flush_at: None,
                 tidy_at: None,
+                look_at: Instant::now() + LOOK_EVERY,
+                committed: false,
                 lost: false,
                 told: None,
             };
@@ -163,6 +170,10 @@ struct Worker<S> {
     flush_at: Option<Instant>,
     /// When the store wants to tidy again, if it does.
     tidy_at: Option<Instant>,
+    /// When it is looked whether the ledger was changed.
+    look_at: Instant,
+    /// There was a commit of ours since that was looked at.
+    committed: bool,
     /// The file at the ledger's path is another one: what is known here is not what stands there.
     lost: bool,
     /// The last trouble that was logged, so that it is logged once and its end too.
@@ -172,16 +183,11 @@ struct Worker<S> {
 impl<S: Store> Worker<S> {
     fn run(&mut self) {
         loop {
-            let wake_at = self.flush_at.into_iter().chain(self.tidy_at).min();
-            let next = match wake_at {
-                None => self
-                    .inbox
-                    .recv()
-                    .map_err(|_closed| RecvTimeoutError::Disconnected),
-                Some(at) => self
-                    .inbox
-                    .recv_timeout(at.saturating_duration_since(Instant::now())),
-            };
+            let times = self.flush_at.into_iter().chain(self.tidy_at);
+            let wake_at = times.fold(self.look_at, Instant::min);
+            let next = self
+                .inbox
+                .recv_timeout(wake_at.saturating_duration_since(Instant::now()));
             let closed = matches!(next, Err(RecvTimeoutError::Disconnected));
             let jobs = self.drain(next.ok());
             if !jobs.is_empty() {
@@ -191,11 +197,25 @@ impl<S: Store> Worker<S> {
             if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
                 self.flush();
             }
+            self.look();
             let last = closed || self.lost;
             self.tidy_at = self.store.tidy(last);
             if last {
                 return;
             }
+        }
+    }
+
+    /// Rings when anybody has committed since the last look: within [`LOOK_EVERY`] of any change to the ledger, whoever
+    /// made it and whether a ring for it was lost or not, the outbox looks at what is due.
+    fn look(&mut self) {
+        let now = Instant::now();
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_EVERY;
+        if self.store.others_wrote() | std::mem::take(&mut self.committed) {
+            self.bells.owed.ring();
         }
     }
 
@@ -222,6 +242,7 @@ impl<S: Store> Worker<S> {
         let commands: Vec<&Command> = jobs.iter().map(|job| &job.command).collect();
         match batch::run(&mut self.store, &self.rules, &commands) {
             Ok(replies) => {
+                self.committed = true;
                 for (job, reply) in jobs.into_iter().zip(replies) {
                     self.ring_for(&reply);
                     answer(job, reply.map_err(WriteError::from));
@@ -295,9 +316,12 @@ impl<S: Store> Worker<S> {
             return;
         }
         let command = Command::Refuse(taken.refusals);
-        if let Err(failed) = batch::run(&mut self.store, &self.rules, &[&command]) {
-            self.fail(Vec::new(), failed);
-            self.keep(command);
+        match batch::run(&mut self.store, &self.rules, &[&command]) {
+            Ok(_) => self.committed = true,
+            Err(failed) => {
+                self.fail(Vec::new(), failed);
+                self.keep(command);
+            }
         }
         self.bells.ask.ring();
     }

@@ -1,8 +1,8 @@
 //! Runs the hooks that are owed an event: claim stored, run, outcome stored, again and again until a hook says it is done.
 //!
-//! Works from the ledger's state alone: a lost wake costs at most one look, what another process makes due is found by the
-//! next one, and what an earlier daemon (or a claim whose answer was lost) left running is found there and settled before
-//! anything else of its invoice. Which deliveries may run, and in which order, is the ledger's judgement when it claims
+//! Works from the ledger's state alone: the wake only says when to look, and comes well within a second of any commit,
+//! another process's too, since the ledger's writer rings after it looked whether there was one; what an earlier daemon (or
+//! a claim whose answer was lost) left running is found by the looks and settled before anything else of its invoice. Which deliveries may run, and in which order, is the ledger's judgement when it claims
 //! them; how many of each hook run at once is kept in `places`. Looks read; a claim is made only when one found something.
 //! Relies on being the only outbox of its ledger while its process lives.
 
@@ -38,11 +38,14 @@ pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
 use attempt::Went;
 use places::Places;
 
-/// How often the ledger is looked at for something to begin: what a command of the operator or another process made due
-/// is begun within a second, and a look takes some microseconds of a reader.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often the ledger is looked at though nobody rang and nothing was due: whatever changes in it rings, so this is for a
+/// clock that was set forward, and each look costs an idle machine some wake-ups.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// When the ledger is looked at again after it could not be read.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How often deliveries that stand as running, with nobody here who runs them, are looked for. As long rests the outbox
+/// How often deliveries that stand as running, with nobody here who runs them, are looked for while there are some, or were
+/// not all settled; otherwise with each look of [`LOOK_EVERY`], since none comes up by itself. As long rests the outbox
 /// after the ledger could not store something.
 const SCAN_EVERY: Duration = Duration::from_secs(5);
 
@@ -91,6 +94,7 @@ pub(crate) async fn run(
         leftovers,
         more: false,
         rest_until: None,
+        scan_at: Instant::now(),
     };
     outbox.work(&wake, &shutdown).await;
     outbox.stop(&hurry).await;
@@ -132,18 +136,20 @@ struct Outbox {
     more: bool,
     /// Nothing is claimed before this time, since the ledger had trouble.
     rest_until: Option<Instant>,
+    /// When deliveries that stand as running, with nobody here who runs them, are looked for.
+    scan_at: Instant,
 }
 
 impl Outbox {
     async fn work(&mut self, wake: &Wake, shutdown: &Shutdown) {
-        let mut scan_at = Instant::now();
         while !shutdown.is_requested() {
-            if Instant::now() >= scan_at {
-                self.find_left_running().await;
-                scan_at = Instant::now() + SCAN_EVERY;
+            if Instant::now() >= self.scan_at {
+                let found = self.find_left_running().await;
+                let pause = if found { SCAN_EVERY } else { LOOK_EVERY };
+                self.scan_at = Instant::now() + pause;
             }
             let nap = self.begin_due().await;
-            let nap = nap.min(scan_at.saturating_duration_since(Instant::now()));
+            let nap = nap.min(self.scan_at.saturating_duration_since(Instant::now()));
             let may_claim = self.rest_until.is_none() && self.is_open();
             tokio::select! {
                 biased;
@@ -202,7 +208,8 @@ impl Outbox {
             .fold(LOOK_EVERY, Duration::min)
     }
 
-    /// Looks for something to begin, and claims it when there is. Gives when the next delivery becomes due.
+    /// Looks for something to begin, and claims it when there is. Gives when the next delivery becomes due, or is looked for
+    /// again.
     async fn look(&mut self, lanes: Vec<Lane>) -> Option<i64> {
         let now_ms = wall_ms();
         let ahead = now_ms..=now_ms.saturating_add(self.desk.settings.longest_delay_ms);
@@ -218,7 +225,8 @@ impl Outbox {
                     error = &error as &dyn Error,
                     "could not look for deliveries to run"
                 );
-                None
+                let again_ms = i64::try_from(LOOK_AGAIN_AFTER.as_millis()).unwrap_or_default();
+                Some(now_ms.saturating_add(again_ms))
             }
         }
     }
@@ -258,8 +266,11 @@ impl Outbox {
         self.active.insert(task.id(), key);
     }
 
+    /// What could not be stored may have been stored all the same: it is looked for afterwards.
     fn rest(&mut self) {
-        self.rest_until = Some(Instant::now() + SCAN_EVERY);
+        let until = Instant::now() + SCAN_EVERY;
+        self.rest_until = Some(until);
+        self.scan_at = self.scan_at.min(until);
     }
 
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
@@ -281,8 +292,9 @@ impl Outbox {
         }
     }
 
-    /// Takes up deliveries that stand as running though nobody here runs them (A41).
-    async fn find_left_running(&mut self) {
+    /// Takes up deliveries that stand as running though nobody here runs them (A41). False when there are none, and none is
+    /// being settled.
+    async fn find_left_running(&mut self) -> bool {
         let running = match self.reader.running_deliveries().await {
             Ok(running) => running,
             Err(error) => {
@@ -291,7 +303,8 @@ impl Outbox {
                     "could not look for hooks of an earlier daemon"
                 );
                 // They may be running, and count where a hook's runs are limited.
-                return self.rest();
+                self.rest();
+                return true;
             }
         };
         // The answer is a moment old, and harmless for that: an attempt leaves `active` after its end is stored, and
@@ -302,10 +315,12 @@ impl Outbox {
             .chain(self.being_settled.values())
             .copied()
             .collect();
+        let mut found = !self.settling.is_empty();
         for left in running
             .into_iter()
             .filter(|running| !ours.contains(&running.key))
         {
+            found = true;
             if left.claimant != self.own && left.claimant.is_running() {
                 tracing::warn!(
                     pid = left.claimant.pid,
@@ -331,6 +346,7 @@ impl Outbox {
                 );
             }
         }
+        found
     }
 
     async fn stop(&mut self, hurry: &Shutdown) {

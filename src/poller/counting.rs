@@ -7,28 +7,28 @@ use super::recheck::{Clock, Recheck, Stage};
 use crate::invoice::silence::Schedule;
 use crate::ledger::{CLOCK_MARK, InvoiceKey, Reader, Writer};
 
-/// One pass.
+/// One pass, at this time and with the ledger's mark as it is then. True when times were counted again.
 pub(crate) async fn count_again(
     recheck: &mut Recheck,
     schedule: &Schedule,
     (reader, writer): (&Reader, &Writer),
-    now_ms: i64,
-) -> Result<(), Trouble> {
-    let mark_ms = reader.clock_mark_ms().await?;
+    (now_ms, mark_ms): (i64, Option<i64>),
+) -> Result<bool, Trouble> {
     match recheck.look(now_ms, mark_ms) {
-        Clock::NotSet => return Ok(()),
+        Clock::NotSet => return Ok(false),
         Clock::Steady => {}
         Clock::SetBack => {
             tracing::warn!("the clock was ahead and was set back: due times are counted again");
         }
     }
     match recheck.stage() {
-        None => {}
+        None => Ok(false),
         Some(Stage::Due(place)) => {
             let rows = reader.due_after(place, LOOKED_AT).await?;
             let wrong = Recheck::wrong(schedule, &rows, now_ms);
             writer.redate(&wrong, now_ms).await?;
             recheck.done(&rows);
+            Ok(!wrong.is_empty())
         }
         Some(Stage::Retired(since_ms, key)) => {
             let found = reader.retired_after((since_ms, key), LOOKED_AT).await?;
@@ -37,7 +37,7 @@ pub(crate) async fn count_again(
             if recheck.done_retired(&found, now_ms) {
                 writer.note(CLOCK_MARK, now_ms.to_string()).await?;
             }
+            Ok(!keys.is_empty())
         }
     }
-    Ok(())
 }

@@ -16,6 +16,7 @@ pub(crate) mod pass;
 pub(crate) mod recheck;
 mod round;
 pub(crate) mod standing;
+pub(crate) mod tidy;
 mod unanswered;
 
 use std::collections::HashSet;
@@ -36,13 +37,13 @@ use crate::wake::Wake;
 
 use ask::Asker;
 use budget::Turn;
-use counting::count_again;
 use ended::Ended;
 use login::{Login, Token};
-use pass::{PER_CLASS, Sorted};
+use pass::Sorted;
 use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, Standing};
+use tidy::{Tidied, tidy};
 use unanswered::Unanswered;
 
 /// Due invoices of each class read to choose one, beside those that are being asked about.
@@ -163,14 +164,19 @@ impl Work for Poller {
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
         let may_ask = self.login.token().is_some();
         let seen = match self.tidy(now_ms).await {
-            Ok(is_due) => Seen {
-                wants: is_due && may_ask,
-                next_in: if is_due {
-                    self.login.again_in()
-                } else {
-                    self.next_in().await
-                },
-            },
+            Ok(tidied) => {
+                let is_due = !tidied.ask.is_empty();
+                Seen {
+                    wants: is_due && may_ask,
+                    next_in: if is_due {
+                        self.login.again_in()
+                    } else if self.recheck.stage().is_some() {
+                        Some(RECHECK_EVERY)
+                    } else {
+                        tidied.next_ms.map(|at_ms| until(at_ms, now_ms))
+                    },
+                }
+            }
             Err(error) => {
                 tracing::warn!(reason = %chain(&error), "could not look at what is due: {}", chain(&error));
                 Seen::default()
@@ -210,9 +216,8 @@ impl Work for Poller {
         }
         let now_ms = clock::wall_ms();
         // A look that fails here is made by the next ring.
-        let next_ms = self.next_due_ms(now_ms).await.ok().flatten()?;
-        let wait = u64::try_from(next_ms.saturating_sub(now_ms)).unwrap_or(0);
-        Some(Duration::from_millis(wait))
+        let next_ms = self.reader.next_due_after(now_ms).await.ok().flatten()?;
+        Some(until(next_ms, now_ms))
     }
 
     fn ask(
@@ -239,22 +244,17 @@ impl Work for Poller {
 }
 
 impl Poller {
-    /// Does what needs no question. True when something is due.
-    async fn tidy(&mut self, now_ms: i64) -> Result<bool, Trouble> {
-        for row in self.reader.creating().await? {
-            if row.is_given_up(now_ms) {
-                self.writer.give_up_opening(row.key).await?;
-                tracing::warn!(order.id = %row.order_id, "nobody knows whether the service opened order {}: look at it", row.order_id);
-            }
-        }
-        self.recheck(now_ms).await?;
-        let rows = self.reader.due(now_ms, PER_CLASS).await?;
-        let sorted = pass::sort(&self.schedule, rows, &self.asked, now_ms);
-        for key in sorted.unresolved {
-            self.writer.unresolve(key, now_ms).await?;
-        }
-        self.writer.redate(&sorted.redate, now_ms).await?;
-        Ok(!sorted.ask.is_empty())
+    /// Does what needs no question.
+    async fn tidy(&mut self, now_ms: i64) -> Result<Tidied, Trouble> {
+        let ledger = (&self.reader, &self.writer);
+        tidy(
+            ledger,
+            &self.schedule,
+            &mut self.recheck,
+            &self.asked,
+            now_ms,
+        )
+        .await
     }
 
     /// The first of each class that may be asked about now.
@@ -272,23 +272,6 @@ impl Poller {
         let limit = u32::try_from(self.asked.len() + CHOSEN_FROM).unwrap_or(u32::MAX);
         let rows = self.reader.due(now_ms, limit).await?;
         Ok(pass::sort(&self.schedule, rows, &self.asked, now_ms))
-    }
-
-    /// The first due time that is still to come.
-    async fn next_due_ms(&self, now_ms: i64) -> Result<Option<i64>, Trouble> {
-        let mut next: Option<i64> = None;
-        for class in Class::ALL {
-            let rows = self.reader.due_after(pass::after(class, now_ms), 1).await?;
-            let due = rows.first().map(|row| row.due_ms);
-            next = [next, due].into_iter().flatten().min();
-        }
-        Ok(next)
-    }
-
-    /// Counts stored times again where [`Recheck`] wants it, some in each look.
-    async fn recheck(&mut self, now_ms: i64) -> Result<(), Trouble> {
-        let ledger = (&self.reader, &self.writer);
-        count_again(&mut self.recheck, &self.schedule, ledger, now_ms).await
     }
 
     /// Writes down how it stands, when that has changed. What cannot be written is tried again by the next look.
@@ -313,6 +296,11 @@ impl Poller {
             }
         }
     }
+}
+
+/// How long until a time; nothing when it is over.
+fn until(at_ms: i64, now_ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))
 }
 
 /// Why a look was cut short. The next one starts anew.

@@ -123,13 +123,12 @@ impl<'a> Drive<'a> {
             sent,
             acknowledged,
             refused,
-            failed,
+            failed: _,
         } = self.measured;
         Heard {
             sent,
             acknowledged,
             refused,
-            failed,
             elapsed: self.plan.run,
             latency: self.latency,
             whole: self.whole,
@@ -328,14 +327,12 @@ impl<'a> Drive<'a> {
 
     /// This connection is gone, and with it the answer that was waited for.
     fn lose(&mut self, place: usize) {
-        let now = self.began.elapsed();
         let at = self.places.get_mut(place).expect("a place");
         if at.connection.take().is_none() {
             return;
         }
         if at.busy.take().is_some() {
             self.whole.failed += 1;
-            self.measured.failed += u64::from(self.is_measured(now));
         } else {
             self.free.retain(|free| *free != place);
         }

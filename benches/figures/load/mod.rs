@@ -81,8 +81,6 @@ pub(crate) struct Heard {
     pub(crate) acknowledged: u64,
     /// Other answers that came while it was measured.
     pub(crate) refused: u64,
-    /// Requests that were lost while it was measured.
-    pub(crate) failed: u64,
     /// How long it was measured.
     pub(crate) elapsed: Duration,
     /// Of answers 200 to requests meant to be sent while it was measured; with them those that should have been sent and

@@ -1,11 +1,19 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod crash;
+mod idle;
 mod instructions;
+mod poll_beside;
+pub(crate) mod raw;
 mod rounds;
 mod rush;
 mod size;
+mod slices;
+mod start;
 mod tails;
+mod ticks;
+mod wal;
 
 use crate::options::Options;
 use crate::report::Report;
@@ -25,6 +33,17 @@ pub(crate) const ALL: &[Part] = &[
     acks::PART,
     tails::PART,
     rush::PART,
+    raw::PART,
+    wal::PART,
+    raw::PART,
+    wal::PART,
+    tails::PART,
+    rush::PART,
     size::PART,
     instructions::PART,
+    idle::PART,
+    start::PART,
+    ticks::PART,
+    poll_beside::PART,
+    crash::PART,
 ];

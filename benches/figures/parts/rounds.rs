@@ -7,9 +7,9 @@ use std::time::Duration;
 use crate::load::{Pace, Plan};
 use crate::machine::gate::Gate;
 use crate::options::{Effort, Options};
-use crate::report::Report;
-use crate::subjects::Subject;
+use crate::report::{Report, Spread};
 use crate::subjects::running::{Driven, Running};
+use crate::subjects::{Subject, TILLD};
 
 /// How often, how long and how patiently.
 #[derive(Clone, Copy, Debug)]
@@ -51,19 +51,73 @@ pub(super) const fn gate(options: &Options) -> Gate {
 pub(super) struct Load {
     /// Its name in the keys of figures: `64`.
     pub(super) name: String,
+    /// It in words.
+    pub(super) what: String,
     pub(super) plan: Plan,
     /// Those that carry it, by name.
     pub(super) on: Vec<&'static str>,
 }
 
-/// Takes all rounds and shows each slice to `add`, with the beginning of its keys (`tilld.64`).
+/// One subject under one load, once.
+pub(super) struct Slice<'a> {
+    subject: &'static str,
+    load: &'a Load,
+    pub(super) driven: Driven,
+    disturbed: bool,
+}
+
+/// A share of answers: its name in the keys of figures, in words, and itself.
+pub(super) type Share = (&'static str, &'static str, f64);
+/// Half of them.
+pub(super) const P50: Share = ("p50", "median latency", 0.5);
+/// All but one in a hundred.
+pub(super) const P99: Share = ("p99", "p99", 0.99);
+/// All but one in a thousand.
+pub(super) const P999: Share = ("p999", "p99.9", 0.999);
+
+impl Slice<'_> {
+    /// Adds a value of it.
+    pub(super) fn add(
+        &self,
+        report: &mut Report,
+        key: &str,
+        what: &str,
+        unit: &'static str,
+        value: f64,
+    ) {
+        let Load { name, what: at, .. } = self.load;
+        let key = format!("{}.{name}.{key}", self.subject);
+        let what = format!("{}: {what}, {at}", self.subject);
+        report.add(&key, &what, unit, value);
+        if self.disturbed {
+            report.disturbed(&key);
+        }
+    }
+
+    /// Adds the latency of some shares of its answers.
+    pub(super) fn add_latency(&self, report: &mut Report, shares: &[Share]) {
+        for (key, what, share) in shares {
+            let value = micros(self.driven.heard.latency.at(*share));
+            self.add(report, key, what, "us", value);
+        }
+    }
+
+    /// Keeps the latency of some shares out of the table.
+    pub(super) fn hide_latency(&self, report: &mut Report, shares: &[Share]) {
+        for (key, _, _) in shares {
+            report.detail(&format!("{}.{}.{key}", self.subject, self.load.name));
+        }
+    }
+}
+
+/// Takes all rounds and shows each slice to `add`.
 pub(super) fn take(
     part: &str,
     options: &Options,
     rounds: &Rounds,
     subjects: &[Subject],
     loads: &[Load],
-    mut add: impl FnMut(&Load, &str, &Driven, bool),
+    mut add: impl FnMut(&Slice<'_>),
 ) {
     for round in 0..rounds.count {
         let start = |subject| Running::start(subject, options, part);
@@ -72,65 +126,18 @@ pub(super) fn take(
         for load in loads {
             for one in &mut running {
                 if load.on.contains(&one.name) {
-                    let slice = rounds.gate.slice(|| one.drive(&load.plan));
-                    let key = format!("{}.{}", one.name, load.name);
-                    add(load, &key, &slice.value, slice.disturbed);
+                    let taken = rounds.gate.slice(|| one.drive(&load.plan));
+                    add(&Slice {
+                        subject: one.name,
+                        load,
+                        driven: taken.value,
+                        disturbed: taken.disturbed,
+                    });
                 }
             }
             running.rotate_left(1);
         }
         running.into_iter().for_each(Running::stop);
-    }
-}
-
-/// Adds a value of a slice.
-pub(super) fn add(
-    report: &mut Report,
-    key: &str,
-    what: &str,
-    unit: &'static str,
-    value: f64,
-    disturbed: bool,
-) {
-    report.add(key, what, unit, value);
-    if let Some(figure) = report.figures.get_mut(key) {
-        figure.disturbed += usize::from(disturbed);
-    }
-}
-
-/// Kinds of figures about a slice's latency.
-const LATENCIES: [&str; 4] = ["p50", "p99", "p999", "longest"];
-
-/// Adds the shares of a slice's latency that are named.
-pub(super) fn add_latency(report: &mut Report, key: &str, driven: &Driven, disturbed: bool) {
-    let latency = &driven.heard.latency;
-    let load = key.rsplit('.').next().unwrap_or_default();
-    for (name, what, share) in [
-        ("p50", "median latency", 0.5),
-        ("p99", "latency of the 99th of 100", 0.99),
-        ("p999", "latency of the 999th of 1000", 0.999),
-    ] {
-        let key = format!("{key}.{name}");
-        let what = format!("{what} at {load}");
-        add(
-            report,
-            &key,
-            &what,
-            "us",
-            micros(latency.at(share)),
-            disturbed,
-        );
-    }
-    let longest = micros(latency.longest());
-    let key = format!("{key}.longest");
-    add(report, &key, "longest latency", "us", longest, disturbed);
-    report.detail(&key);
-}
-
-/// Keeps a slice's latency out of the table: as fast as answers come, it is only what the connections wait for each other.
-pub(super) fn hide_latency(report: &mut Report, key: &str) {
-    for name in LATENCIES {
-        report.detail(&format!("{key}.{name}"));
     }
 }
 
@@ -141,14 +148,11 @@ pub(super) fn micros(duration: Duration) -> f64 {
 
 /// What tilld acknowledges per second at 64 connections: the median of what was measured, or a short look where nothing was.
 pub(super) fn capacity(options: &Options, report: &Report) -> f64 {
-    if let Some(figure) = report.figures.get("tilld.64.rate") {
-        let mut values = figure.values.clone();
-        values.sort_by(f64::total_cmp);
-        if let Some(middle) = values.get(values.len() / 2) {
-            return *middle;
-        }
+    let measured = report.figures.get("tilld.64.rate");
+    if let Some(spread) = measured.and_then(|figure| Spread::of(&figure.values)) {
+        return spread.median;
     }
-    let mut running = Running::start(&crate::subjects::TILLD, options, "capacity");
+    let mut running = Running::start(&TILLD, options, "capacity");
     let plan = Plan {
         connections: 64,
         pace: Pace::Closed,

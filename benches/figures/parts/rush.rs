@@ -120,21 +120,22 @@ fn rush(subject: &Subject, options: &Options, report: &mut Report, capacity: f64
     let heard = running.overload(&plan, |answer| seen.take(answer)).heard;
     running.stop();
     let key = |what: &str| format!("{}.200%.{what}", subject.name);
+    let named = |what: &str| format!("{}: {what}", subject.name);
     report.add(
         &key("refused"),
-        "refused in the rush",
+        &named("refused at 200 % of capacity"),
         "%",
         percent(heard.refused, heard.sent),
     );
     if let Some(first) = seen.first_refused {
-        let what = "from the rush's beginning to the first refusal";
+        let what = &named("from the rush's beginning to the first refusal");
         report.add(&key("first-refused"), what, "ms", first.as_secs_f64() * 1e3);
     }
     let limit = before.latency.at(0.99) * BACK;
     match seen.back_within(limit) {
         Some(after) => report.add(
             &key("back"),
-            "from the rush's end until p99 is at most twice what it was",
+            &named("from the rush's end until p99 is at most twice what it was"),
             "ms",
             after.as_secs_f64() * 1e3,
         ),

@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use super::Part;
-use super::rounds::{Load, Rounds, add_latency, capacity, gate, take};
+use super::rounds::{Load, P50, P99, P999, Rounds, capacity, gate, micros, take};
 use crate::load::Pace;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
+use crate::subjects::peers::WEBHOOK;
 use crate::subjects::{AGAIN, IN_COMMIT, NAIVE, TILLD, peers};
 
 /// The part.
@@ -34,11 +35,17 @@ fn run(options: &Options, report: &mut Report) {
         gate: gate(options),
     };
     let capacity = capacity(options, report);
-    let peers = peers(options);
+    // What webhook takes in a second is far below the rate: it would only show for how long it was asked.
+    let mut peers = peers(options);
+    peers.retain(|peer| peer.name != WEBHOOK);
     let mut subjects = vec![TILLD, AGAIN, IN_COMMIT, NAIVE];
     subjects.extend(&peers);
     let load = |name: &str, per_second, on: Vec<&'static str>| Load {
         name: name.to_owned(),
+        what: match name.strip_suffix('%') {
+            Some(_share) => format!("{name} of capacity"),
+            None => format!("{name}/s"),
+        },
         plan: rounds.plan(CONNECTIONS, Pace::Open { per_second }),
         on,
     };
@@ -48,33 +55,23 @@ fn run(options: &Options, report: &mut Report) {
         load("50%", capacity * 0.5, vec![TILLD.name, IN_COMMIT.name]),
         load("90%", capacity * 0.9, vec![TILLD.name, IN_COMMIT.name]),
     ];
-    take(
-        PART.name,
-        options,
-        &rounds,
-        &subjects,
-        &loads,
-        |_load, key, driven, disturbed| {
-            add_latency(report, key, driven, disturbed);
-        },
-    );
-    let mut ratio = |what: &str, under: &str, bar| {
-        report.ratio(what, "tilld.1000.p99", under, bar);
-    };
-    let bar = Some(Bar::AtMost(0.7));
-    ratio(
-        "p99 at 1,000/s to the checkpoint inside COMMIT",
-        "tilld-in-commit.1000.p99",
-        bar,
-    );
-    ratio(
-        "p99 at 1,000/s to a commit per request on hyper",
-        "naive.1000.p99",
-        None,
-    );
-    ratio(
-        "p99 at 1,000/s, the same twice: noise",
+    take(PART.name, options, &rounds, &subjects, &loads, |slice| {
+        slice.add_latency(report, &[P50, P99, P999]);
+        let longest = micros(slice.driven.heard.latency.longest());
+        slice.add(report, "longest", "longest latency", "us", longest);
+    });
+    let what = "p99 at 1,000/s to the checkpoint inside COMMIT";
+    let (own, bar) = ("tilld.1000.p99", Some(Bar::AtMost(0.7)));
+    report.ratio(what, own, "tilld-in-commit.1000.p99", bar);
+    if report.figures.contains_key("fastapi.1000.p99") {
+        let bar = Some(Bar::AtMost(0.8));
+        report.ratio("p99 at 1,000/s to FastAPI", own, "fastapi.1000.p99", bar);
+    }
+    let what = "p99 at 1,000/s to a commit per request on hyper";
+    report.ratio(what, own, "naive.1000.p99", None);
+    report.noise(
+        "p99 at 1,000/s, the same twice",
         "tilld-again.1000.p99",
-        None,
+        own,
     );
 }

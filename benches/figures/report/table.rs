@@ -19,8 +19,8 @@ pub(crate) fn draw(report: &Report) -> String {
         .set_header(["what", "median", "min", "max", "unit", "bar", "", "rounds"]);
     let figures = report.in_order();
     let (details, shown): (Vec<_>, Vec<_>) = figures.into_iter().partition(|it| it.1.is_detail);
-    for (key, figure) in shown {
-        table.add_row(figure_row(key, figure));
+    for (_, figure) in shown {
+        table.add_row(figure_row(figure));
     }
     for ratio in &report.ratios {
         table.add_row(ratio_row(report, ratio));
@@ -46,18 +46,14 @@ pub(crate) fn draw(report: &Report) -> String {
     drawn
 }
 
-/// A figure's key begins with whose it is.
-fn figure_row(key: &str, figure: &Figure) -> [String; 8] {
+fn figure_row(figure: &Figure) -> [String; 8] {
     let spread = Spread::of(&figure.values);
     let size = spread.map_or(0.0, |spread| spread.median);
     let (unit, factor) = fitting(figure.unit, size);
     let [median, least, most] = numbers(spread, factor);
     let bar = figure.bar.map(|bar| bar_text(bar, factor));
     [
-        key.split_once('.').map_or_else(
-            || figure.what.clone(),
-            |(of, _)| format!("{of}: {}", figure.what),
-        ),
+        figure.what.clone(),
         median,
         least,
         most,
@@ -151,7 +147,7 @@ pub(super) fn check(report: &Report) {
             .unwrap_or("")
     };
     for (start, words) in [
-        ("a: A ", ["30.0", "40.0", "3, 2 of 3 disturbed"]),
+        ("A ", ["30.0", "40.0", "3, 2 of 3 disturbed"]),
         ("far ", ["10.0", "≥ 9", "met"]),
         ("itself ", ["1.10", "×", "noise"]),
     ] {
@@ -164,5 +160,5 @@ pub(super) fn check(report: &Report) {
     ] {
         assert!(drawn.contains(said), "{drawn}");
     }
-    assert!(!drawn.contains("d: D"), "it is a detail: {drawn}");
+    assert!(!drawn.contains("| D "), "it is a detail: {drawn}");
 }

@@ -1,11 +1,15 @@
 //! What is measured: programs of their own, so that what each costs can be read from the kernel, each on a ledger of its
 //! own. All take the same requests.
 
+pub(crate) mod crowd;
 pub(crate) mod daemon;
 pub(crate) mod inner;
 mod naive;
 pub(crate) mod peers;
+pub(crate) mod probe;
+pub(crate) mod raw;
 pub(crate) mod running;
+pub(crate) mod service;
 pub(crate) mod syncs;
 
 use std::net::SocketAddr;

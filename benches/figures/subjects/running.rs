@@ -2,6 +2,7 @@
 //! was told. A figure of a subject that lies, or that was not the one that was started, would be worse than none.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -22,6 +23,7 @@ pub(crate) struct Running {
     /// It.
     pub(crate) server: Box<dyn Server>,
     sender: Sender,
+    stored_at_first: Stored,
     directory: PathBuf,
 }
 
@@ -50,6 +52,7 @@ impl Running {
         let Started { server, stocked } = (subject.start)(options, &directory);
         Self {
             name: subject.name,
+            stored_at_first: server.stored(),
             server,
             sender: Sender::new(stocked, PATH),
             directory,
@@ -58,7 +61,7 @@ impl Running {
 
     /// Sends as planned. Everything must be acknowledged.
     pub(crate) fn drive(&mut self, plan: &Plan) -> Driven {
-        let driven = self.overload(plan, |_answer| {});
+        let driven = self.measured(|sender, address| sender.run(address, plan));
         let whole = driven.heard.whole;
         assert_eq!(whole.acknowledged, whole.sent, "{}: {whole:?}", self.name);
         driven
@@ -66,9 +69,13 @@ impl Running {
 
     /// Sends as planned, and shows every answer. A part may be refused.
     pub(crate) fn overload(&mut self, plan: &Plan, show: impl FnMut(&Answer)) -> Driven {
+        self.measured(|sender, address| sender.run_with(address, plan, show))
+    }
+
+    fn measured(&mut self, send: impl FnOnce(&mut Sender, SocketAddr) -> Heard) -> Driven {
         let (name, pid) = (self.name, self.server.pid());
         let (stored, ran_before) = (self.server.stored(), ran(pid).expect("it runs"));
-        let heard = self.sender.run_with(self.server.address(), plan, show);
+        let heard = send(&mut self.sender, self.server.address());
         let ran = ran(pid).expect("it runs").saturating_sub(ran_before);
         // Somebody else answered if it did nothing.
         assert!(!ran.is_zero(), "{name} took no time");
@@ -121,8 +128,15 @@ impl Running {
         assert_eq!(whole.failed, 0, "{name} lost connections: {whole:?}");
     }
 
-    /// Ends it and removes its ledger.
+    /// Holds all runs together against its rows once more, ends it and removes its ledger.
     pub(crate) fn stop(self) {
+        let events = self.server.stored().events - self.stored_at_first.events;
+        let acknowledged: u64 = self.sender.acknowledged().sum();
+        let name = self.name;
+        assert!(
+            events >= acknowledged,
+            "{name} has lost what it had: {events} events, {acknowledged} acknowledged"
+        );
         self.server.stop();
         remove(&self.directory);
     }

@@ -374,8 +374,8 @@ pub(super) mod tests {
                 ..around().ledger
             };
             let around = Around {
-                ledger,
                 daemon_running,
+                ledger,
                 ..around()
             };
             let told = Report::new(&overview, &Settings::default(), around);

@@ -25,7 +25,7 @@ impl Stage {
     fn with(path: &str, args: &[&str]) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let around = Surroundings {
-            launcher: crate::hook::launch::stand_in(),
+            launcher: launch::stand_in(),
             work_dir: dir.path().join("run"),
             home: PathBuf::from("/nonexistent"),
         };

@@ -202,6 +202,10 @@ impl Store for MemoryStore {
         None
     }
 
+    fn others_wrote(&mut self) -> bool {
+        false
+    }
+
     fn recover(&mut self, _failed: &StoreError) -> Result<(), StoreError> {
         Ok(())
     }

@@ -106,3 +106,16 @@ pub(crate) fn make_due(path: &Path, every: u32, due_ms: i64) -> rusqlite::Result
     transaction.commit()?;
     Ok(due)
 }
+
+/// Makes nothing due before this time.
+pub(crate) fn put_off(path: &Path, due_ms: i64) -> rusqlite::Result<usize> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(std::time::Duration::from_secs(30))?;
+    let statement =
+        "UPDATE poll INDEXED BY poll_due SET due_ms = ?1 WHERE class = ?2 AND due_ms < ?1";
+    let mut changed = 0;
+    for class in 0..=2 {
+        changed += connection.execute(statement, params![due_ms, class])?;
+    }
+    Ok(changed)
+}

@@ -90,6 +90,8 @@ pub(super) struct SqliteStore<C = Passing> {
     keeper: Option<Keeper>,
     /// The invoice that was loaded last in this transaction.
     loaded: Loaded,
+    /// SQLite's number for what others have committed, when it was asked last.
+    version: Option<i64>,
 }
 
 /// A store in the thread it works in.
@@ -118,6 +120,7 @@ impl SqliteStore {
             mover,
             keeper: None,
             loaded: Loaded::default(),
+            version: None,
         })
     }
 
@@ -131,6 +134,7 @@ impl SqliteStore {
             mover: self.mover,
             keeper: self.keeper,
             loaded: self.loaded,
+            version: self.version,
         }
     }
 }
@@ -268,6 +272,18 @@ impl<C: Statements> Store for SqliteStore<C> {
     fn tidy(&mut self, last: bool) -> Option<Instant> {
         let moved = self.mover.tidy(&self.connection, last);
         self.mark(last).into_iter().chain(moved).min()
+    }
+
+    fn others_wrote(&mut self) -> bool {
+        // Changes with the commits of all connections but this one, and costs a look at the log's index: no page is read.
+        let version = self
+            .connection
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .ok();
+        let changed = version.is_none() || version != self.version;
+        self.version = version;
+        changed
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {

@@ -48,6 +48,18 @@ impl ReadStore {
         open_reader(path, busy).map(Self)
     }
 
+    /// Reads several things as they are at one moment. No question in it may be asked of another connection.
+    pub(in crate::ledger) fn at_one_moment<T>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let begun = self.0.unchecked_transaction().map_err(from_sqlite)?;
+        // Dropped on the way out: a reading transaction has nothing to be committed.
+        let answer = read(self);
+        drop(begun);
+        answer
+    }
+
     pub(in crate::ledger) fn invoices_of_order(
         &self,
         order: &str,

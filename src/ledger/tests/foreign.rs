@@ -1,4 +1,4 @@
-//! What lies at the ledger's path and is none.
+//! What others do: the file at the ledger's path may be none of ours, and another process may write to one that is.
 
 use super::*;
 
@@ -30,5 +30,20 @@ async fn a_file_that_is_no_ledger_is_left_untouched() {
         );
         assert!(matches!(opened.err(), Some(OpenError::Foreign { .. })));
         assert_eq!(fs::read(&path).expect("read"), bad);
+    }
+}
+
+/// A command has no bell to ring: what it made due is begun because the writer of the daemon sees that somebody committed.
+#[tokio::test]
+async fn the_outbox_is_woken_by_what_another_process_commits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let (owed, stranger) = (ours.bells().owed, theirs.writer());
+    // More rounds than there can be rings for anything else: the first look, and what the opening stored.
+    for round in 0..4 {
+        let told = stranger.note("told", round.to_string()).await;
+        told.expect("stored");
+        let rung = tokio::time::timeout(PATIENCE, owed.rung()).await;
+        assert!(rung.is_ok(), "round {round}");
     }
 }

@@ -58,12 +58,13 @@ impl Stage {
             surroundings,
         };
         let ledger = Owing::new(dir.path());
+        let wake = ledger.owed();
         Self {
             dir,
             ledger,
             settings,
             shutdown: Shutdown::new(),
-            wake: Wake::default(),
+            wake,
         }
     }
 
@@ -334,6 +335,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         leftovers: Vec::new(),
         more: false,
         rest_until: None,
+        scan_at: Instant::now(),
     };
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
         let (key, now) = (DeliveryKey(1), Instant::now().into_std());

@@ -21,6 +21,7 @@ use crate::ledger::{
     Reader, Restore, Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
+use crate::wake::Wake;
 
 /// More than any test makes.
 const ALL: u32 = 1_000;
@@ -74,6 +75,11 @@ impl Owing {
 
     pub(super) fn writer(&self) -> Writer {
         self.0.writer()
+    }
+
+    /// What the ledger's writer rings.
+    pub(super) fn owed(&self) -> Wake {
+        self.0.bells().owed
     }
 
     pub(super) fn reader(&self) -> Reader {

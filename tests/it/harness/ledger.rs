@@ -98,6 +98,22 @@ impl Neighbour {
         self.0.execute_batch("ROLLBACK").expect("the lock was held");
     }
 
+    /// Begins to read and does not end.
+    #[track_caller]
+    pub(crate) fn keep_reading(&self) {
+        let read = "BEGIN; SELECT count(*) FROM invoices";
+        self.0.execute_batch(read).expect("a moment of the ledger");
+    }
+
+    /// One commit that makes the log so many pages longer, which this program leaves to others to move.
+    #[track_caller]
+    pub(crate) fn lengthen_log(&self, pages: u32) {
+        let long = format!(
+            "PRAGMA wal_autocheckpoint = 0; INSERT INTO shop_notes (note) VALUES (zeroblob({pages} * 4096))"
+        );
+        self.0.execute_batch(&long).expect("its turn came");
+    }
+
     /// Runs statements in tilld's own tables, to bring about what no command can.
     #[track_caller]
     pub(crate) fn tamper(&self, statements: &str) {

@@ -1,7 +1,7 @@
 //! The bench commands that the READMEs name: the benches, their options and their parts are there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::readme;
 
@@ -9,8 +9,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: PathBuf) -> String {
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// The words of every bench command in a text, whether it stands in a line of its own or between code marks.
@@ -27,15 +27,16 @@ fn commands(text: &str) -> Vec<Vec<String>> {
 /// The options in the code of a bench.
 fn options(bench: &str) -> String {
     let benches = root().join("benches");
-    read(match bench {
+    let code = match bench {
         "figures" => benches.join("figures/options.rs"),
         other => benches.join(format!("{other}.rs")),
-    })
+    };
+    read(&code)
 }
 
 #[test]
 fn the_bench_commands_are_ones_that_the_benches_take() {
-    let about = read(root().join("benches/README.md"));
+    let about = read(&root().join("benches/README.md"));
     let (own, further) = (commands(&readme()), commands(&about));
     assert!(!own.is_empty() && further.len() > 8, "{own:?} {further:?}");
     for command in own.iter().chain(&further) {

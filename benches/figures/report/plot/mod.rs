@@ -13,7 +13,7 @@ const HEIGHT: f64 = 560.0;
 /// The plot's own edges: what is outside holds words, what is right of it the legend.
 const LEFT: f64 = 86.0;
 const RIGHT: f64 = 700.0;
-const TOP: f64 = 76.0;
+const TOP: f64 = 84.0;
 const BOTTOM: f64 = 486.0;
 /// Between two lines of the legend.
 const LEGEND_STEP: f64 = 22.0;
@@ -36,8 +36,8 @@ const LINES: [Line; 3] = [
     ),
 ];
 
-/// The plot, or `None` when there is nothing to draw.
-pub(crate) fn draw(curves: &[Curve], machine: &str) -> Option<String> {
+/// The plot, with what it is about below its title, or `None` when there is nothing to draw.
+pub(crate) fn draw(curves: &[Curve], about: &str) -> Option<String> {
     let points = || curves.iter().flat_map(|curve| &curve.points);
     let rates = Axis::over(points().map(|point| point.offered), LEFT, RIGHT)?;
     let of_point = |point: &Point| LINES.map(|(_, value, _)| value(point));
@@ -45,7 +45,7 @@ pub(crate) fn draw(curves: &[Curve], machine: &str) -> Option<String> {
     let title = "Latency against offered rate";
     let mut sheet = Sheet::new(WIDTH, HEIGHT, title);
     sheet.words((LEFT, 24.0), Words::Title, title);
-    for (line, y) in broken(machine).iter().zip([43.0, 60.0]) {
+    for (line, y) in broken(about).iter().zip([41.0, 55.0, 69.0]) {
         sheet.words((LEFT, y), Words::Subtitle, line);
     }
     draw_axes(&mut sheet, &rates, &times);

@@ -1,0 +1,234 @@
+//! What the daemon costs a machine that has something else to do: processor time and wake-ups when nothing happens, and
+//! memory idle, at full load, after it, and beside a million open invoices. Wake-ups are the voluntary context switches of
+//! all its threads, as the kernel counts them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Part;
+use crate::load::{Pace, Plan, Sender};
+use crate::machine::process;
+use crate::options::{Effort, Options};
+use crate::report::{Bar, Report};
+use crate::subjects::crowd::{Crowd, told};
+use crate::subjects::daemon::{Daemon, Home};
+
+/// The part.
+pub(crate) const PART: Part = Part {
+    name: "idle",
+    what: "processor time and wake-ups at idle; memory idle, at full load and with 1 M open invoices",
+    run,
+};
+
+/// Invoices that are notified of.
+const STOCKED: usize = 2_000;
+/// Connections of the full load.
+const CONNECTIONS: usize = 256;
+/// Open invoices beside which it idles as well.
+const MANY: u32 = 1_000_000;
+/// What a start leaves to be done is done by then, the first looks of every loop among it.
+const SETTLED_AFTER: Duration = Duration::from_secs(6);
+/// Between two looks at its memory under load.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// How long is measured.
+struct Lasts {
+    idle: Duration,
+    load: Duration,
+}
+
+fn run(options: &Options, report: &mut Report) {
+    let seconds = Duration::from_secs;
+    let (lasts, many) = match options.effort {
+        Effort::Smoke => (
+            Lasts {
+                idle: seconds(5),
+                load: seconds(1),
+            },
+            100_000,
+        ),
+        Effort::Quick => (
+            Lasts {
+                idle: seconds(10),
+                load: seconds(4),
+            },
+            MANY,
+        ),
+        Effort::Full => (
+            Lasts {
+                idle: seconds(60),
+                load: seconds(30),
+            },
+            MANY,
+        ),
+    };
+    let directory = options.directory.join("idle");
+    if directory.exists() {
+        std::fs::remove_dir_all(&directory).expect("an earlier run's");
+    }
+    let home = Home::make(&directory, "");
+    let few = u32::try_from(STOCKED).expect("small");
+    let mut sender = Sender::new(home.stock(few), Home::path());
+    measure(
+        options,
+        report,
+        &home,
+        &mut sender,
+        ("few", &told(few), &lasts),
+    );
+    std::fs::remove_dir_all(&directory).expect("its own directory");
+
+    let crowd = Crowd::of(options, many);
+    let mut sender = Sender::new(crowd.take(STOCKED), Home::path());
+    measure(
+        options,
+        report,
+        &crowd.home,
+        &mut sender,
+        ("many", &told(many), &lasts),
+    );
+
+    report.bar("idle.cpu.few", Bar::AtMost(1.0));
+    report.bar("idle.wakes.few", Bar::AtMost(4.0));
+    report.bar("memory.idle.few", Bar::AtMost(12.0));
+    report.bar("memory.load.few", Bar::AtMost(24.0));
+    report.bar("memory.growth.few", Bar::AtMost(0.5));
+    if many == MANY {
+        report.bar("idle.wakes.many", Bar::AtMost(4.0));
+        report.bar("memory.idle.many", Bar::AtMost(24.0));
+        report.bar("memory.load.many", Bar::AtMost(24.0));
+    }
+}
+
+fn measure(
+    options: &Options,
+    report: &mut Report,
+    home: &Home,
+    sender: &mut Sender,
+    (name, open, lasts): (&str, &str, &Lasts),
+) {
+    let daemon = home.start(&options.daemon);
+    thread::sleep(SETTLED_AFTER);
+    let mut add = |kind: &str, what: &str, unit, value: f64| {
+        let key = format!("{kind}.{name}");
+        report.add(&key, &format!("{what}, {open} open"), unit, value);
+    };
+    let before = Counted::of(&daemon);
+    thread::sleep(lasts.idle);
+    let after = Counted::of(&daemon);
+    let seconds = (after.at - before.at).as_secs_f64();
+    let ran = after.ran.saturating_sub(before.ran).as_secs_f64();
+    add(
+        "idle.cpu",
+        "processor time per hour at idle",
+        "s",
+        ran / seconds * 3_600.0,
+    );
+    let wakes = float(after.wakes.saturating_sub(before.wakes));
+    add(
+        "idle.wakes",
+        "wake-ups per second at idle",
+        "1/s",
+        wakes / seconds,
+    );
+    let (rss, pss) = memory(&daemon);
+    add("memory.idle", "memory at idle (RSS)", "MiB", rss);
+    add("memory.idle.pss", "memory at idle (PSS)", "MiB", pss);
+    add(
+        "idle.threads",
+        "threads at idle",
+        "",
+        float(threads(&daemon)),
+    );
+
+    let plan = Plan {
+        connections: CONNECTIONS,
+        pace: Pace::Closed,
+        warm: Duration::from_millis(200),
+        run: lasts.load,
+    };
+    let over = AtomicBool::new(false);
+    let (heard, seen) = thread::scope(|scope| {
+        let watching = scope.spawn(|| watch(&daemon, &over));
+        let heard = sender.run(daemon.address, &plan);
+        over.store(true, Ordering::Relaxed);
+        (heard, watching.join().expect("it only looks"))
+    });
+    assert!(heard.acknowledged > 0, "{:?}", heard.whole);
+    let most = |some: &[f64]| some.iter().copied().fold(0.0, f64::max);
+    let (first, last) = seen.split_at(seen.len() / 2);
+    add(
+        "memory.load",
+        "the most memory at full load (RSS)",
+        "MiB",
+        most(&seen),
+    );
+    let growth = (most(last) - most(first)).max(0.0);
+    add(
+        "memory.growth",
+        "what it grew by in the last half of it",
+        "MiB",
+        growth,
+    );
+    add(
+        "memory.after",
+        "memory after it (RSS)",
+        "MiB",
+        memory(&daemon).0,
+    );
+    add(
+        "memory.load.rate",
+        "acknowledgements at that load",
+        "1/s",
+        heard.rate(),
+    );
+    daemon.stop();
+}
+
+/// What was counted up to an instant.
+struct Counted {
+    at: Instant,
+    ran: Duration,
+    wakes: u64,
+}
+
+impl Counted {
+    fn of(daemon: &Daemon) -> Self {
+        let pid = daemon.pid();
+        Self {
+            at: Instant::now(),
+            ran: process::ran(pid).expect("it runs"),
+            wakes: process::switches(pid).expect("it runs").voluntary,
+        }
+    }
+}
+
+/// Its memory in MiB: all, and its share of what is shared.
+fn memory(daemon: &Daemon) -> (f64, f64) {
+    let memory = process::memory(daemon.pid()).expect("it runs");
+    let mib = |kib| float(kib) / 1_024.0;
+    (mib(memory.rss_kib), mib(memory.pss_kib))
+}
+
+/// Its memory in MiB, again and again until it is over; at least twice.
+fn watch(daemon: &Daemon, over: &AtomicBool) -> Vec<f64> {
+    let mut seen = vec![memory(daemon).0];
+    loop {
+        seen.push(memory(daemon).0);
+        if over.load(Ordering::Relaxed) {
+            return seen;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn threads(daemon: &Daemon) -> u64 {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.pid()));
+    tasks.expect("it runs").count() as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+fn float(number: u64) -> f64 {
+    number as f64
+}

@@ -1,0 +1,117 @@
+//! What the poller's work costs notifications that arrive meanwhile: a daemon with very many open invoices, 500 of them due
+//! and asked about at a service that answers at once, beside 1,000 notifications a second; and the same without a login, so
+//! that nothing is asked. Both in each round, one after the other, on one ledger.
+
+use std::time::Duration;
+
+use super::{Part, slices};
+use crate::load::{Heard, Pace, Plan, Sender};
+use crate::options::{Effort, Options};
+use crate::report::{Bar, Report};
+use crate::subjects::crowd::{Crowd, told};
+use crate::subjects::daemon::Home;
+use crate::subjects::service::Service;
+
+/// The part.
+pub(crate) const PART: Part = Part {
+    name: "poll-beside",
+    what: "what 500 due invoices beside 1 M open ones add to notifications at 1,000/s",
+    run,
+};
+
+/// Due invoices of one round.
+const DUE: u32 = 500;
+/// Invoices that are notified of.
+const STOCKED: usize = 1_000;
+/// As many as are due are asked about in it, at a hundred a second, and all looks are made.
+const RUN: Duration = Duration::from_secs(6);
+
+fn run(options: &Options, report: &mut Report) {
+    let (count, rounds) = match options.effort {
+        Effort::Smoke => (100_000, 1),
+        Effort::Quick => (1_000_000, 1),
+        Effort::Full => (1_000_000, 8),
+    };
+    let crowd = Crowd::of(options, count);
+    let mut sender = Sender::new(crowd.take(STOCKED), Home::path());
+    let service = Service::start();
+    let gate = slices::gate(options);
+    for round in 0..rounds {
+        let arms = ["without", "beside"];
+        let arms = if round % 2 == 0 {
+            arms
+        } else {
+            [arms[1], arms[0]]
+        };
+        let mut longest = [0.0; 2];
+        for arm in arms {
+            let is_asked = arm == "beside";
+            let slice = gate.slice(|| {
+                let before = service.answered();
+                let logged_in = is_asked.then(|| service.log_in(&crowd.home));
+                if is_asked {
+                    let shop = crowd.shop();
+                    shop.make_due((count / DUE).max(1));
+                    shop.close();
+                }
+                let heard = one(options, crowd, &mut sender);
+                drop(logged_in);
+                let answered = service.answered() - before;
+                assert_eq!(answered > 0, is_asked, "{answered} asked");
+                (heard, answered)
+            });
+            let (heard, answered) = &slice.value;
+            if is_asked {
+                let what = "questions asked and answered meanwhile, of 500 due";
+                report.add(
+                    "poll.asked",
+                    what,
+                    "",
+                    micros(Duration::from_micros(*answered)),
+                );
+            }
+            let latency = &heard.latency;
+            for (kind, what, took) in [
+                ("p99", "latency of the 99th of 100", latency.at(0.99)),
+                ("longest", "longest latency", latency.longest()),
+            ] {
+                let key = format!("poll.{arm}.{kind}");
+                let what = format!("{what} at 1,000/s, {arm}: 500 due of {}", told(count));
+                report.add(&key, &what, "us", micros(took));
+                if slice.disturbed {
+                    report.disturbed(&key);
+                }
+            }
+            longest[usize::from(is_asked)] = micros(latency.longest());
+        }
+        let [without, beside] = longest;
+        let what = "what polling adds to the longest latency";
+        report.add("poll.added", what, "us", (beside - without).max(0.0));
+    }
+    report.ratio(
+        "what polling adds to the longest ÷ p99 without it",
+        "poll.added",
+        "poll.without.p99",
+        Some(Bar::AtMost(2.0)),
+    );
+}
+
+fn one(options: &Options, crowd: &Crowd, sender: &mut Sender) -> Heard {
+    let daemon = crowd.home.start(&options.daemon);
+    let plan = Plan {
+        connections: 64,
+        pace: Pace::Open {
+            per_second: 1_000.0,
+        },
+        warm: Duration::from_millis(100),
+        run: RUN,
+    };
+    let heard = sender.run(daemon.address, &plan);
+    assert_eq!(heard.whole.failed, 0, "{:?}", heard.whole);
+    daemon.stop();
+    heard
+}
+
+fn micros(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e6
+}

@@ -1,0 +1,144 @@
+//! What SQLite can do at most: the rows of a notification written by bare prepared statements, in one thread, on the real
+//! schema and with the daemon's settings. No HTTP, no threads, no decision.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, OpenFlags, params};
+use tilld::bench::Stocked;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use super::daemon::Home;
+use crate::notice;
+
+/// Pages in the log from which it is moved, behind the commit as the daemon does.
+const PAGES: i32 = 1_000;
+/// Statements kept; more than there are.
+const STATEMENTS: usize = 16;
+
+const LOOK_UP: &str =
+    "SELECT i.id, s.sealed FROM invoice i JOIN secret s ON s.invoice = i.id WHERE i.ref = ?1";
+const LOAD: &str =
+    "SELECT status, outcome, revision, amount_agreed, raw FROM invoice WHERE id = ?1";
+const SAVE: &str = "UPDATE invoice SET revision = revision + 1, status = ?2, claim_ns = ?3, raw = ?4, heard_ms = ?5, \
+                    updated_ms = ?5, history_count = history_count + 1 WHERE id = ?1";
+const HISTORY: &str = "INSERT INTO history (invoice, at_ms, source, status, claim_ns, decision, why, amount_reported, \
+                       currency_reported) VALUES (?1, ?2, 'notification', ?3, ?4, 'advance', 'newer', '1500.00', 'RUB')";
+const EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_ns, status, previous_status, \
+                     outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw) VALUES (?1, ?2, \
+                     'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', 'RUB', ?7)";
+const DELIVERY: &str = "INSERT INTO delivery (event, invoice, hook, state, next_ms) VALUES (?1, ?2, 'shop', 'waiting', ?3)";
+
+/// A ledger that nobody else has open.
+pub(crate) struct Raw {
+    connection: Connection,
+    log_pages: Arc<AtomicI32>,
+    /// Invoices, and how often each was notified of, the one that waits longest first.
+    waiting: VecDeque<(Stocked, u64)>,
+    written: u64,
+    before: u64,
+}
+
+impl Raw {
+    /// Makes a ledger in `directory`, which must not be there, with so many invoices.
+    pub(crate) fn make(directory: &Path, invoices: u32) -> Self {
+        let home = Home::make(directory, "");
+        let stocked = home.stock(invoices);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(home.ledger(), flags).expect("a ledger");
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection
+            .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL")
+            .expect("settings");
+        let pragma = |name: &str| -> String {
+            let value = connection
+                .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
+            format!("{:?}", value.expect("a setting"))
+        };
+        // Else it would be fast by promising less.
+        assert_eq!(pragma("synchronous"), "Integer(2)");
+        assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
+        let log_pages = Arc::new(AtomicI32::new(0));
+        let pages = Arc::clone(&log_pages);
+        connection
+            .wal_hook(Some(move |_: &mut Wal, now| {
+                pages.store(now, Ordering::Relaxed);
+                Ok(())
+            }))
+            .expect("a hook");
+        let before = events(&connection);
+        Self {
+            connection,
+            log_pages,
+            waiting: stocked.into_iter().map(|one| (one, 0)).collect(),
+            written: 0,
+            before,
+        }
+    }
+
+    /// Writes notifications in batches of `batch` for so long. How many in a second.
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    pub(crate) fn slice(&mut self, batch: u32, run: Duration) -> f64 {
+        let (began, before) = (Instant::now(), self.written);
+        while began.elapsed() < run {
+            self.run("BEGIN IMMEDIATE");
+            for _ in 0..batch {
+                self.one();
+            }
+            self.run("COMMIT");
+            if self.log_pages.load(Ordering::Relaxed) >= PAGES {
+                self.run("PRAGMA wal_checkpoint(PASSIVE)");
+            }
+        }
+        let rate = (self.written - before) as f64 / began.elapsed().as_secs_f64();
+        assert_eq!(events(&self.connection), self.before + self.written);
+        rate
+    }
+
+    fn run(&self, sql: &str) {
+        let mut statement = self.connection.prepare_cached(sql).expect("SQL");
+        let mut rows = statement.query([]).expect("nobody else is there");
+        while rows.next().expect("rows").is_some() {}
+    }
+
+    fn one(&mut self) {
+        let (of, number) = self.waiting.pop_front().expect("there are invoices");
+        let body = notice::body(&of, number);
+        let (status, previous) = (notice::status(number), notice::status(number + 1));
+        // A place in time that rises with each, as the ids of events do.
+        let at = i64::try_from(1_700_000_000_000 + self.written).expect("small");
+        let event_id = format!(
+            "{:08x}-{:04x}-7000-8000-{:012x}",
+            at >> 16,
+            at & 0xffff,
+            self.written
+        );
+        let statement = |sql| self.connection.prepare_cached(sql).expect("SQL");
+        let (id, _sealed): (i64, Vec<u8>) = statement(LOOK_UP)
+            .query_row([&of.reference], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("it was stocked");
+        let _revision: i64 = statement(LOAD)
+            .query_row([id], |row| row.get(2))
+            .expect("it was stocked");
+        let claim_ns = at * 1_000_000;
+        let done = |changed: rusqlite::Result<usize>| assert_eq!(changed, Ok(1));
+        done(statement(SAVE).execute(params![id, status, claim_ns, body, at]));
+        done(statement(HISTORY).execute(params![id, at, status, claim_ns]));
+        done(statement(EVENT).execute(params![event_id, id, status, claim_ns, previous, at, body]));
+        let event = self.connection.last_insert_rowid();
+        done(statement(DELIVERY).execute(params![event, id, at]));
+        self.written += 1;
+        self.waiting.push_back((of, number + 1));
+    }
+}
+
+fn events(connection: &Connection) -> u64 {
+    let count: i64 = connection
+        .query_row("SELECT count(*) FROM event", [], |row| row.get(0))
+        .expect("a count");
+    u64::try_from(count).expect("a count")
+}
