@@ -36,7 +36,7 @@
 //! 4. A wake may be lost, the periodic scan may not: the loops in `poller/mod.rs` and `outbox/mod.rs` work from the ledger's
 //!    state, never from a message alone (`wake.rs`).
 //! 5. Nothing secret is readable in the ledger file, a log line, an error, a `Debug`, argv or a child's environment:
-//!    `secret.rs`, `ledger/seal.rs`, `listener/notification.rs` (tokens are cut out before storing), `client/credentials.rs`.
+//!    `secret/mod.rs`, `ledger/seal.rs`, `listener/notification.rs` (tokens are cut out before storing), `client/credentials.rs`.
 //! 6. No amount passes through a float, and no ordering uses our clock: `invoice/amount.rs`, `wire/json.rs`,
 //!    `invoice/moment.rs`.
 //! 7. Every queue, body, batch, loop, wait and child output has a named limit, beside the code it limits; those an operator

@@ -90,13 +90,16 @@ struct Escaping<W>(W);
 
 impl<W: Write> Write for Escaping<W> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(line);
-        let (text, end) = match text.strip_suffix('\n') {
+        let (text, end) = match line.strip_suffix(b"\n") {
             Some(text) => (text, "\n"),
-            None => (text.as_ref(), ""),
+            None => (line, ""),
         };
-        self.0.write_all(escape(text).as_bytes())?;
-        self.0.write_all(end.as_bytes())?;
+        let text = String::from_utf8_lossy(text);
+        // Written at once, so that it costs one call of the system and no other line comes in between.
+        match (&text, escape(&text)) {
+            (Cow::Borrowed(_), Cow::Borrowed(_)) => self.0.write_all(line)?,
+            (_, escaped) => self.0.write_all([&escaped, end].concat().as_bytes())?,
+        }
         Ok(line.len())
     }
 
@@ -167,6 +170,28 @@ mod tests {
             assert!(!targets.would_enable(library, &Of::DEBUG), "{library}");
         }
         assert!(!targets.would_enable("tokio_cron_scheduler::job", &Of::INFO));
+    }
+
+    /// A line is one write: whoever reads the log beside it never sees half of one, and nothing comes between.
+    #[test]
+    fn a_line_is_written_at_once() {
+        struct Counted(Vec<usize>);
+        impl Write for Counted {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0.push(bytes.len());
+                Ok(bytes.len())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        for (line, written) in [("plain\n", 6), ("a\tb\n", 5), ("no end", 6), ("\n", 1)] {
+            let mut escaping = Escaping(Counted(Vec::new()));
+            let told = escaping.write(line.as_bytes()).expect("counted");
+            assert_eq!(told, line.len(), "{line:?}");
+            assert_eq!(escaping.0.0, [written], "{line:?}");
+        }
     }
 
     /// What one event with this order id looks like.

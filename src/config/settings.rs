@@ -248,7 +248,7 @@ pub struct Ledger {
     /// Milliseconds the daemon waits for a write lock held elsewhere before it answers 503. Default 5000: senders
     /// commonly wait 10 s.
     pub busy_budget_ms: u64,
-    /// Observations kept for each invoice. Default 200.
+    /// Observations kept for each invoice, beside those that made events. Default 200.
     pub history_per_invoice: u64,
     /// Observations kept in all. Default 100 000, about 150 MiB.
     pub history_rows: u64,

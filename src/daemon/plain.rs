@@ -109,8 +109,7 @@ pub(crate) fn command_ledger_options(
 ) -> Result<Options, UnknownSelector> {
     Ok(Options {
         busy_budget: COMMAND_BUSY,
-        // Whoever ran the command waits for its commit, and for nothing that others have left in the log.
-        checkpoint: Checkpoint::AfterAnswers,
+        checkpoint: Checkpoint::WhenShort,
         lists: Lists::Keep,
         ..ledger_options(settings, state_dir)?
     })

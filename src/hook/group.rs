@@ -78,6 +78,11 @@ impl Leader {
         }
     }
 
+    /// True while it has not ended, and its end is going to be known.
+    pub(super) fn runs(&mut self) -> bool {
+        self.look().is_none()
+    }
+
     fn look(&mut self) -> Option<Ended> {
         if self.ended.is_none() {
             self.ended = match self.end.try_recv() {

@@ -283,6 +283,9 @@ pub struct Lane {
     pub names: Vec<String>,
     /// At most this many.
     pub want: u32,
+    /// Processes that wait for what they are to run: one claimed after the other has one of them as its child, as long as
+    /// there are any. Those that are claimed beyond have none until it is named.
+    pub children: Vec<ProcessMark>,
 }
 
 /// One change asked of the writer.

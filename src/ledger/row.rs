@@ -228,7 +228,7 @@ pub struct AttemptRow {
     pub stderr: Vec<u8>,
 }
 
-/// A delivery that was claimed and may be run once its child is named.
+/// A delivery that was claimed and may be run once its child is named, if it is not named already.
 #[derive(Clone, Debug)]
 pub struct Claimed {
     /// The delivery.
@@ -248,6 +248,8 @@ pub struct Claimed {
     pub invoice: InvoiceRow,
     /// The delivery of the same event that was given up, when this one is owed to tell that.
     pub given_up: Option<GivenUp>,
+    /// The process that was named with the claim.
+    pub child: Option<ProcessMark>,
 }
 
 /// What a claim would find.

@@ -118,16 +118,28 @@ struct Inner<B> {
 
 /// Where a POST was sent to.
 enum Address {
-    /// An invoice's own. `None`: the segment is no ref that was ever made, which is told like an unknown one.
-    Own(Option<InvoiceRef>),
+    /// An invoice's own.
+    Own(InvoiceRef),
+    /// One that ends in something that is no ref that was ever made, which is told like an unknown one.
+    Nobodys(String),
     /// The bare path: the body names the invoice.
     Bare,
+}
+
+impl Address {
+    /// The short hash of the segment that stood for a ref; empty when none did.
+    fn hash(&self) -> String {
+        match self {
+            Self::Own(reference) => ref_hash(reference.as_str()),
+            Self::Nobodys(segment) => ref_hash(segment),
+            Self::Bare => String::new(),
+        }
+    }
 }
 
 /// What is known of a POST when it is refused.
 struct Arrival {
     address: Address,
-    ref_hash: String,
     parts: Parts,
     peer: SocketAddr,
     received_ms: i64,
@@ -143,15 +155,11 @@ impl<B: Book> http::Service for Listener<B> {
             Route::OtherMethod => answer::other_method(),
             Route::Elsewhere => answer::elsewhere(),
             Route::Notification(segment) => {
-                let address = Address::Own(InvoiceRef::parse(segment));
-                let ref_hash = ref_hash(segment);
-                inner.hear(address, ref_hash, request, peer).await
+                let address = InvoiceRef::parse(segment)
+                    .map_or_else(|| Address::Nobodys(segment.to_owned()), Address::Own);
+                inner.hear(address, request, peer).await
             }
-            Route::Bare => {
-                inner
-                    .hear(Address::Bare, String::new(), request, peer)
-                    .await
-            }
+            Route::Bare => inner.hear(Address::Bare, request, peer).await,
         }
     }
 }
@@ -161,7 +169,6 @@ impl<B: Book> Inner<B> {
     async fn hear(
         &self,
         address: Address,
-        ref_hash: String,
         request: Request<http::Body>,
         peer: SocketAddr,
     ) -> Response {
@@ -169,7 +176,6 @@ impl<B: Book> Inner<B> {
         let (parts, body) = request.into_parts();
         let mut arrival = Arrival {
             address,
-            ref_hash,
             parts,
             peer,
             received_ms,
@@ -239,7 +245,7 @@ impl<B: Book> Inner<B> {
             }
             (invoice, token, verdict) => {
                 let reason = match (invoice, token, &arrival.address) {
-                    (None, _, Address::Own(_)) => Reason::RefUnknown,
+                    (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
                     (None, _, Address::Bare) => Reason::InvoiceUnknown,
                     (Some(_), None, _) => Reason::TokenUnreadable,
                     (Some(_), Some(_), _) => {
@@ -308,14 +314,14 @@ impl<B: Book> Inner<B> {
         notification: Option<&Notification<'_>>,
     ) -> Result<Option<Watched>, Unavailable> {
         match (address, notification) {
-            (Address::Own(Some(reference)), _) => self.book.watched(reference.clone()).await,
+            (Address::Own(reference), _) => self.book.watched(reference.clone()).await,
             (Address::Bare, Some(told)) => {
                 let order_id = told.order_id().map(str::to_owned);
                 self.book
                     .watched_by_names(told.id().clone(), order_id)
                     .await
             }
-            (Address::Own(None), _) | (Address::Bare, None) => Ok(None),
+            (Address::Nobodys(_), _) | (Address::Bare, None) => Ok(None),
         }
     }
 
@@ -353,7 +359,7 @@ impl<B: Book> Inner<B> {
         let body = arrival.body.as_deref();
         self.book.refuse(Refusal {
             invoice,
-            ref_hash: arrival.ref_hash.clone(),
+            ref_hash: arrival.address.hash(),
             header_names: header_names(&arrival.parts.headers),
             reason,
             at_ms: arrival.received_ms,

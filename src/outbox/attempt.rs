@@ -1,9 +1,12 @@
-//! One attempt at one delivery: start the process, name it in the ledger, let it run, store how it ended. Or, for a hook
+//! One attempt at one delivery: start the process, name it in the ledger (unless the claim did), let it run, store how it ended. Or, for a hook
 //! that is an address, post and store the answer: there is no process to name.
 //! Promises that no program runs whose process is not stored, and that an end is stored as soon as the ledger can.
 
 use std::error::Error;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -15,7 +18,7 @@ use crate::entropy;
 use crate::hook::abandonment;
 use crate::hook::payload::Facts;
 use crate::hook::post::{Target, prepare};
-use crate::hook::process::{Ending, Finished, Program, launch};
+use crate::hook::process::{Ending, Finished, Program, Waiting, launch};
 use crate::invoice::moment::Moment;
 use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
 
@@ -33,11 +36,11 @@ pub(super) enum Went {
 }
 
 /// Makes the attempt. Safe to abort at any point: the process dies with it, and the ledger still shows it as running.
-pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
+pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed, waiting: Option<Waiting>) -> Went {
     let started_ms = wall_ms();
     let (finished, went) = match desk.action(&claimed.hook) {
         _ if desk.stopping.is_requested() => (unrun(Ending::Interrupted), Went::Stored),
-        Some(Action::Run(program)) => run_program(&desk, program, &claimed).await,
+        Some(Action::Run(program)) => run_program(&desk, program, &claimed, waiting).await,
         Some(Action::Post(target)) => (post(&desk, target, &claimed).await, Went::Stored),
         None => {
             tracing::error!(
@@ -83,19 +86,40 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed) -> Went {
         Plan::Abandon => After::Abandoned,
         Plan::Interrupted => After::Interrupted,
     };
-    if store_end(&desk, claimed.key, record, after).await {
-        went
-    } else {
-        Went::Trouble
-    }
+    let mut storing = pin!(store_end(&desk, claimed.key, record, after));
+    // The first step hands it to the ledger: what is claimed from here on comes behind it.
+    let first = poll_fn(|context| Poll::Ready(storing.as_mut().poll(context))).await;
+    let is_stored = match first {
+        Poll::Ready(is_stored) => is_stored,
+        Poll::Pending => {
+            // Nobody hears it once the outbox stops: nothing is begun any more.
+            desk.over.send(tokio::task::id()).unwrap_or_default();
+            storing.await
+        }
+    };
+    if is_stored { went } else { Went::Trouble }
 }
 
-async fn run_program(desk: &Desk, program: &Program, claimed: &Claimed) -> (Finished, Went) {
-    let facts = told(claimed);
-    let launched = match launch(program, &desk.settings.surroundings, &facts).await {
+/// `waiting` is the process that was named with the claim. Without one, it is started and named here.
+async fn run_program(
+    desk: &Desk,
+    program: &Program,
+    claimed: &Claimed,
+    waiting: Option<Waiting>,
+) -> (Finished, Went) {
+    let (facts, around) = (told(claimed), &desk.settings.surroundings);
+    let is_named = waiting.is_some();
+    let launched = match waiting {
+        Some(waiting) => waiting.prepare(program, around, &facts).await,
+        None => launch(program, around, &facts).await,
+    };
+    let launched = match launched {
         Ok(launched) => launched,
         Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
     };
+    if is_named {
+        return (launched.run(&desk.ending).await, Went::Stored);
+    }
     match desk
         .writer
         .name_child(claimed.key, launched.mark().clone())

@@ -21,11 +21,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::clock::wall_ms;
 use crate::hook;
+use crate::hook::process::Waiting;
 use crate::ledger::{Claimed, DeliveryKey, Lane, Reader, Writer};
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
@@ -43,6 +45,10 @@ use places::Places;
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 /// When the ledger is looked at again after it could not be read.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Processes that wait for the next claim while more is due than can run: named with it, they need no commit of their own.
+/// As many as usually end together; those that are claimed beyond are started and named one by one.
+const STARTED_AHEAD: usize = 2;
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for while there are some, or were
 /// not all settled; otherwise with each look of [`LOOK_EVERY`], since none comes up by itself. As long rests the outbox
@@ -76,14 +82,17 @@ pub(crate) async fn run(
         .unwrap_or_default();
     unowned::tell(&reader, &settings).await;
     let rooms = settings.hooks.iter().map(|hook| hook.room).collect();
+    let (over, overs) = mpsc::unbounded_channel();
     let desk = Arc::new(Desk {
         writer,
         settings,
         stopping: shutdown.clone(),
         ending: Shutdown::new(),
+        over,
     });
     let mut outbox = Outbox {
         desk,
+        overs,
         reader,
         own: ProcessMark::own(),
         attempts: JoinSet::new(),
@@ -93,6 +102,7 @@ pub(crate) async fn run(
         places: Places::new(rooms),
         leftovers,
         more: false,
+        ahead: Vec::new(),
         rest_until: None,
         scan_at: Instant::now(),
     };
@@ -108,6 +118,8 @@ struct Desk {
     stopping: Shutdown,
     /// What runs is ended.
     ending: Shutdown,
+    /// Told by an attempt whose run is over, once its end was handed to the ledger: one message each at most.
+    over: mpsc::UnboundedSender<Id>,
 }
 
 impl Desk {
@@ -118,8 +130,18 @@ impl Desk {
     }
 }
 
+/// What takes a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Run {
+    /// An attempt. Its delivery may be claimed once more before the last of it is done.
+    Ours(Id),
+    /// What an earlier daemon left.
+    Old(DeliveryKey),
+}
+
 struct Outbox {
     desk: Arc<Desk>,
+    overs: mpsc::UnboundedReceiver<Id>,
     reader: Reader,
     own: ProcessMark,
     attempts: JoinSet<Went>,
@@ -128,12 +150,15 @@ struct Outbox {
     settling: JoinSet<Went>,
     /// The deliveries behind `settling`.
     being_settled: HashMap<Id, DeliveryKey>,
-    /// Where all of them run.
-    places: Places<DeliveryKey>,
+    /// Where all of them run. A place is free once its run is over: what follows is claimed behind the end, which stands
+    /// before it in the writer's queue, and mostly in the same commit.
+    places: Places<Run>,
     /// Working directories of earlier daemons, removed when none of their hooks can be running any more.
     leftovers: Vec<PathBuf>,
     /// The last claim filled the places of a hook: there may be more for it, and it is claimed without a look.
     more: bool,
+    /// Processes that wait for the next claim, while there is `more`.
+    ahead: Vec<Waiting>,
     /// Nothing is claimed before this time, since the ledger had trouble.
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
@@ -156,12 +181,16 @@ impl Outbox {
                 () = shutdown.requested() => return,
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
+                Some(id) = self.overs.recv() => self.places.end(&Run::Ours(id)),
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
             }
             // Those that ended together are followed by one claim.
             while let Some(joined) = self.attempts.try_join_next_with_id() {
                 self.ended(joined);
+            }
+            while let Ok(id) = self.overs.try_recv() {
+                self.places.end(&Run::Ours(id));
             }
         }
     }
@@ -173,6 +202,7 @@ impl Outbox {
         let lane = |(number, hook): (usize, &Hook)| Lane {
             names: hook.answers_to.clone(),
             want: self.places.free(number, now),
+            children: Vec::new(),
         };
         hooks.map(lane).collect()
     }
@@ -231,8 +261,35 @@ impl Outbox {
         }
     }
 
+    /// Hands the lanes the processes that were started ahead.
+    fn hand_out(&mut self, lanes: &mut [Lane]) {
+        self.ahead.retain_mut(Waiting::waits);
+        let mut marks = self.ahead.iter().map(Waiting::mark);
+        let hooks = self.desk.settings.hooks.iter().zip(lanes);
+        for (_, lane) in hooks.filter(|(hook, _)| matches!(hook.action, Action::Run(_))) {
+            let want = usize::try_from(lane.want).unwrap_or(usize::MAX);
+            lane.children.extend(marks.by_ref().take(want).cloned());
+        }
+    }
+
+    /// While more is due than can run, starts processes for the next claim, beside the runs that go on: they are there when
+    /// a place is. Otherwise none is kept.
+    async fn start_ahead(&mut self) {
+        if !self.more {
+            return self.ahead.clear();
+        }
+        while self.ahead.len() < STARTED_AHEAD {
+            match Waiting::start(&self.desk.settings.surroundings.launcher).await {
+                Ok(waiting) => self.ahead.push(waiting),
+                // The attempt that would have had it tries again, and tells.
+                Err(_) => return,
+            }
+        }
+    }
+
     /// Claims what may run, and begins it. Nothing runs whose claim is not stored (A26).
-    async fn claim(&mut self, lanes: Vec<Lane>) {
+    async fn claim(&mut self, mut lanes: Vec<Lane>) {
+        self.hand_out(&mut lanes);
         let writer = &self.desk.writer;
         match writer
             .claim_deliveries(self.own.clone(), wall_ms(), lanes.clone())
@@ -241,8 +298,12 @@ impl Outbox {
             Ok(claimed) => {
                 self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
                 for one in claimed {
-                    self.begin(one);
+                    let is_its = |waiting: &Waiting| Some(waiting.mark()) == one.child.as_ref();
+                    let its = self.ahead.iter().position(is_its);
+                    let its = its.map(|position| self.ahead.swap_remove(position));
+                    self.begin(one, its);
                 }
+                self.start_ahead().await;
             }
             Err(error) => {
                 tracing::warn!(
@@ -250,19 +311,23 @@ impl Outbox {
                     "no hook is run, since no claim could be stored"
                 );
                 self.more = false;
+                // It may be stored all the same, with these as its processes: they must never run anything.
+                self.ahead.clear();
                 self.rest();
             }
         }
     }
 
-    fn begin(&mut self, claimed: Claimed) {
-        let key = claimed.key;
-        if let Some(hook) = self.desk.settings.hook_of(&claimed.hook) {
-            self.places.begin(key, hook, Instant::now().into_std());
-        }
+    /// Begins an attempt, in the process that was named with its claim.
+    fn begin(&mut self, claimed: Claimed, waiting: Option<Waiting>) {
+        let (key, hook) = (claimed.key, self.desk.settings.hook_of(&claimed.hook));
         let task = self
             .attempts
-            .spawn(attempt::run(Arc::clone(&self.desk), claimed));
+            .spawn(attempt::run(Arc::clone(&self.desk), claimed, waiting));
+        if let Some(hook) = hook {
+            let run = Run::Ours(task.id());
+            self.places.begin(run, hook, Instant::now().into_std());
+        }
         self.active.insert(task.id(), key);
     }
 
@@ -275,9 +340,8 @@ impl Outbox {
 
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
-        if let Some(key) = self.active.remove(&id) {
-            self.places.end(&key);
-        }
+        self.active.remove(&id);
+        self.places.end(&Run::Ours(id));
         if went == Went::Trouble {
             self.rest();
         }
@@ -288,7 +352,7 @@ impl Outbox {
         let key = self.being_settled.remove(&id);
         // One that could not be watched may still run: its place is kept until the next look for it takes it up again.
         if let Some(key) = key.filter(|_| went == Went::Stored) {
-            self.places.end(&key);
+            self.places.end(&Run::Old(key));
         }
     }
 
@@ -330,7 +394,8 @@ impl Outbox {
             }
             let key = left.key;
             if let Some(hook) = self.desk.settings.hook_of(&left.hook) {
-                self.places.find(key, hook, Instant::now().into_std());
+                self.places
+                    .find(Run::Old(key), hook, Instant::now().into_std());
             }
             let task = self
                 .settling
@@ -350,6 +415,7 @@ impl Outbox {
     }
 
     async fn stop(&mut self, hurry: &Shutdown) {
+        self.ahead.clear();
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
         let drain = self.desk.settings.drain;

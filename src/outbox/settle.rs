@@ -17,7 +17,7 @@ const UNKNOWN_HOOK: (Duration, Duration) = (Duration::from_secs(30), Duration::f
 
 /// Settles it. Safe to abort: nothing is stored before the old process is gone.
 pub(super) async fn run(desk: Arc<Desk>, left: Running) -> Went {
-    // Unnamed, it never ran: its launcher saw the pipe close. A request that was posted ended with its daemon, and has no
+    // Unnamed, it never ran: it saw its pipe close. A request that was posted ended with its daemon, and has no
     // process to wait for.
     if let Some(child) = &left.child {
         let (longest, grace) =

@@ -122,7 +122,12 @@ impl World {
                 .filter(|run| names.contains(&run.claimed.hook))
                 .count();
             let want = most.saturating_sub(u32::try_from(busy).unwrap_or(u32::MAX));
-            Lane { names, want }
+            let children = Vec::new();
+            Lane {
+                names,
+                want,
+                children,
+            }
         };
         let hooks = settings.hook.iter().map(|hook| vec![hook.name.clone()]);
         let tellers = settings

@@ -253,9 +253,9 @@ fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
         .concat()
         .into_iter()
         .collect();
-    // Two notifications of one invoice sent at once may come out of order: the older one is kept as history.
+    // Two notifications of one invoice sent at once may come out of order: the older one makes no event.
     let heard: BTreeSet<String> = world
-        .sql("SELECT status FROM history")
+        .sql("SELECT status FROM heard")
         .concat()
         .into_iter()
         .collect();

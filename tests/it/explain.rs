@@ -72,7 +72,7 @@ fn doubted(world: &World) -> Issued {
     refusals(world, "1");
     // The nudge is asked about first, so that what follows comes in one order.
     wait_until(PATIENCE, "the nudge's poll", || {
-        world.value("SELECT count(*) FROM history WHERE source = 'poll'") == "1"
+        world.value("SELECT count(*) FROM heard WHERE source = 'poll'") == "1"
     });
     let paid = world.dictate(&issued, "paid");
     let mut untimed = paid.object.clone();

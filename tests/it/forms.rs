@@ -165,7 +165,7 @@ fn instants_count_in_every_form_and_in_no_zone_of_ours() {
         }
         let body = invoice.saying(&format!("step-{number}"), &format!("2099-03-29T{shown}Z"));
         assert_eq!(world.tell(&invoice, &body).status, 200, "{shown}");
-        let last = "SELECT decision FROM history ORDER BY id DESC LIMIT 1";
+        let last = "SELECT decision FROM heard ORDER BY id DESC LIMIT 1";
         assert_eq!(world.value(last), "repeat", "{shown}");
     }
     for field in ["updatedAt", "expireAt"] {
@@ -205,7 +205,7 @@ fn an_unreadable_time_loses_no_claim() {
         let body = invoice.with(&json!({ "updatedAt": written })).to_string();
         let answer = world.tell(&invoice, &body);
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{written}");
-        let last = "SELECT status, decision, coalesce(updated_at_text, ''), claim_ns FROM history \
+        let last = "SELECT status, decision, coalesce(updated_at_text, ''), claim_ns FROM heard \
                     WHERE source = 'notification' ORDER BY id DESC LIMIT 1";
         assert_eq!(
             world.sql(last),
@@ -260,7 +260,7 @@ fn an_amount_that_cannot_be_held_is_kept_and_asked_about() {
         assert!(body.contains(&own));
         let answer = world.tell(&invoice, &body.replace(&own, written));
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{written}");
-        let last = "SELECT status, decision, amount_reported FROM history ORDER BY id DESC LIMIT 1";
+        let last = "SELECT status, decision, amount_reported FROM heard ORDER BY id DESC LIMIT 1";
         assert_eq!(world.sql(last), [["paid", "doubt", *kept]], "{written}");
     }
     let now = world.sql("SELECT status, outcome, doubt, amount_reported FROM invoices");

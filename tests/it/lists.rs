@@ -75,7 +75,7 @@ fn what_a_newly_sorted_name_would_run_is_held_until_a_person_releases_it() {
         assert_eq!(world.tell_as_it_is(issued).status, 200);
         assert_eq!(world.notify(&issued.reference, &[], "{}").status, 400);
     }
-    let polled = "SELECT count(DISTINCT invoice) FROM history WHERE source = 'poll'";
+    let polled = "SELECT count(DISTINCT invoice) FROM heard WHERE source = 'poll'";
     wait_until(PATIENCE, "the nudges to be answered", || {
         world.value(polled) == "3"
     });

@@ -125,7 +125,7 @@ fn everything(world: &World) -> Vec<Vec<Vec<String>>> {
     [
         "SELECT * FROM invoices",
         "SELECT * FROM events",
-        "SELECT * FROM history WHERE decision <> 'not_this_invoice'",
+        "SELECT * FROM heard WHERE decision <> 'not_this_invoice'",
     ]
     .map(|query| world.sql(query))
     .to_vec()

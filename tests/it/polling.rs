@@ -51,7 +51,7 @@ fn with_every_notification_lost_a_payment_is_found_within_silence_and_cadence() 
         world.requests("fetch") >= asked + 2
     });
     let told = world.value(
-        "SELECT count(*) FROM history h JOIN invoice i ON i.id = h.invoice \
+        "SELECT count(*) FROM heard h JOIN invoice i ON i.id = h.invoice \
          WHERE i.order_id = 'A-1' AND h.source = 'poll'",
     );
     assert!(told == "1" || told == "2", "{told}");
@@ -108,7 +108,7 @@ fn what_is_not_the_services_word_changes_nothing() {
     // It is remembered as what it is, and nothing came of it.
     assert_eq!(
         world
-            .sql("SELECT DISTINCT status || ' ' || (decision = 'not_this_invoice') FROM history ORDER BY 1")
+            .sql("SELECT DISTINCT status || ' ' || (decision = 'not_this_invoice') FROM heard ORDER BY 1")
             .concat(),
         ["new 0", "paid 1"]
     );

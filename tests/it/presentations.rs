@@ -143,7 +143,7 @@ fn auto_takes_the_token_however_the_service_presents_it() {
         wait_until(PATIENCE, form, || world.invoice("A-1", "status") == status);
         wait_until(PATIENCE, form, || world.sql(REMEMBERED) == [[form]]);
     }
-    let heard = "SELECT count(*) FROM history WHERE source = 'notification'";
+    let heard = "SELECT count(*) FROM heard WHERE source = 'notification'";
     assert_eq!(world.value(heard), forms.len().to_string());
     assert_eq!(world.value("SELECT count(*) FROM refusal"), "0");
 }

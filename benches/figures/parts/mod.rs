@@ -2,6 +2,7 @@
 
 mod acks;
 mod crash;
+mod hooks;
 mod idle;
 mod instructions;
 mod poll_beside;
@@ -36,6 +37,7 @@ pub(crate) const ALL: &[Part] = &[
     tails::PART,
     rush::PART,
     size::PART,
+    hooks::PART,
     instructions::PART,
     idle::PART,
     start::PART,

@@ -3,20 +3,22 @@
 use std::time::Duration;
 
 use super::Part;
+use crate::load::{INVOICES, Pace, Plan, Sender};
 use crate::options::{Effort, Options};
-use crate::report::Report;
+use crate::report::{Bar, Report};
+use crate::subjects::daemon::Home;
 use crate::subjects::probe;
 use crate::subjects::raw::Raw;
 
 /// The part.
 pub(crate) const PART: Part = Part {
     name: "raw",
-    what: "bare SQLite in batches of 1, 64 and 512 on the same schema and rows; one fdatasync",
+    what: "bare SQLite in batches of 1, 64 and 512 on the same schema and rows, beside the daemon; one fdatasync",
     run,
 };
 
-/// Invoices that are notified of: as many as the daemon is measured with.
-pub(crate) const INVOICES: u32 = 2_000;
+/// Connections of the daemon that is measured beside it.
+const CONNECTIONS: usize = 256;
 const BATCHES: [u32; 3] = [1, 64, 512];
 
 fn run(options: &Options, report: &mut Report) {
@@ -27,15 +29,31 @@ fn run(options: &Options, report: &mut Report) {
     };
     let directory = options.directory.join("raw");
     drop(std::fs::remove_dir_all(&directory));
-    let mut raw = Raw::make(&directory, INVOICES);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let mut raw = Raw::make(&directory.join("bare"), INVOICES);
+    let home = Home::make(&directory.join("daemon"), "");
+    let mut sender = Sender::new(home.stock(INVOICES), Home::path());
+    let daemon = home.start(&options.daemon);
+    let plan = Plan {
+        connections: CONNECTIONS,
+        pace: Pace::Closed,
+        warm: slice / 5,
+        run: slice,
+    };
     for round in 0..rounds {
-        for place in 0..BATCHES.len() {
-            let batch = BATCHES[(round + place) % BATCHES.len()];
+        let rate = sender.run(daemon.address, &plan).rate();
+        let what = "the daemon at 256 connections, in the same rounds";
+        report.add("raw.tilld.256.rate", what, "1/s", rate);
+        for &batch in BATCHES.iter().cycle().skip(round).take(BATCHES.len()) {
             add(report, batch, raw.slice(batch, slice));
         }
         add_probe(report, &directory, probes);
     }
+    daemon.stop();
     drop(raw);
+    let what = "at 256 to bare SQLite in batches of 64";
+    let (over, under) = ("raw.tilld.256.rate", "raw.64.rate");
+    report.ratio(what, over, under, Some(Bar::AtLeast(0.50)));
     std::fs::remove_dir_all(&directory).expect("removed");
 }
 
@@ -50,7 +68,7 @@ pub(crate) fn add_probe(report: &mut Report, directory: &std::path::Path, count:
     let took = probe::run(directory, count);
     let mut at = |key: &str, what: &str, place: usize| {
         let took = took.get(place.min(count - 1)).expect("some were made");
-        report.add(key, what, "µs", took.as_secs_f64() * 1e6);
+        report.add(key, what, "us", took.as_secs_f64() * 1e6);
     };
     at(
         "fdatasync.p50",

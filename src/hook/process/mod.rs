@@ -220,6 +220,11 @@ impl Waiting {
         self.leader.mark()
     }
 
+    /// False for one that somebody killed, or whose launcher somebody killed.
+    pub fn waits(&mut self) -> bool {
+        self.leader.runs()
+    }
+
     /// Makes what the program needs.
     pub async fn prepare(
         self,

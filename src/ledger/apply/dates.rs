@@ -319,5 +319,5 @@ pub(super) fn give_up<S: Store>(
         held,
         judged: None,
     };
-    write_event(store, rules, stored.row.key, &change, told).map(drop)
+    write_event(store, rules, stored.row.key, &change, &told).map(drop)
 }

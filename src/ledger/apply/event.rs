@@ -36,7 +36,7 @@ pub(super) fn write_event<S: Store>(
     rules: &Rules,
     invoice: InvoiceKey,
     change: &Change,
-    told: Told<'_>,
+    told: &Told<'_>,
 ) -> Result<RecordedEvent, StoreError> {
     let mut text = Uuid::encode_buffer();
     let event_id = &*Uuid::now_v7().hyphenated().encode_lower(&mut text);

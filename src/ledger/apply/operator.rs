@@ -259,7 +259,7 @@ fn tell<S: Store>(
         held: restored::held(rules, stored),
         judged: None,
     };
-    let event = write_event(store, rules, row.key, change, told)?;
+    let event = write_event(store, rules, row.key, change, &told)?;
     Ok(Recorded {
         event: Some(event),
         outcome: change.outcome,

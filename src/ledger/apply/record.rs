@@ -98,7 +98,7 @@ pub(super) fn record_on<S: Store>(
             held,
             judged: is_line.then_some(judged),
         };
-        recorded.event = Some(write_event(store, rules, key, change, told)?);
+        recorded.event = Some(write_event(store, rules, key, change, &told)?);
     }
     let touch = Touch {
         ask,

@@ -18,12 +18,16 @@ impl MemoryStore {
         lanes: &[Lane],
     ) -> Vec<Claimed> {
         let mut claimed = Vec::new();
+        let mut children: Vec<_> = lanes.iter().map(|lane| lane.children.iter()).collect();
         for (key, mut owed) in self.choose(ahead, lanes) {
+            let is_its = |lane: &Lane| lane.names.contains(&owed.hook);
+            let lane = lanes.iter().position(is_its);
+            let child = lane.and_then(|lane| children.get_mut(lane)?.next());
             owed.state = DeliveryState::Running;
             owed.attempts += 1;
             owed.started_ms = *ahead.start();
             owed.claimant = Some(claimant.clone());
-            owed.child = None;
+            owed.child = child.cloned();
             claimed.extend(self.claimed(key, &owed));
             self.deliveries.put(key, owed);
         }
@@ -242,6 +246,7 @@ impl MemoryStore {
             event: self.events.get(owed.event)?.row.clone(),
             invoice: self.invoices.get(owed.invoice)?.row.clone(),
             given_up: self.given_up(owed),
+            child: owed.child.clone(),
         })
     }
 }

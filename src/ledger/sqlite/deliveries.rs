@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
-use super::{abandonment, rows, runnable};
+use super::runnable::{self, Chosen};
+use super::{abandonment, rows};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
 use crate::ledger::store::Next;
@@ -63,10 +64,12 @@ pub(super) fn claim(
 ) -> rusqlite::Result<Vec<Claimed>> {
     let now_ms = *ahead.start();
     let mut claimed = Vec::new();
-    for key in runnable::choose(connection, ahead, lanes)? {
+    let mut children: Vec<_> = lanes.iter().map(|lane| lane.children.iter()).collect();
+    for Chosen { key, lane } in runnable::choose(connection, ahead, lanes)? {
+        let child = children.get_mut(lane).and_then(Iterator::next);
         let mut mark = connection.prepare_cached(
             "UPDATE delivery SET state = 'running', attempts = attempts + 1, started_ms = ?2, claimant_boot = ?3, \
-             claimant_pid = ?4, claimant_start = ?5, child_boot = NULL, child_pid = NULL, child_start = NULL \
+             claimant_pid = ?4, claimant_start = ?5, child_boot = ?6, child_pid = ?7, child_start = ?8 \
              WHERE id = ?1",
         )?;
         mark.execute(params![
@@ -74,9 +77,14 @@ pub(super) fn claim(
             now_ms,
             claimant.boot_id,
             claimant.pid,
-            claimant.start_ticks
+            claimant.start_ticks,
+            child.map(|child| &child.boot_id),
+            child.map(|child| child.pid),
+            child.map(|child| child.start_ticks),
         ])?;
-        claimed.push(load(connection, key)?);
+        let one = load(connection, key)?;
+        let child = child.cloned();
+        claimed.push(Claimed { child, ..one });
     }
     Ok(claimed)
 }
@@ -100,6 +108,7 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
             event: rows::event(row)?,
             invoice: rows::invoice(row)?,
             given_up: None,
+            child: None,
         })
     })?;
     claimed.given_up = abandonment::given_up(connection, key, &claimed.hook, &claimed.event)?;

@@ -40,18 +40,18 @@ pub(super) fn choose(
     connection: &Connection,
     ahead: &RangeInclusive<i64>,
     lanes: &[Lane],
-) -> rusqlite::Result<Vec<i64>> {
+) -> rusqlite::Result<Vec<Chosen>> {
     let mut busy = connection.prepare_cached(BUSY)?;
     let busy = busy.query_map([], |row| row.get(0))?;
     let mut choice = Choice {
-        keys: Vec::new(),
+        chosen: Vec::new(),
         busy: busy.collect::<Result<_, _>>()?,
         left: lanes.iter().map(|lane| lane.want).collect(),
     };
     // Two ranges of the index, which both in one statement would not be.
     choice.among(connection, DUE, *ahead.start(), lanes)?;
     choice.among(connection, &due_after(), *ahead.end(), lanes)?;
-    Ok(choice.keys)
+    Ok(choice.chosen)
 }
 
 /// What a claim would find.
@@ -80,9 +80,17 @@ pub(super) fn outlook(
     Ok(Outlook { now, next_ms })
 }
 
+/// A delivery that was chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chosen {
+    pub(super) key: i64,
+    /// The number of the lane it is in.
+    pub(super) lane: usize,
+}
+
 /// What is chosen so far.
 struct Choice {
-    keys: Vec<i64>,
+    chosen: Vec<Chosen>,
     /// Invoices with a run under way, or chosen.
     busy: HashSet<i64>,
     /// How many more each lane wants.
@@ -148,7 +156,7 @@ impl Choice {
             && self.busy.insert(invoice)
         {
             *left -= 1;
-            self.keys.push(key);
+            self.chosen.push(Chosen { key, lane });
         }
     }
 }
@@ -193,9 +201,19 @@ mod tests {
         connection
     }
 
+    fn keys(connection: &Connection, ahead: &RangeInclusive<i64>, lanes: &[Lane]) -> Vec<i64> {
+        let chosen = choose(connection, ahead, lanes).expect("read");
+        chosen.into_iter().map(|chosen| chosen.key).collect()
+    }
+
     fn lane(names: &[&str], want: u32) -> Lane {
         let names = names.iter().map(|&name| name.to_owned()).collect();
-        Lane { names, want }
+        let children = Vec::new();
+        Lane {
+            names,
+            want,
+            children,
+        }
     }
 
     #[test]
@@ -224,7 +242,7 @@ mod tests {
         let lanes = [lane(&["full"], 0), lane(&["other"], 3)];
         let ahead = BEHIND + 9..=BEHIND + 99;
         let steps = |lanes: &[Lane]| {
-            let found = choose(&connection, &ahead, lanes).expect("read");
+            let found = keys(&connection, &ahead, lanes);
             let statement = connection.prepare_cached(DUE).expect("prepared");
             let read = statement.reset_status(rusqlite::StatementStatus::VmStep);
             (found, read)
@@ -269,7 +287,7 @@ mod tests {
         }
         let ahead = BEHIND..=BEHIND + 99;
         let look = || {
-            let found = choose(&connection, &ahead, &[lane(&["full"], 3)]).expect("read");
+            let found = keys(&connection, &ahead, &[lane(&["full"], 3)]);
             let statement = connection.prepare_cached(DUE).expect("prepared");
             let read = statement.reset_status(rusqlite::StatementStatus::VmStep);
             (found, read)
@@ -305,8 +323,7 @@ mod tests {
     fn at_one_invoice_the_longest_due_goes_first_whatever_its_hook() {
         let connection = ledger(1);
         let both = [lane(&["full"], 4), lane(&["other"], 4)];
-        let choose =
-            |now_ms: i64| choose(&connection, &(now_ms..=now_ms + 50), &both).expect("read");
+        let choose = |now_ms: i64| keys(&connection, &(now_ms..=now_ms + 50), &both);
         assert_eq!(choose(10), [1], "one at a time");
         // It ran and failed, and may run again at once: it is the other's turn.
         connection
@@ -337,7 +354,7 @@ mod tests {
             lane(&["told:1", "told:2", "told:3", "told:4"], 2),
             lane(&["other"], 1),
         ];
-        let found = choose(&connection, &(50..=60), &lanes).expect("read");
+        let found = keys(&connection, &(50..=60), &lanes);
         assert_eq!(found, [1, 2, 4]);
     }
 }

@@ -154,6 +154,13 @@ impl Seldom {
             generation,
             newest: _,
         } = stored;
+        self.row(row);
+        self.judged(invoice);
+        self.number(Some(*sorted_by));
+        self.number(Some(*generation));
+    }
+
+    fn row(&mut self, row: &InvoiceRow) {
         let InvoiceRow {
             key: _,
             reference: _,
@@ -186,22 +193,6 @@ impl Seldom {
             updated_ms: _,
             revision: _,
         } = row;
-        let Invoice {
-            order_id: _,
-            id: _,
-            agreed: _,
-            revision: _,
-            claim: _,
-            sorted: _,
-            outcome: _,
-            doubt,
-            doubted,
-            pending,
-            paid_counted,
-            paid_fired,
-            failed_fired,
-            recorded: _,
-        } = invoice;
         for text in [
             invoice_id.as_deref(),
             Some(mode.as_str()),
@@ -227,24 +218,36 @@ impl Seldom {
             Some(*outcome_ms),
             *expire_ms,
             Some(*created_ms),
-            Some(*sorted_by),
-            Some(*generation),
+            Some(i64::from(*unresolved)),
         ] {
             self.number(number);
-        }
-        for is_so in [
-            *unresolved,
-            *doubt,
-            *paid_counted,
-            *paid_fired,
-            *failed_fired,
-        ] {
-            self.0.push(u8::from(is_so));
         }
         for word in attention {
             self.text(Some(word));
         }
         self.text(None);
+    }
+
+    fn judged(&mut self, invoice: &Invoice) {
+        let Invoice {
+            order_id: _,
+            id: _,
+            agreed: _,
+            revision: _,
+            claim: _,
+            sorted: _,
+            outcome: _,
+            doubt,
+            doubted,
+            pending,
+            paid_counted,
+            paid_fired,
+            failed_fired,
+            recorded: _,
+        } = invoice;
+        for is_so in [*doubt, *paid_counted, *paid_fired, *failed_fired] {
+            self.0.push(u8::from(is_so));
+        }
         for claim in doubted {
             self.claim(claim);
         }

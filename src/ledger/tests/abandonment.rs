@@ -48,6 +48,7 @@ impl Scene {
             lanes: vec![Lane {
                 names: vec![hook.to_owned()],
                 want: 1,
+                children: Vec::new(),
             }],
         };
         let Some(Reply::Claimed(claimed)) = self.run(&[claim]).pop() else {

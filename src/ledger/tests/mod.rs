@@ -72,7 +72,12 @@ fn rules() -> Rules {
 /// So many of whatever hook.
 fn lanes(want: u32) -> Vec<Lane> {
     let names = ["fulfil", "log"].map(str::to_owned).to_vec();
-    vec![Lane { names, want }]
+    let children = Vec::new();
+    vec![Lane {
+        names,
+        want,
+        children,
+    }]
 }
 
 pub(super) fn open(directory: &tempfile::TempDir) -> Ledger {

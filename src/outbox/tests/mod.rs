@@ -318,8 +318,11 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         ordinary: 1,
         slow: 0,
     };
+    let (over, overs) = mpsc::unbounded_channel();
     let mut outbox = Outbox {
+        overs,
         desk: Arc::new(Desk {
+            over,
             writer: stage.ledger.writer(),
             settings: stage.settings.clone(),
             stopping: Shutdown::new(),
@@ -334,12 +337,13 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         places: Places::new(vec![room]),
         leftovers: Vec::new(),
         more: false,
+        ahead: Vec::new(),
         rest_until: None,
         scan_at: Instant::now(),
     };
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
         let (key, now) = (DeliveryKey(1), Instant::now().into_std());
-        outbox.places.find(key, 0, now);
+        outbox.places.find(Run::Old(key), 0, now);
         let task = outbox.settling.spawn(async move { went });
         outbox.being_settled.insert(task.id(), key);
         let joined = outbox.settling.join_next_with_id().await.expect("one");

@@ -150,6 +150,7 @@ impl Owing {
         let lane = Lane {
             names: vec!["fulfil".to_owned()],
             want: 1,
+            children: Vec::new(),
         };
         let claimed = self
             .writer()

@@ -30,12 +30,22 @@ pub(crate) const KINDS: [&str; 10] = [
     "operator",
 ];
 
-/// Rows of a query, every value as text; `NULL` is empty.
+/// What was heard, in its order: an event is its own line, what made none stands in the history.
+const HEARD: &str = "CREATE TEMP VIEW heard AS \
+  SELECT row_number() OVER (ORDER BY place, kind, number) AS id, * FROM ( \
+    SELECT seq AS place, 0 AS kind, 0 AS number, invoice, at_ms, source, cause_status AS status, cause_differs AS differs, \
+      cause_ns AS claim_ns, decision, why, amount_reported, currency_reported, NULL AS updated_at_text \
+    FROM event WHERE decision IS NOT NULL \
+    UNION ALL SELECT after_event, 1, id, invoice, at_ms, source, status, differs, claim_ns, decision, why, \
+      amount_reported, currency_reported, updated_at_text FROM history)";
+
+/// Rows of a query, every value as text; `NULL` is empty. What was heard can be asked for as `heard`.
 #[track_caller]
 pub(crate) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(file, flags).expect("the ledger opens");
     connection.busy_timeout(BUSY).expect("a timeout");
+    connection.execute_batch(HEARD).expect("a view");
     let rows = || {
         let mut statement = connection.prepare(query)?;
         let width = statement.column_count();

@@ -82,7 +82,7 @@ const HOMES: [(&str, &[&str]); 8] = [
     ),
     ("figment", &["src/config/"]),
     ("nix", &["src/hook/inherited.rs", "src/hook/members.rs"]),
-    ("fork", &["src/hook/launch.rs"]),
+    ("fork", &["src/hook/launcher/serve.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),
 ];

@@ -145,7 +145,7 @@ fn sort_anew<S: Store>(
                 held: Some(NEWLY_SORTED),
                 judged: None,
             };
-            Some(write_event(store, rules, stored.row.key, change, told)?)
+            Some(write_event(store, rules, stored.row.key, change, &told)?)
         }
     };
     date(store, rules, stored, asks, now_ms)?;

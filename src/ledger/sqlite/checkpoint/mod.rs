@@ -57,6 +57,9 @@ pub(crate) enum Checkpoint {
     AfterAnswers,
     /// Within the commit that makes it long.
     InCommit,
+    /// Behind the answers of a commit, but a long one is left to whoever serves the ledger: for commands, whose end is
+    /// waited for.
+    WhenShort,
 }
 
 /// Moves the log of one connection.
@@ -158,6 +161,10 @@ impl Mover {
             return self.retry_at;
         }
         if pages.saturating_sub(self.moved) > ASIDE {
+            if self.when == Checkpoint::WhenShort {
+                self.next_at = pages.saturating_add(PAGES);
+                return None;
+            }
             return self.start_aside(pages, now);
         }
         match self.attempt(connection, pages) {

@@ -186,6 +186,8 @@ pub(super) fn two_lanes(want: (u32, u32)) -> Vec<Lane> {
     let lane = |name: &str, want| Lane {
         names: vec![name.to_owned(), format!("told:{name}")],
         want,
+        // Fewer than may be claimed: what is claimed beyond has none.
+        children: vec![mark(7); usize::from(want > 1)],
     };
     vec![lane("fulfil", want.0), lane("log", want.1)]
 }

@@ -83,7 +83,10 @@ impl<'b> Fields<'b> {
             if number > 0 {
                 json.push(',');
             }
-            write_text(&mut json, name);
+            match name {
+                Cow::Borrowed(name) => write_verbatim(&mut json, name),
+                Cow::Owned(name) => write_escaped(&mut json, name),
+            }
             json.push(':');
             field.write(&mut json);
         }
@@ -140,7 +143,8 @@ impl Field<'_> {
 
     fn write(&self, json: &mut String) {
         match self {
-            Self::Text(text) => write_text(json, text),
+            Self::Text(Cow::Borrowed(text)) => write_verbatim(json, text),
+            Self::Text(Cow::Owned(text)) => write_escaped(json, text),
             Self::Other(value) => json.push_str(&spelt(value)),
         }
     }
@@ -161,18 +165,16 @@ pub(super) fn spelt(value: &Value) -> String {
     serde_json::to_string(value).expect("a value read from JSON is writable")
 }
 
-fn write_text(json: &mut String, text: &Cow<'_, str>) {
-    match text {
-        // It stood between quotes as it is.
-        Cow::Borrowed(text) => {
-            json.push('"');
-            json.push_str(text);
-            json.push('"');
-        }
-        Cow::Owned(text) => {
-            json.push_str(&serde_json::to_string(text).expect("text is writable"));
-        }
-    }
+/// A text that stood between quotes as it is, and is written so again.
+fn write_verbatim(json: &mut String, text: &str) {
+    json.push('"');
+    json.push_str(text);
+    json.push('"');
+}
+
+/// Any text.
+fn write_escaped(json: &mut String, text: &str) {
+    json.push_str(&serde_json::to_string(text).expect("text is writable"));
 }
 
 /// Collects an object's fields in their order, doubled names included.

@@ -93,7 +93,7 @@ impl Anchors {
         // Only letters, so that no border of a character is in the way.
         let holds = |piece: &[u8]| str::from_utf8(piece).is_ok_and(|piece| text.contains(piece));
         let in_base64 = |letters: &[u8; ANCHOR]| {
-            holds(letters) || for_urls(letters).is_some_and(|letters| holds(&letters))
+            holds(letters) || for_urls(*letters).is_some_and(|letters| holds(&letters))
         };
         holds(&self.plain) || self.encoded.iter().any(in_base64) || self.is_spelt_in(text)
     }
@@ -106,7 +106,7 @@ impl Anchors {
 }
 
 /// The same in the alphabet for addresses, if that is another text.
-fn for_urls(letters: &[u8; ANCHOR]) -> Option<[u8; ANCHOR]> {
+fn for_urls(letters: [u8; ANCHOR]) -> Option<[u8; ANCHOR]> {
     let differs = letters.iter().any(|letter| matches!(letter, b'+' | b'/'));
     differs.then(|| {
         letters.map(|letter| match letter {
