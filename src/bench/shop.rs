@@ -101,9 +101,10 @@ impl Shop {
         self.runtime.block_on(self.ledger.close(PATIENCE));
     }
 
-    /// Makes every so manieth invoice due; returns how many.
-    pub fn make_due(&self, every: u32) -> usize {
-        bulk::make_due(&self.path, every, clock::wall_ms() - 1).expect("stored")
+    /// Makes so many invoices due, evenly spread among the first `among`; returns how many.
+    pub fn make_due(&self, due: u32, among: u32) -> usize {
+        let every = (among / due).max(1);
+        bulk::make_due(&self.path, (every, among), clock::wall_ms() - 1).expect("stored")
     }
 
     /// Makes nothing due within the next hour.

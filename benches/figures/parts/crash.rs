@@ -86,7 +86,7 @@ fn run(options: &Options, report: &mut Report) {
             let (heard, missing) = if kind.is_polled {
                 let crowd = Crowd::of(options, MANY);
                 let shop = crowd.shop();
-                shop.make_due(MANY / DUE);
+                shop.make_due(DUE, MANY);
                 shop.close();
                 let logged_in = service.log_in(&crowd.home);
                 let before = service.answered();
@@ -150,14 +150,15 @@ fn crash(
     let heard = thread::scope(|scope| {
         scope.spawn(move || {
             // So that it is the load that is cut off, on a slow machine too, and not what is before it.
-            first.recv_timeout(FIRST_WITHIN).ok();
+            let is_acknowledged = first.recv_timeout(FIRST_WITHIN).is_ok();
             thread::sleep(after);
             daemon.kill();
+            assert!(is_acknowledged, "nothing was acknowledged");
         });
         let mut acknowledged = Some(acknowledged);
         sender.run_with(address, &plan, |answer| {
             if let Some(first) = acknowledged.take_if(|_| answer.status == 200) {
-                drop(first.send(()));
+                first.send(()).expect("it waits for this");
             }
         })
     });

@@ -37,13 +37,9 @@ fn run(options: &Options, report: &mut Report) {
     let service = Service::start();
     let gate = slices::gate(options);
     for round in 0..rounds {
-        let arms = ["without", "beside"];
-        let arms = if round % 2 == 0 {
-            arms
-        } else {
-            [arms[1], arms[0]]
-        };
-        let mut longest = [0.0; 2];
+        let mut arms = ["without", "beside"];
+        arms.rotate_left(round % 2);
+        let (mut without, mut beside) = (0.0, 0.0);
         for arm in arms {
             let is_asked = arm == "beside";
             let slice = gate.slice(|| {
@@ -51,7 +47,7 @@ fn run(options: &Options, report: &mut Report) {
                 let logged_in = is_asked.then(|| service.log_in(&crowd.home));
                 if is_asked {
                     let shop = crowd.shop();
-                    shop.make_due((count / DUE).max(1));
+                    shop.make_due(DUE, count);
                     shop.close();
                 }
                 let heard = one(options, crowd, &mut sender);
@@ -82,11 +78,11 @@ fn run(options: &Options, report: &mut Report) {
                     report.disturbed(&key);
                 }
             }
-            longest[usize::from(is_asked)] = micros(latency.longest());
+            let longest = if is_asked { &mut beside } else { &mut without };
+            *longest = micros(latency.longest());
         }
-        let [without, beside] = longest;
         let what = "what polling adds to the longest latency";
-        report.add("poll.added", what, "us", (beside - without).max(0.0));
+        report.add("poll.added", what, "us", f64::max(beside - without, 0.0));
     }
     report.ratio(
         "what polling adds to the longest ÷ p99 without it",

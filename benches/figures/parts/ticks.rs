@@ -118,7 +118,7 @@ fn idle_look(shop: &mut Shop) -> Duration {
 
 /// Makes [`DUE`] invoices due, and looks until all are asked about and dated: what finding them took, and all of it.
 fn busy_looks(shop: &mut Shop, count: u32) -> (Duration, Duration) {
-    let due = shop.make_due((count / DUE).max(1));
+    let due = shop.make_due(DUE, count);
     let (mut asked, mut picked) = (0, Duration::ZERO);
     let began = Instant::now();
     loop {

@@ -11,7 +11,7 @@ use tilld::bench::{Shop, Stocked, settings};
 use super::daemon::Home;
 use crate::options::Options;
 
-/// Invoices of each shop that notifications can be sent for, beside the others.
+/// Invoices of each shop that notifications can be sent for, beside the others: a tenth of these, and no more than this.
 const STOCKED: u32 = 6_000;
 
 /// A shop, by its number of open invoices.
@@ -36,7 +36,7 @@ impl Crowd {
             }
             let home = Home::make(&directory, "");
             Shop::make(&settings(&home.config()), count);
-            let stocked = Mutex::new(home.stock(STOCKED));
+            let stocked = Mutex::new(home.stock(STOCKED.min(count / 10)));
             let shop = Shop::open(&settings(&home.config()));
             shop.rest();
             shop.close();

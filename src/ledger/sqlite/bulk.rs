@@ -85,23 +85,28 @@ pub(crate) fn fill(path: &Path, crowd: &Crowd) -> rusqlite::Result<()> {
     connection.execute_batch("COMMIT; PRAGMA journal_mode = WAL;")
 }
 
-/// Makes invoices due at this time: every so manieth, as if nobody had spoken of it since it was opened.
-pub(crate) fn make_due(path: &Path, every: u32, due_ms: i64) -> rusqlite::Result<usize> {
+/// Makes invoices due at this time: every so manieth of the first `among`, as if nobody had spoken of it since it was opened.
+pub(crate) fn make_due(
+    path: &Path,
+    (every, among): (u32, u32),
+    due_ms: i64,
+) -> rusqlite::Result<usize> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(std::time::Duration::from_secs(30))?;
-    let numbers = "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + ?1 FROM n WHERE i + ?1 <= (SELECT max(id) FROM invoice))";
+    let numbers =
+        "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + ?1 FROM n WHERE i + ?1 <= ?2)";
     let transaction = connection.transaction()?;
     transaction.execute(
         &format!(
             "{numbers} UPDATE invoice SET heard_ms = created_ms FROM n WHERE invoice.id = n.i"
         ),
-        [every],
+        [every, among],
     )?;
     let due = transaction.execute(
         &format!(
-            "{numbers} UPDATE poll SET due_ms = ?2, asked_ms = NULL FROM n WHERE poll.invoice = n.i"
+            "{numbers} UPDATE poll SET due_ms = ?3, asked_ms = NULL FROM n WHERE poll.invoice = n.i"
         ),
-        params![every, due_ms],
+        params![every, among, due_ms],
     )?;
     transaction.commit()?;
     Ok(due)
