@@ -38,6 +38,24 @@ pub(crate) fn ran(pid: u32) -> Option<Duration> {
     Some(Duration::from_nanos(sum))
 }
 
+/// What each living thread ran and how often it waited, by its number. A total over all of them would go back when one
+/// ends.
+pub(crate) fn by_thread(pid: u32) -> Option<BTreeMap<PathBuf, (Duration, u64)>> {
+    let mut found = BTreeMap::new();
+    for thread in threads(pid)? {
+        let (Ok(schedstat), Ok(status)) = (
+            fs::read_to_string(thread.join("schedstat")),
+            fs::read_to_string(thread.join("status")),
+        ) else {
+            continue;
+        };
+        let ran = Duration::from_nanos(number(schedstat.split(' ').next()?)?);
+        let waits = field(&status, "voluntary_ctxt_switches:")?;
+        found.insert(thread, (ran, waits));
+    }
+    Some(found)
+}
+
 /// What it has in memory.
 pub(crate) fn memory(pid: u32) -> Option<Memory> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -2,6 +2,7 @@
 //! memory idle, at full load, after it, and beside a million open invoices. Wake-ups are the voluntary context switches of
 //! all its threads, as the kernel counts them.
 
+use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -27,8 +28,10 @@ const STOCKED: usize = 2_000;
 const CONNECTIONS: usize = 256;
 /// Open invoices beside which it idles as well.
 const MANY: u32 = 1_000_000;
-/// What a start leaves to be done is done by then, the first looks of every loop among it.
-const SETTLED_AFTER: Duration = Duration::from_secs(6);
+/// What a start leaves to be done is done by then, and the threads that did it have ended, which they do after 10 s.
+const SETTLED_AFTER: Duration = Duration::from_secs(12);
+/// Between two looks at what its threads did at idle: none that did anything is gone before the next.
+const COUNT_EVERY: Duration = Duration::from_secs(2);
 /// Between two looks at its memory under load.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -65,7 +68,7 @@ fn run(options: &Options, report: &mut Report) {
     };
     let directory = options.directory.join("idle");
     if directory.exists() {
-        std::fs::remove_dir_all(&directory).expect("an earlier run's");
+        fs::remove_dir_all(&directory).expect("an earlier run's");
     }
     let home = Home::make(&directory, "");
     let few = u32::try_from(STOCKED).expect("small");
@@ -77,7 +80,7 @@ fn run(options: &Options, report: &mut Report) {
         &mut sender,
         ("few", &told(few), &lasts),
     );
-    std::fs::remove_dir_all(&directory).expect("its own directory");
+    fs::remove_dir_all(&directory).expect("its own directory");
 
     let crowd = Crowd::of(options, many);
     let mut sender = Sender::new(crowd.take(STOCKED), Home::path());
@@ -108,29 +111,24 @@ fn measure(
     sender: &mut Sender,
     (name, open, lasts): (&str, &str, &Lasts),
 ) {
+    let hooked = fs::read_to_string(home.config()).expect("a config");
+    fs::write(home.config(), without_work(&hooked)).expect("written");
     let daemon = home.start(&options.daemon);
     thread::sleep(SETTLED_AFTER);
     let mut add = |kind: &str, what: &str, unit, value: f64| {
         let key = format!("{kind}.{name}");
         report.add(&key, &format!("{what}, {open} open"), unit, value);
     };
-    let before = Counted::of(&daemon);
-    thread::sleep(lasts.idle);
-    let after = Counted::of(&daemon);
-    let seconds = (after.at - before.at).as_secs_f64();
-    let ran = after.ran.saturating_sub(before.ran).as_secs_f64();
-    add(
-        "idle.cpu",
-        "processor time per hour at idle",
-        "s",
-        ran / seconds * 3_600.0,
-    );
-    let wakes = float(after.wakes.saturating_sub(before.wakes));
+    let (ran, waits) = count(&daemon, lasts.idle);
+    let seconds = lasts.idle.as_secs_f64();
+    let per_hour = ran.as_secs_f64() / seconds * 3_600.0;
+    add("idle.cpu", "processor time per hour at idle", "s", per_hour);
+    let per_second = float(waits) / seconds;
     add(
         "idle.wakes",
         "wake-ups per second at idle",
         "1/s",
-        wakes / seconds,
+        per_second,
     );
     let (rss, pss) = memory(&daemon);
     add("memory.idle", "memory at idle (RSS)", "MiB", rss);
@@ -142,6 +140,10 @@ fn measure(
         float(threads(&daemon)),
     );
 
+    daemon.stop();
+    fs::write(home.config(), hooked).expect("written");
+
+    let daemon = home.start(&options.daemon);
     let plan = Plan {
         connections: CONNECTIONS,
         pace: Pace::Closed,
@@ -186,22 +188,29 @@ fn measure(
     daemon.stop();
 }
 
-/// What was counted up to an instant.
-struct Counted {
-    at: Instant,
-    ran: Duration,
-    wakes: u64,
+/// The config with another hook, that nothing is owed to: one that runs is no idleness.
+fn without_work(config: &str) -> String {
+    let named = config.replace("name = \"shop\"", "name = \"other\"");
+    named.replace(r#"on = ["status:new", "status:wip"]"#, r#"on = ["paid"]"#)
 }
 
-impl Counted {
-    fn of(daemon: &Daemon) -> Self {
-        let pid = daemon.pid();
-        Self {
-            at: Instant::now(),
-            ran: process::ran(pid).expect("it runs"),
-            wakes: process::switches(pid).expect("it runs").voluntary,
+/// What all its threads ran and how often they waited, in so long. They are looked at often: what one does after the last
+/// look before its end is not seen.
+fn count(daemon: &Daemon, lasts: Duration) -> (Duration, u64) {
+    let look = || process::by_thread(daemon.pid()).expect("it runs");
+    let began = Instant::now();
+    let (mut before, mut ran, mut waits) = (look(), Duration::ZERO, 0);
+    while began.elapsed() < lasts {
+        thread::sleep(COUNT_EVERY.min(lasts.saturating_sub(began.elapsed())));
+        let now = look();
+        for (thread, (ran_now, waits_now)) in &now {
+            let (ran_before, waits_before) = before.get(thread).copied().unwrap_or_default();
+            ran += ran_now.saturating_sub(ran_before);
+            waits += waits_now.saturating_sub(waits_before);
         }
+        before = now;
     }
+    (ran, waits)
 }
 
 /// Its memory in MiB: all, and its share of what is shared.
@@ -224,7 +233,7 @@ fn watch(daemon: &Daemon, over: &AtomicBool) -> Vec<f64> {
 }
 
 fn threads(daemon: &Daemon) -> u64 {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", daemon.pid()));
+    let tasks = fs::read_dir(format!("/proc/{}/task", daemon.pid()));
     tasks.expect("it runs").count() as u64
 }
 

@@ -22,6 +22,9 @@ use crate::ledger::store::StoreError;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
 const OLDEST_SQLITE: i32 = 3_051_003;
+/// Pages a reading connection keeps, KiB: the upper levels of every index of a million invoices. A row it looks for lies on
+/// a page that no earlier look-up read, and that the kernel has; SQLite's own 2 MiB for each connection are spent on nothing.
+const READER_CACHE_KIB: i64 = 512;
 /// The smallest page SQLite has, bytes: no database is smaller.
 const SMALLEST_BYTES: u64 = 512;
 
@@ -109,6 +112,10 @@ pub(in crate::ledger) fn open_reader(path: &Path, busy: Duration) -> Result<Conn
             known: newest(),
         });
     }
+    // Negative: KiB, not pages.
+    connection
+        .pragma_update(None, "cache_size", -READER_CACHE_KIB)
+        .map_err(|e| file(from_sqlite(e)))?;
     Ok(connection)
 }
 
