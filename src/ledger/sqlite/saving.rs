@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
 use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
+use super::usual;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::sum::Verdict;
@@ -85,7 +86,11 @@ impl Loaded {
     ) -> rusqlite::Result<()> {
         self.now.take(stored);
         let often = self.key == Some(stored.row.key) && self.then == self.now;
-        if often {
+        if often && let Some(sorted) = usual::sorted(&stored.invoice) {
+            connection.often(Often::SaveUsual, |statement| {
+                usual::save(statement, stored, sorted)
+            })
+        } else if often {
             connection.often(Often::Save, |statement| {
                 execute!(statement, stored).map(drop)
             })
