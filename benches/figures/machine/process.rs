@@ -17,13 +17,6 @@ pub(crate) struct Memory {
     pub(crate) pss_kib: u64,
 }
 
-/// How often the threads of a process left a core.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Switches {
-    /// They waited for something: each such wait ends with a wake-up. Those whose place another took are not counted.
-    pub(crate) voluntary: u64,
-}
-
 /// Processor time of the threads that live, user and system together, by the scheduler's own clock: exact also for
 /// what costs little.
 pub(crate) fn ran(pid: u32) -> Option<Duration> {
@@ -64,18 +57,6 @@ pub(crate) fn memory(pid: u32) -> Option<Memory> {
         rss_kib: field(&status, "VmRSS:")?,
         pss_kib: field(&rollup, "Pss:")?,
     })
-}
-
-/// How often its living threads left a core.
-pub(crate) fn switches(pid: u32) -> Option<Switches> {
-    let mut sum = Switches::default();
-    for thread in threads(pid)? {
-        let Ok(status) = fs::read_to_string(thread.join("status")) else {
-            continue;
-        };
-        sum.voluntary += field(&status, "voluntary_ctxt_switches:")?;
-    }
-    Some(sum)
 }
 
 /// Processor time of this process and of all that it started, however deep, and of those among them that have ended.
