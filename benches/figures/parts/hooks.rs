@@ -118,7 +118,8 @@ fn bare(program: &Path, runs: u32) -> Pace {
         }
     });
     let took = began.elapsed();
-    Pace::of(runs, took, cpu(std::process::id()) - before)
+    let used = cpu(std::process::id()).saturating_sub(before);
+    Pace::of(runs, took, used)
 }
 
 /// A daemon that has so many due when it starts, from the first claim to the last end. The processor time is all that it
@@ -126,8 +127,10 @@ fn bare(program: &Path, runs: u32) -> Pace {
 fn hooks(options: &Options, directory: &Path, program: &Path, runs: u32) -> Pace {
     let home = Home::make(&directory.join("home"), "");
     let config = fs::read_to_string(home.config()).expect("its config");
+    let quoted = |path: &Path| format!("['{}']", path.display());
     let hangs = directory.join("home/hangs");
-    let config = config.replace(&format!("[{hangs:?}]"), &format!("[{program:?}]"));
+    let config = config.replace(&quoted(&hangs), &quoted(program));
+    assert!(config.contains(&quoted(program)), "it is what is run");
     let config = config.replace("concurrency = 1", &format!("concurrency = {AT_ONCE}"));
     fs::write(home.config(), config).expect("written");
     // The opening of each is an event that the hook is owed.

@@ -13,7 +13,8 @@ use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
 
 /// The delivery a new one is behind, as the triggers of the schema keep it: the nearest earlier unfinished one of the same
-/// invoice and hook. The states are those of the index `delivery_invoice`.
+/// invoice and hook. The states are those of the index
+/// `delivery_unfinished`.
 macro_rules! in_front {
     ($event:literal, $invoice:literal, $hook:literal) => {
         concat!(
@@ -23,7 +24,7 @@ macro_rules! in_front {
             $event,
             " AND o.hook = ",
             $hook,
-            " AND o.state IN ('waiting', 'running', 'held') ORDER BY o.event DESC LIMIT 1)"
+            " AND o.state <> 'done' AND o.state <> 'abandoned' ORDER BY o.event DESC LIMIT 1)"
         )
     };
 }
@@ -168,4 +169,39 @@ pub(super) fn finish(
     } = record;
     insert.execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::due::tests::plan;
+    use super::super::schema::STEPS;
+    use super::*;
+
+    /// It is asked for every delivery that is made: without a table of its own, and however many are done.
+    #[test]
+    fn what_a_new_one_is_behind_is_read_from_the_index_of_the_unfinished() {
+        let connection = Connection::open_in_memory().expect("in memory");
+        for step in STEPS {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        let steps = plan(&connection, INSERT_WAITING);
+        let by_index = "delivery_unfinished (invoice=? AND hook=? AND event<?)";
+        assert!(
+            steps.iter().any(|step| step.contains(by_index)),
+            "{steps:?}"
+        );
+        let mut program = connection
+            .prepare(&format!("EXPLAIN {INSERT_WAITING}"))
+            .expect("a program");
+        let values = [1; 4];
+        let steps = program.query_map(values, |row| row.get::<_, String>("opcode"));
+        let steps: Vec<String> = steps
+            .expect("read")
+            .collect::<Result<_, _>>()
+            .expect("read");
+        assert!(
+            !steps.iter().any(|step| step.contains("Ephemeral")),
+            "{steps:?}"
+        );
+    }
 }

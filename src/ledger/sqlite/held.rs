@@ -18,9 +18,9 @@ pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::R
 }
 
 pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Withdrawn> {
-    // The invoice and the states are those of the index `delivery_invoice`.
+    // The invoice and the states are those of the index `delivery_unfinished`.
     let mut withdraw = connection.prepare_cached(
-        "DELETE FROM delivery WHERE invoice = ?1 AND state IN ('waiting', 'running', 'held') AND state = 'held' \
+        "DELETE FROM delivery WHERE invoice = ?1 AND state <> 'done' AND state <> 'abandoned' AND state = 'held' \
          AND attempts = 0 AND event IN (SELECT seq FROM event WHERE invoice = ?1 \
            AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch'))",
     )?;

@@ -50,7 +50,7 @@ pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
 pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, e.at_ms, i.order_id, e.kind, d.hook, d.state, d.attempts, \
   d.replay, d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.abandoned_by, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \
-  AND o.hook = d.hook AND o.event < d.event AND o.state IN ('waiting', 'running', 'held')) END AS behind";
+  AND o.hook = d.hook AND o.event < d.event AND o.state <> 'done' AND o.state <> 'abandoned') END AS behind";
 
 fn unreadable(column: String, found: String) -> Error {
     Error::FromSqlConversionFailure(0, Type::Text, Box::new(Unreadable { column, found }))

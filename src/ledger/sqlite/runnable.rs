@@ -15,11 +15,11 @@ use crate::ledger::row::Outlook;
 /// Those of one name whose time has come, none behind an earlier unfinished one of the same invoice and hook. Most that are
 /// behind one are filed by it (`blocked_by`, which triggers of the schema keep) and not even read: after an outage of the
 /// shop, or a restore, they are thousands. But what was done may be replayed while later ones are due, so it is asked as
-/// well. The second look at the states names those of the index `delivery_invoice`, without which it would not be used.
+/// well. The second look at the states names those of the index `delivery_unfinished`, without which it would not be used.
 const DUE: &str = "SELECT d.next_ms, d.id, d.invoice FROM delivery d INDEXED BY delivery_due \
   WHERE d.state = 'waiting' AND d.hook = ?1 AND d.blocked_by IS NULL AND d.next_ms <= ?2 \
-  AND NOT EXISTS (SELECT 1 FROM delivery o INDEXED BY delivery_invoice WHERE o.invoice = d.invoice \
-    AND o.event < d.event AND o.hook = d.hook AND o.state IN ('waiting', 'running', 'held')) \
+  AND NOT EXISTS (SELECT 1 FROM delivery o INDEXED BY delivery_unfinished WHERE o.invoice = d.invoice \
+    AND o.event < d.event AND o.hook = d.hook AND o.state <> 'done' AND o.state <> 'abandoned') \
   ORDER BY d.next_ms, d.id";
 
 /// [`DUE`] for times after a point.
