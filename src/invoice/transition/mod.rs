@@ -86,7 +86,8 @@ pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> 
     let claim = claim_of(report, &invoice.agreed);
     let meaning = policy.lists.sort(&claim.status);
     let mut after = invoice.clone();
-    after.id = Some(report.id.clone());
+    // One that is known already is the same.
+    after.id.get_or_insert_with(|| report.id.clone());
     let mut step = Step {
         before: invoice,
         after,

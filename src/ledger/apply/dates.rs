@@ -30,6 +30,15 @@ pub(super) struct Touch {
     pub(super) first_id: bool,
     /// An event was made.
     pub(super) changed: bool,
+    /// It was due before, and is still: see [`is_due`].
+    pub(super) stays_due: bool,
+}
+
+/// True of an invoice that has a due time in any case: one with an id that is open and not given up is asked about until it is
+/// one or the other.
+pub(super) fn is_due(stored: &Stored) -> bool {
+    let open = stored.invoice.outcome == Outcome::Open && !stored.row.unresolved;
+    open && stored.invoice.id.is_some()
 }
 
 /// Sets the due time where the observation touches it. A notification that leaves no doubt does not, unless the invoice
@@ -46,10 +55,11 @@ pub(super) fn date_after<S: Store>(
         ask,
         first_id,
         changed,
+        stays_due,
     } = *touch;
     let asked = observation.source == Source::Poll;
     let told = !asked && !first_id && ask == Ask::AsPlanned;
-    if told && !changed {
+    if told && (!changed || stays_due) {
         return Ok(());
     }
     let mut state = store.poll_state(stored.row.key)?;

@@ -1,6 +1,6 @@
 //! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
-use super::dates::{NOT_FOUND, Touch, date_after};
+use super::dates::{NOT_FOUND, Touch, date_after, is_due};
 use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, load, restored};
@@ -37,6 +37,7 @@ pub(super) fn record_on<S: Store>(
     if let Some(decision) = taken_by_another(store, stored, observation)? {
         return refuse(store, stored, observation, (decision, Why::OtherInvoice));
     }
+    let was_due = is_due(stored);
     let resorted = freshen(store, rules, stored, observation.received_ms)?;
     let claim = claim_of(&observation.report, &stored.invoice.agreed);
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
@@ -104,6 +105,7 @@ pub(super) fn record_on<S: Store>(
         ask,
         first_id,
         changed: change.is_some(),
+        stays_due: was_due && is_due(stored),
     };
     date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)

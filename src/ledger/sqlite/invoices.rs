@@ -4,7 +4,9 @@ use rusqlite::{Connection, OptionalExtension as _, Statement, params};
 
 use super::Bounds;
 use super::due;
+use super::often::{Often, Statements};
 use super::rows::{self, claim_columns};
+use super::usual;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
@@ -52,11 +54,22 @@ pub(super) fn insert(
     Ok(InvoiceKey(key))
 }
 
+/// Reads an invoice to change it: by the short way, and where that does not fit by the whole row.
 pub(super) fn load(
-    statement: &mut Statement<'_>,
+    connection: &mut impl Statements,
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<Stored>> {
-    statement.query_row([key.0], rows::stored).optional()
+    let usual = connection.often(Often::LoadUsual, |statement| {
+        statement
+            .query_row([key.0], |row| usual::stored(row, key))
+            .optional()
+    })?;
+    if usual.is_some() {
+        return Ok(usual);
+    }
+    connection.often(Often::Load, |statement| {
+        statement.query_row([key.0], rows::stored).optional()
+    })
 }
 
 pub(super) fn owner_of(
@@ -88,6 +101,19 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kin
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
 
 pub(super) fn insert_event(
+    connection: &mut impl Statements,
+    event: &NewEvent<'_>,
+) -> rusqlite::Result<i64> {
+    if let Some(cause) = usual::cause(event) {
+        return connection.often(Often::InsertUsual, |statement| {
+            usual::insert_event(statement, event, cause)
+        });
+    }
+    connection.often(Often::InsertEvent, |statement| insert_any(statement, event))
+}
+
+/// Writes an event, whatever it tells.
+pub(super) fn insert_any(
     statement: &mut Statement<'_>,
     event: &NewEvent<'_>,
 ) -> rusqlite::Result<i64> {

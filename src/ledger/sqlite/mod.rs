@@ -26,6 +26,7 @@ mod saving;
 mod schema;
 mod silent;
 mod story;
+mod usual;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -311,10 +312,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        let found = self
-            .connection
-            .often(Often::Load, |statement| invoices::load(statement, key))
-            .map_err(from_sqlite)?;
+        let found = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
         if let Some(stored) = &found {
             self.loaded.note(stored);
         }
@@ -339,10 +337,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
-        let inserted = self.connection.often(Often::InsertEvent, |statement| {
-            invoices::insert_event(statement, event)
-        });
-        inserted.map_err(from_sqlite)
+        invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {

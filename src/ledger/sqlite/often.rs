@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, PrepFlags, Statement};
 
-use super::{columns, deliveries, due, invoices, saving};
+use super::{columns, deliveries, due, invoices, saving, usual};
 
 /// A statement that is held.
 #[derive(Clone, Copy, Debug)]
@@ -16,10 +16,16 @@ pub(in crate::ledger) enum Often {
     Begin,
     /// Makes it all durable.
     Commit,
+    /// [`usual::LOAD`].
+    LoadUsual,
     /// [`columns::BY_KEY`].
     Load,
+    /// [`usual::SAVE`].
+    SaveUsual,
     /// [`saving::SAVE_OFTEN`].
     Save,
+    /// [`usual::INSERT_EVENT`].
+    InsertUsual,
     /// [`invoices::INSERT_EVENT`].
     InsertEvent,
     /// [`deliveries::INSERT_WAITING`].
@@ -30,14 +36,17 @@ pub(in crate::ledger) enum Often {
 
 impl Often {
     /// How many there are.
-    const COUNT: usize = 7;
+    const COUNT: usize = 10;
 
     const fn sql(self) -> &'static str {
         match self {
             Self::Begin => "BEGIN IMMEDIATE",
             Self::Commit => "COMMIT",
+            Self::LoadUsual => usual::LOAD,
             Self::Load => columns::BY_KEY,
+            Self::SaveUsual => usual::SAVE,
             Self::Save => saving::SAVE_OFTEN,
+            Self::InsertUsual => usual::INSERT_EVENT,
             Self::InsertEvent => invoices::INSERT_EVENT,
             Self::InsertDelivery => deliveries::INSERT_WAITING,
             Self::PollState => due::POLL_STATE,

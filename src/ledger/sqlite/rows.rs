@@ -126,19 +126,32 @@ pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
     })
 }
 
+/// What was agreed.
+pub(super) fn sum(amount: &str, currency: &str) -> rusqlite::Result<Sum> {
+    let read = Amount::parse(amount)
+        .map_err(|_e| unreadable("amount_agreed".to_owned(), amount.to_owned()))?;
+    Sum::new(read, currency)
+        .map_err(|_e| unreadable("currency_agreed".to_owned(), currency.to_owned()))
+}
+
+/// The merchant's order.
+pub(super) fn order(text: &str) -> rusqlite::Result<OrderId> {
+    OrderId::new(text).map_err(|_e| unreadable("order_id".to_owned(), String::new()))
+}
+
+/// The service's id, once known.
+pub(super) fn id(text: Option<&str>) -> rusqlite::Result<Option<InvoiceId>> {
+    let id = text.map(InvoiceId::new).transpose();
+    id.map_err(|_e| unreadable("invoice_id".to_owned(), String::new()))
+}
+
 /// Reads an invoice as the writer changes it; its recorded claims are not loaded here.
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
     let shown = invoice(row)?;
-    let amount = Amount::parse(&shown.amount_agreed)
-        .map_err(|_e| unreadable("amount_agreed".to_owned(), shown.amount_agreed.clone()))?;
-    let agreed = Sum::new(amount, &shown.currency_agreed)
-        .map_err(|_e| unreadable("currency_agreed".to_owned(), shown.currency_agreed.clone()))?;
-    let id = shown.invoice_id.clone().map(InvoiceId::new).transpose();
     let decides = Invoice {
-        order_id: OrderId::new(shown.order_id.as_str())
-            .map_err(|_e| unreadable("order_id".to_owned(), String::new()))?,
-        id: id.map_err(|_e| unreadable("invoice_id".to_owned(), String::new()))?,
-        agreed,
+        order_id: order(&shown.order_id)?,
+        id: id(shown.invoice_id.as_deref())?,
+        agreed: sum(&shown.amount_agreed, &shown.currency_agreed)?,
         revision: shown.revision,
         claim: claim(row, [at::status, at::claim_differs, at::claim_ns])?,
         sorted: sorted(row)?,

@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
 use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
+use super::usual;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::sum::Verdict;
@@ -85,7 +86,11 @@ impl Loaded {
     ) -> rusqlite::Result<()> {
         self.now.take(stored);
         let often = self.key == Some(stored.row.key) && self.then == self.now;
-        if often {
+        if often && let Some(sorted) = usual::sorted(&stored.invoice) {
+            connection.often(Often::SaveUsual, |statement| {
+                usual::save(statement, stored, sorted)
+            })
+        } else if often {
             connection.often(Often::Save, |statement| {
                 execute!(statement, stored).map(drop)
             })
@@ -276,13 +281,15 @@ impl Seldom {
 
     fn text(&mut self, text: Option<&str>) {
         self.number(text.map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)));
-        self.0
-            .extend_from_slice(text.unwrap_or_default().as_bytes());
+        if let Some(text) = text {
+            self.0.extend_from_slice(text.as_bytes());
+        }
     }
 
     fn number(&mut self, number: Option<i64>) {
-        self.0.push(u8::from(number.is_some()));
-        self.0
-            .extend_from_slice(&number.unwrap_or_default().to_ne_bytes());
+        let mut packed = [u8::from(number.is_some()); 9];
+        let (_, value) = packed.split_at_mut(1);
+        value.copy_from_slice(&number.unwrap_or_default().to_ne_bytes());
+        self.0.extend_from_slice(&packed);
     }
 }
