@@ -18,6 +18,7 @@ mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
 mod near;
+mod opener;
 mod overview;
 mod reader;
 mod restore;

@@ -13,12 +13,13 @@ use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
 use super::near::{Asked, Near};
+use super::opener::Opener;
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
-use super::sqlite::{Filter, ReadStore};
+use super::sqlite::{Filter, Found, ReadStore};
 use super::store::StoreError;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
@@ -38,7 +39,7 @@ pub struct Reader(Arc<Pool>);
 struct Pool {
     path: PathBuf,
     /// Opens sealed tokens; `None` for those who may only read.
-    sealer: Option<Arc<Sealer>>,
+    opener: Option<Opener>,
     /// Connections at rest; whoever takes one owns it until it is back.
     resting: Mutex<Vec<ReadStore>>,
     places: Semaphore,
@@ -53,7 +54,7 @@ impl Reader {
         let (resting, places) = (Mutex::new(vec![first]), Semaphore::new(CONNECTIONS));
         Ok(Self(Arc::new(Pool {
             path,
-            sealer,
+            opener: sealer.map(Opener::new),
             resting,
             places,
             near: Near::default(),
@@ -110,15 +111,11 @@ impl Reader {
 
     /// The invoice behind a ref, with its token opened.
     pub async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, ReadError> {
-        let sealer = self.0.sealer.clone();
+        let pool = Arc::clone(&self.0);
         self.glance(move |store| {
             let found = store.sealed_by_ref(&reference)?;
-            Ok(found.map(|(key, sealed)| {
-                let token = sealed
-                    .zip(sealer.as_ref())
-                    .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
-                Watched { key, token }
-            }))
+            let found = found.map(|(key, sealed)| (key, reference.clone(), sealed));
+            Ok(pool.watched(found))
         })
         .await
     }
@@ -131,31 +128,26 @@ impl Reader {
         id: InvoiceId,
         order_id: Option<String>,
     ) -> Result<Option<Watched>, ReadError> {
-        let sealer = self.0.sealer.clone();
+        let pool = Arc::clone(&self.0);
         self.glance(move |store| {
             let by_id = store.sealed_by_id(&id)?;
             let by_order = match &order_id {
                 Some(order_id) => store.sealed_by_order(order_id)?,
                 None => None,
             };
-            Ok(by_id.or(by_order).map(|(key, reference, sealed)| {
-                let token = sealed
-                    .zip(sealer.as_ref())
-                    .and_then(|(sealed, sealer)| sealer.open(&sealed, &reference));
-                Watched { key, token }
-            }))
+            Ok(pool.watched(by_id.or(by_order)))
         })
         .await
     }
 
     /// The notify token of an invoice, to cut it out of what the service says about it.
     pub async fn notify_token(&self, key: InvoiceKey) -> Result<Option<NotifyToken>, ReadError> {
-        let sealer = self.0.sealer.clone();
+        let pool = Arc::clone(&self.0);
         self.ask(move |store| {
             let found = store.sealed_by_key(key)?;
             Ok(found
-                .zip(sealer)
-                .and_then(|((reference, sealed), sealer)| sealer.open(&sealed, &reference)))
+                .zip(pool.opener.as_ref())
+                .and_then(|((reference, sealed), opener)| opener.open(&sealed, &reference)))
         })
         .await
     }
@@ -361,6 +353,22 @@ impl Reader {
 }
 
 impl Pool {
+    /// With its token opened, or after as much work for none.
+    fn watched(&self, found: Option<Found>) -> Option<Watched> {
+        match (found, &self.opener) {
+            (Some((key, reference, sealed)), Some(opener)) => {
+                Some(opener.watched(key, sealed.as_ref(), &reference))
+            }
+            (Some((key, ..)), None) => Some(Watched { key, token: None }),
+            (None, opener) => {
+                if let Some(opener) = opener {
+                    opener.nobody();
+                }
+                None
+            }
+        }
+    }
+
     fn answer<T>(
         &self,
         question: impl FnOnce(&ReadStore) -> Result<T, StoreError>,

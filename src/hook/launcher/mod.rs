@@ -112,13 +112,13 @@ impl Launcher {
             None => self.open()?,
         };
         let link = current.insert(link);
-        let (told, answer) = oneshot::channel();
-        link.state().wishes.push_back(told);
-        if let Err(error) = link.send_start(&streams).await {
-            link.hang_up();
-            return Err(error);
+        match link.send_start(&streams).await {
+            Ok(answer) => Ok((Arc::clone(link), answer)),
+            Err(error) => {
+                link.hang_up();
+                Err(error)
+            }
         }
-        Ok((Arc::clone(link), answer))
     }
 
     /// Starts the launcher's process.
@@ -187,7 +187,8 @@ impl Link {
         state.wishes.is_empty() && state.children.is_empty()
     }
 
-    async fn send_start(&self, streams: &[OwnedFd; 3]) -> io::Result<()> {
+    /// Sends a wish, and notes it in the same step: whoever gives up before that has wished for nothing.
+    async fn send_start(&self, streams: &[OwnedFd; 3]) -> io::Result<oneshot::Receiver<Answer>> {
         let bytes = Wish::Start.write();
         let streams = streams.each_ref().map(OwnedFd::as_fd);
         let send = || {
@@ -197,12 +198,14 @@ impl Link {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
             let (piece, flags) = (&[IoSlice::new(&bytes)], SendFlags::NOSIGNAL);
-            Ok(sendmsg(&self.socket, piece, &mut control, flags)?)
+            // Before the answer can be heard.
+            let mut state = self.state();
+            sendmsg(&self.socket, piece, &mut control, flags)?;
+            let (told, answer) = oneshot::channel();
+            state.wishes.push_back(told);
+            Ok(answer)
         };
-        self.socket
-            .async_io(Interest::WRITABLE, send)
-            .await
-            .map(drop)
+        self.socket.async_io(Interest::WRITABLE, send).await
     }
 
     /// Lets a process that has ended be reaped; from here on its number may be used again.
@@ -314,4 +317,62 @@ async fn retire(link: &Arc<Link>, launcher: &Weak<Shared>) -> bool {
         *current = None;
     }
     is_idle
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::io::{PipeWriter, pipe};
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use super::*;
+    use crate::hook::launch::stand_in;
+
+    /// Streams, and what keeps whoever has them waiting.
+    fn streams() -> ([OwnedFd; 3], PipeWriter) {
+        let (its_stdin, stdin) = pipe().expect("a pipe");
+        let its_stdout = its_stdin.try_clone().expect("a descriptor");
+        let its_stderr = its_stdin.try_clone().expect("a descriptor");
+        let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
+        (streams, stdin)
+    }
+
+    /// Released unheard, as when its entry in the process table could not be read: those that run must not pay for it.
+    #[tokio::test]
+    async fn one_that_is_released_before_its_end_costs_nobody_else_his() {
+        let launcher = stand_in();
+        let ((its, stays), (others, ends)) = (streams(), streams());
+        let running = launcher.start(its).await.expect("it starts");
+        let released = launcher.start(others).await.expect("it starts");
+        released.link.release(released.pid);
+        drop(ends);
+        // Comes behind the release.
+        let ((third, also_ends), patience) = (streams(), START_WAIT);
+        let third = launcher.start(third).await.expect("it starts");
+        drop(also_ends);
+        let end = timeout(patience, third.end).await.expect("in time");
+        assert_eq!(end.map(|end| end.status), Ok(0));
+        assert!(!running.link.is_gone(), "the launcher lives");
+        drop(stays);
+        let end = timeout(patience, running.end).await.expect("in time");
+        assert_eq!(end.map(|end| end.status), Ok(0));
+    }
+
+    /// An answer belongs to whoever wished for it, and a wish that was never sent has none.
+    #[tokio::test]
+    async fn a_wish_that_is_given_up_takes_nobodys_answer() {
+        let launcher = stand_in();
+        {
+            let (given_up, _stdin) = streams();
+            let mut wish = pin!(launcher.start(given_up));
+            let first = poll_fn(|context| Poll::Ready(wish.as_mut().poll(context))).await;
+            assert!(first.is_pending());
+        }
+        let (its, stdin) = streams();
+        let started = launcher.start(its).await.expect("it starts");
+        drop(stdin);
+        let end = timeout(START_WAIT, started.end).await.expect("in time");
+        assert_eq!(end.map(|end| end.status), Ok(0));
+    }
 }

@@ -58,7 +58,11 @@ pub(in crate::hook) fn serve() -> io::Result<Role> {
         }
         match hear()? {
             None => return Ok(Role::Launcher),
-            Some((Wish::Release(pid), _)) => reap(pid),
+            Some((Wish::Release(pid), _)) => {
+                // One may be released before its end was told: there is nothing to be told any more.
+                children.retain(|child| child.pid.as_raw_pid() != pid);
+                reap(pid);
+            }
             Some((Wish::Start, streams)) => {
                 let Ok(streams) = Streams::try_from(streams) else {
                     tell(News::Refused(Errno::BADF.raw_os_error()))?;

@@ -54,6 +54,7 @@ pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
 use failure::from_sqlite;
 use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
+pub(super) use read::Found;
 pub(super) use read_store::ReadStore;
 use saving::Loaded;
 
