@@ -1,12 +1,13 @@
 //! How commands come to the ledger: to write it as its owner, or only to read it.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::talk;
 use super::owner;
-use crate::daemon::plain;
+use crate::daemon::{is_served, plain};
 use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
 
 /// How long a command waits for its last change to be stored; it was answered already.
@@ -16,6 +17,7 @@ pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
+    refuse_beside_an_older(&state_dir)?;
     let options = plain::command_ledger_options(context.settings()?, state_dir)
         .map_err(|error| Failure::new(Exit::Config, error))?;
     let ledger = Ledger::open(options)?;
@@ -25,6 +27,19 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
         ));
     }
     Ok(ledger)
+}
+
+/// A daemon of an earlier version would not find in a ledger brought up to date what it asks for by name, and what it wrote
+/// there would lack what the new one relies on. Its restart brings the ledger up to date.
+fn refuse_beside_an_older(state_dir: &Path) -> Result<(), Failure> {
+    if !is_served(state_dir) {
+        return Ok(());
+    }
+    match Ledger::open_reader(state_dir) {
+        Err(older @ OpenError::Older { .. }) => Err(older.into()),
+        // Whatever else is the matter, opening it for writing says so.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens the ledger for reading only: as the owner, or as a member of the reader group.

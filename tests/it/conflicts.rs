@@ -16,7 +16,7 @@ fn tells(world: &World, invoice: &Issued, status: &str, at: &str) {
 /// What was decided on each notification of an order, in the order they came.
 fn decisions(world: &World, order: &str) -> Vec<Vec<String>> {
     world.sql(&format!(
-        "SELECT h.status, h.decision FROM history h JOIN invoice i ON i.id = h.invoice \
+        "SELECT h.status, h.decision FROM heard h JOIN invoice i ON i.id = h.invoice \
          WHERE i.order_id = '{order}' AND h.source = 'notification' ORDER BY h.id"
     ))
 }
@@ -105,7 +105,7 @@ fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
             tells(&world, &invoice, status, SAME_INSTANT);
         }
     }
-    let pending = "SELECT count(*) FROM history WHERE decision = 'pending'";
+    let pending = "SELECT count(*) FROM heard WHERE decision = 'pending'";
     wait_until(PATIENCE, "the first answers", || {
         world.value(pending) == "2"
     });

@@ -45,4 +45,5 @@ mod status;
 mod stop;
 mod unit;
 mod unresolved;
+mod upgrade;
 mod wait;

@@ -151,7 +151,7 @@ fn what_comes_late_does_not_undo_what_is_newer() {
     for late in ["2099-01-01T10:01:00.000Z", "2099-01-01T13:01:59+03:00"] {
         let answer = world.tell(&invoice, &invoice.saying("waiting", late));
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{late}");
-        let last = "SELECT status, decision FROM history ORDER BY id DESC LIMIT 1";
+        let last = "SELECT status, decision FROM heard ORDER BY id DESC LIMIT 1";
         assert_eq!(world.sql(last), [["waiting", "stale"]], "{late}");
     }
     let now = world.sql("SELECT status, outcome FROM invoices");
@@ -179,7 +179,7 @@ fn a_forged_notification_only_makes_tilld_ask() {
     });
     let refusals = world.sql("SELECT reason, invoice, body_bytes FROM refusal");
     assert_eq!(refusals, [["token_wrong", "1", &body.len().to_string()]]);
-    let asked_at = "SELECT count(*) FROM history WHERE source = 'poll'";
+    let asked_at = "SELECT count(*) FROM heard WHERE source = 'poll'";
     wait_until(PATIENCE, "the answer to be recorded", || {
         world.value(asked_at) == "1"
     });

@@ -42,7 +42,8 @@ fn a_field_nobody_needs_does_not_cost_the_status() {
     // Only what is needed: an id and a status. Without an instant a poll must tell.
     let bare = json!({ "id": invoice.id, "status": "BARE" }).to_string();
     assert_eq!(world.tell(&invoice, &bare).status, 200);
-    let last = "SELECT status, decision FROM history WHERE source = 'notification' ORDER BY id DESC LIMIT 1";
+    let last =
+        "SELECT status, decision FROM heard WHERE source = 'notification' ORDER BY id DESC LIMIT 1";
     assert_eq!(world.sql(last), [["BARE", "doubt"]]);
     // One line for each new name, and no more.
     let log = world.serve_log();
