@@ -49,6 +49,8 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Processes that wait for the next claim while more is due than can run: named with it, they need no commit of their own.
 /// As many as usually end together; those that are claimed beyond are started and named one by one.
 const STARTED_AHEAD: usize = 2;
+/// How long a start ahead is waited for. It takes a tenth of a millisecond; a launcher that is stuck is the next attempt's.
+const START_AHEAD_WAIT: Duration = Duration::from_millis(500);
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for while there are some, or were
 /// not all settled; otherwise with each look of [`LOOK_EVERY`], since none comes up by itself. As long rests the outbox
@@ -273,16 +275,17 @@ impl Outbox {
     }
 
     /// While more is due than can run, starts processes for the next claim, beside the runs that go on: they are there when
-    /// a place is. Otherwise none is kept.
-    async fn start_ahead(&mut self) {
-        if !self.more {
+    /// a place is. Otherwise none is kept. Whatever else waits for this loop, a stop above all, waits for it only shortly.
+    async fn start_ahead(&mut self, wanted: bool) {
+        if !wanted {
             return self.ahead.clear();
         }
         while self.ahead.len() < STARTED_AHEAD {
-            match Waiting::start(&self.desk.settings.surroundings.launcher).await {
-                Ok(waiting) => self.ahead.push(waiting),
+            let starting = Waiting::start(&self.desk.settings.surroundings.launcher);
+            match timeout(START_AHEAD_WAIT, starting).await {
+                Ok(Ok(waiting)) => self.ahead.push(waiting),
                 // The attempt that would have had it tries again, and tells.
-                Err(_) => return,
+                Ok(Err(_)) | Err(_) => return,
             }
         }
     }
@@ -297,13 +300,17 @@ impl Outbox {
         {
             Ok(claimed) => {
                 self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
+                let hooks = self.desk.settings.hooks.iter().zip(&lanes);
+                let wanted = hooks
+                    .filter(|(hook, _)| matches!(hook.action, Action::Run(_)))
+                    .any(|(_, lane)| is_filled(lane, &claimed));
                 for one in claimed {
                     let is_its = |waiting: &Waiting| Some(waiting.mark()) == one.child.as_ref();
                     let its = self.ahead.iter().position(is_its);
                     let its = its.map(|position| self.ahead.swap_remove(position));
                     self.begin(one, its);
                 }
-                self.start_ahead().await;
+                self.start_ahead(wanted).await;
             }
             Err(error) => {
                 tracing::warn!(
