@@ -65,6 +65,8 @@ pub(super) struct Stored {
     /// No claim that was heard of it is newer: one that is cannot be an event already. `None`: not known, since it was heard of
     /// before this was kept.
     pub newest: Option<Moment>,
+    /// The event that has `row.raw` to the letter; `None` when the row alone has it. A store may spare writing it twice.
+    pub document: Option<i64>,
 }
 
 /// The polling side of an invoice.

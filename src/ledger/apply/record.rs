@@ -79,7 +79,6 @@ pub(super) fn record_on<S: Store>(
     let sorted = held_for(stored, observation.source, stored.invoice.doubt);
     let missed = restored::held_for(rules, stored, observation, judged.0);
     let held = sorted.or(missed);
-    store.save(stored)?;
     let is_line = observation.report.updated_at_text.is_none()
         && change
             .as_ref()
@@ -99,8 +98,13 @@ pub(super) fn record_on<S: Store>(
             held,
             judged: is_line.then_some(judged),
         };
-        recorded.event = Some(write_event(store, rules, key, change, &told)?);
+        let event = write_event(store, rules, key, change, &told)?;
+        if stored.document.is_none() && stored.row.raw.as_deref() == told.raw {
+            stored.document = Some(event.seq);
+        }
+        recorded.event = Some(event);
     }
+    store.save(stored)?;
     let touch = Touch {
         ask,
         first_id,
@@ -224,6 +228,9 @@ fn take_over(
     if outcome_changed {
         row.outcome_ms = observation.received_ms;
         row.found_by = Some(observation.source);
+    }
+    if stands || row.raw.is_none() {
+        stored.document = None;
     }
     fill(row, report, stands);
     set_attention(row, NOT_FOUND, false);

@@ -54,6 +54,7 @@ pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
         sorted_by: 0,
         generation,
         newest: Some(Moment::from_ns(0)),
+        document: None,
     }
 }
 

@@ -2,17 +2,17 @@
 //! SQLite looks a name up among all of a row's names, and a notification reads as many values as there are.
 
 macro_rules! columns {
-    (@name $name:ident) => { stringify!($name) };
+    (@name $name:ident) => { concat!("i.", stringify!($name)) };
     (@name $name:ident $in_file:literal) => { $in_file };
     ($first:ident $(, $name:ident $(= $in_file:literal)?)* $(,)?) => {
         /// All of them, to be selected from `invoice i`.
         pub(super) const INVOICE: &str = concat!(
-            "i.", stringify!($first) $(, ", i.", columns!(@name $name $($in_file)?))*
+            "i.", stringify!($first) $(, ", ", columns!(@name $name $($in_file)?))*
         );
 
         /// One invoice by its key.
         pub(super) const BY_KEY: &str = concat!(
-            "SELECT i.", stringify!($first) $(, ", i.", columns!(@name $name $($in_file)?))*,
+            "SELECT i.", stringify!($first) $(, ", ", columns!(@name $name $($in_file)?))*,
             " FROM invoice i WHERE i.id = ?1"
         );
 
@@ -28,12 +28,14 @@ macro_rules! columns {
 }
 
 columns! {
-    id, reference = "ref", order_id, invoice_id, mode, method, opening, opening_note, creator_boot,
+    id, reference = "i.ref", order_id, invoice_id, mode, method, opening, opening_note, creator_boot,
     creator_pid, creator_start, creator_deadline_ms, amount_asked, currency_asked, amount_agreed,
     currency_agreed, amount_reported, currency_reported, revision, status, claim_differs, claim_ns,
     sorted_status, sorted_meaning, sorted_differs, sorted_ns, sorted_settled, outcome, outcome_ms, found_by,
     doubt, doubted, pending, paid_counted, paid_fired, failed_fired, sorted_by, generation, attention,
-    unresolved, requisites, payment_url, raw, expire_ms, heard_ms, created_ms, updated_ms, newest_ns,
+    unresolved, requisites, payment_url, raw_event,
+    raw = "ifnull(i.raw,(SELECT e.raw FROM event e WHERE e.seq=i.raw_event))",
+    expire_ms, heard_ms, created_ms, updated_ms, newest_ns,
 }
 
 #[cfg(test)]

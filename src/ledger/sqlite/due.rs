@@ -234,7 +234,10 @@ pub(super) mod tests {
         let asked = [due_sql(), due_after_sql(), NEXT_DUE.into(), RETIRED.into()];
         for sql in asked {
             let steps = plan(&connection, &sql);
-            let searches = |step: &String| step.starts_with("SEARCH ");
+            // An invoice's document may stand with an event, which is found by its number.
+            let searches = |step: &String| {
+                step.starts_with("SEARCH ") || step.starts_with("CORRELATED SCALAR SUBQUERY")
+            };
             assert!(!steps.is_empty() && steps.iter().all(searches), "{steps:?}");
             let by_index = |step: &String| {
                 step.contains("poll_due (class=?") || step.contains("poll_retired (retired_ms>")

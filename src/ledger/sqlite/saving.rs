@@ -19,17 +19,17 @@ use crate::ledger::store::Stored;
 /// What most notifications change.
 pub(super) const SAVE_OFTEN: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
   sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
-  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14 WHERE id = ?1";
+  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, raw_event = ?15 WHERE id = ?1";
 
 /// Everything that can change.
 const SAVE_ALL: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
   sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
-  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, \
-  invoice_id = ?15, opening = ?16, opening_note = ?17, creator_boot = ?18, creator_pid = ?19, creator_start = ?20, \
-  amount_agreed = ?21, currency_agreed = ?22, amount_reported = ?23, currency_reported = ?24, outcome = ?25, \
-  outcome_ms = ?26, found_by = ?27, doubt = ?28, doubted = ?29, pending = ?30, paid_counted = ?31, paid_fired = ?32, \
-  failed_fired = ?33, attention = ?34, unresolved = ?35, requisites = ?36, payment_url = ?37, expire_ms = ?38, \
-  sorted_by = ?39, mode = ?40, method = ?41, creator_deadline_ms = ?42, created_ms = ?43, generation = ?44 WHERE id = ?1";
+  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, raw_event = ?15, \
+  invoice_id = ?16, opening = ?17, opening_note = ?18, creator_boot = ?19, creator_pid = ?20, creator_start = ?21, \
+  amount_agreed = ?22, currency_agreed = ?23, amount_reported = ?24, currency_reported = ?25, outcome = ?26, \
+  outcome_ms = ?27, found_by = ?28, doubt = ?29, doubted = ?30, pending = ?31, paid_counted = ?32, paid_fired = ?33, \
+  failed_fired = ?34, attention = ?35, unresolved = ?36, requisites = ?37, payment_url = ?38, expire_ms = ?39, \
+  sorted_by = ?40, mode = ?41, method = ?42, creator_deadline_ms = ?43, created_ms = ?44, generation = ?45 WHERE id = ?1";
 
 macro_rules! execute {
     ($statement:expr, $stored:ident $(, $more:expr)* $(,)?) => {{
@@ -49,10 +49,11 @@ macro_rules! execute {
             sorted_differs,
             sorted_at,
             sorted.is_some_and(|sorted| sorted.settled),
-            $stored.row.raw,
+            usual::own_document($stored),
             $stored.heard_ms,
             $stored.row.updated_ms,
             $stored.newest.map(Moment::as_ns),
+            $stored.document,
             $($more,)*
         ])
     }};
@@ -158,6 +159,7 @@ impl Seldom {
             sorted_by,
             generation,
             newest: _,
+            document: _,
         } = stored;
         self.row(row);
         self.judged(invoice);

@@ -305,11 +305,12 @@ macro_rules! unfinished_in_front {
 /// What a notification writes, once instead of twice. An event that was made by the very claim that was heard is its line of
 /// history too; lines beside it note which event they come after, and those of before this step come after all events of
 /// before it. The newest instant that was heard of an invoice tells whether a claim can be known; of invoices of before it is
-/// not known. What is behind another delivery is written with it instead of by a trigger after it. Nothing stored is rewritten
+/// not known. The document that stands is not written a second time when an event has it. What is behind another delivery is written with it instead of by a trigger after it. Nothing stored is rewritten
 /// here, however much there is, and of the deliveries only the unfinished are filed anew.
 const FEWER_WRITES: &str = concat!(
     "
 ALTER TABLE invoice ADD COLUMN newest_ns INTEGER;
+ALTER TABLE invoice ADD COLUMN raw_event INTEGER;
 ALTER TABLE event ADD COLUMN decision TEXT;
 ALTER TABLE event ADD COLUMN why TEXT;
 ALTER TABLE history ADD COLUMN after_event INTEGER;

@@ -8,6 +8,7 @@ mod asking;
 mod claims;
 mod clock;
 mod conformance;
+mod documents;
 mod foreign;
 mod lists;
 mod operator;
