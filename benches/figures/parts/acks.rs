@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::Part;
-use super::rounds::{Load, P50, P99, Rounds, gate, micros, take};
+use super::rounds::{Load, P50, P99, Rounds, micros, take};
+use super::slices::gate;
 use crate::load::{Pace, Plan, check};
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::load::{Pace, Plan};
 use crate::machine::gate::Gate;
-use crate::options::{Effort, Options};
+use crate::options::Options;
 use crate::report::{Report, Spread};
 use crate::subjects::running::{Driven, Running};
 use crate::subjects::{Subject, TILLD};
@@ -29,21 +29,6 @@ impl Rounds {
             warm: self.warm,
             run: self.run,
         }
-    }
-}
-
-/// How patient a part may be.
-pub(super) const fn gate(options: &Options) -> Gate {
-    match options.effort {
-        Effort::Smoke => Gate::OPEN,
-        Effort::Quick => Gate {
-            wait: Duration::from_millis(500),
-            tries: 1,
-        },
-        Effort::Full => Gate {
-            wait: Duration::from_secs(10),
-            tries: 4,
-        },
     }
 }
 

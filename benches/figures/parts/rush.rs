@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::Part;
-use super::rounds::{capacity, gate, micros};
+use super::rounds::{capacity, micros};
+use super::slices::gate;
 use crate::load::{Answer, Heard, Latency, Pace, Plan};
 use crate::options::{Effort, Options};
 use crate::report::{Curve, Point, Report};

@@ -15,7 +15,7 @@ pub(super) const fn gate(options: &Options) -> Gate {
         },
         Effort::Full => Gate {
             wait: Duration::from_secs(10),
-            tries: 3,
+            tries: 4,
         },
     }
 }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::Part;
-use super::rounds::{Load, P50, P99, P999, Rounds, capacity, gate, micros, take};
+use super::rounds::{Load, P50, P99, P999, Rounds, capacity, micros, take};
+use super::slices::gate;
 use crate::load::Pace;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};

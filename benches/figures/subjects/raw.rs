@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OpenFlags, params};
 use tilld::bench::Stocked;
@@ -20,18 +21,20 @@ const PAGES: i32 = 1_000;
 /// Statements kept; more than there are.
 const STATEMENTS: usize = 16;
 
-const LOOK_UP: &str =
-    "SELECT i.id, s.sealed FROM invoice i JOIN secret s ON s.invoice = i.id WHERE i.ref = ?1";
-const LOAD: &str =
-    "SELECT status, outcome, revision, amount_agreed, raw FROM invoice WHERE id = ?1";
-const SAVE: &str = "UPDATE invoice SET revision = revision + 1, status = ?2, claim_ns = ?3, raw = ?4, heard_ms = ?5, \
-                    updated_ms = ?5, history_count = history_count + 1 WHERE id = ?1";
-const HISTORY: &str = "INSERT INTO history (invoice, at_ms, source, status, claim_ns, decision, why, amount_reported, \
-                       currency_reported) VALUES (?1, ?2, 'notification', ?3, ?4, 'advance', 'newer', '1500.00', 'RUB')";
+const LOOK_UP: &str = "SELECT id FROM invoice WHERE ref = ?1";
+const TOKEN: &str = "SELECT sealed FROM secret WHERE invoice = ?1";
+const LOAD: &str = "SELECT status, outcome, revision, amount_agreed FROM invoice WHERE id = ?1";
 const EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_ns, status, previous_status, \
-                     outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw) VALUES (?1, ?2, \
-                     'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', 'RUB', ?7)";
-const DELIVERY: &str = "INSERT INTO delivery (event, invoice, hook, state, next_ms) VALUES (?1, ?2, 'shop', 'waiting', ?3)";
+                     outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, decision, why) \
+                     VALUES (?1, ?2, 'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', 'RUB', \
+                     ?7, 'advance', 'newer')";
+const SAVE: &str = "UPDATE invoice SET revision = revision + 1, status = ?2, claim_ns = ?3, sorted_status = ?2, \
+                    sorted_ns = ?3, newest_ns = ?3, raw = NULL, raw_event = ?4, heard_ms = ?5, updated_ms = ?5 \
+                    WHERE id = ?1";
+const DELIVERY: &str = "INSERT INTO delivery (event, invoice, hook, state, next_ms, blocked_by) VALUES (?1, ?2, 'shop', \
+                        'waiting', ?3, (SELECT o.id FROM delivery o WHERE o.invoice = ?2 AND o.event < ?1 \
+                        AND o.hook = 'shop' AND o.state <> 'done' AND o.state <> 'abandoned' \
+                        ORDER BY o.event DESC LIMIT 1))";
 
 /// A ledger that nobody else has open.
 pub(crate) struct Raw {
@@ -51,6 +54,9 @@ impl Raw {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(home.ledger(), flags).expect("a ledger");
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        // A statement is planned once, whatever is bound to it, as the daemon's are.
+        let planned = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+        assert_eq!(planned, Ok(true));
         connection
             .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL")
             .expect("settings");
@@ -118,18 +124,20 @@ impl Raw {
             self.written
         );
         let statement = |sql| self.connection.prepare_cached(sql).expect("SQL");
-        let (id, _sealed): (i64, Vec<u8>) = statement(LOOK_UP)
-            .query_row([&of.reference], |row| Ok((row.get(0)?, row.get(1)?)))
+        let id: i64 = statement(LOOK_UP)
+            .query_row([&of.reference], |row| row.get(0))
+            .expect("it was stocked");
+        let _sealed: Vec<u8> = statement(TOKEN)
+            .query_row([id], |row| row.get(0))
             .expect("it was stocked");
         let _revision: i64 = statement(LOAD)
             .query_row([id], |row| row.get(2))
             .expect("it was stocked");
         let claim_ns = at * 1_000_000;
         let done = |changed: rusqlite::Result<usize>| assert_eq!(changed, Ok(1));
-        done(statement(SAVE).execute(params![id, status, claim_ns, body, at]));
-        done(statement(HISTORY).execute(params![id, at, status, claim_ns]));
         done(statement(EVENT).execute(params![event_id, id, status, claim_ns, previous, at, body]));
         let event = self.connection.last_insert_rowid();
+        done(statement(SAVE).execute(params![id, status, claim_ns, event, at]));
         done(statement(DELIVERY).execute(params![event, id, at]));
         self.written += 1;
         self.waiting.push_back((of, number + 1));
