@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub(crate) const HELP: &str = "\
 usage: cargo bench --bench figures -- [OPTIONS]
 
-  --quick            fewer and shorter rounds, under two minutes
+  --quick            fewer and shorter rounds, some minutes
   --smoke            the shortest run of everything that is quick: does it work, does it tell the truth
   --only PART,PART   only these parts
   --peers            also the peers that benches/peers/install.sh installed
