@@ -21,7 +21,7 @@ usage: cargo bench --bench figures -- [OPTIONS]
 pub(crate) enum Effort {
     /// Whether it works at all.
     Smoke,
-    /// Under two minutes.
+    /// Some minutes.
     Quick,
     /// All of it.
     Full,
