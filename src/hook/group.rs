@@ -178,8 +178,15 @@ impl Drop for Leader {
         match self.look() {
             Some(Ended::So(_)) => self.link.release(self.pid),
             Some(Ended::Lost) => {}
-            // Its end finds nobody who waits for it, and it is released then.
-            None => self.signal(Signal::KILL),
+            None => {
+                self.signal(Signal::KILL);
+                // From here on its end finds nobody who waits for it, and it is released then. One that came until now
+                // was taken for heard.
+                self.end.close();
+                if self.end.try_recv().is_ok() {
+                    self.link.release(self.pid);
+                }
+            }
         }
     }
 }
@@ -260,6 +267,27 @@ mod tests {
         let group = leader.pid.as_raw_pid();
         drop(leader);
         until(|| !has_members(group) && !is_there(group)).await;
+    }
+
+    /// Its end may come while it is let go of: then nobody else will ever release it.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn none_that_ends_while_it_is_dropped_stays_unreaped() {
+        let launcher = stand_in();
+        for _ in 0..100 {
+            let mut groups = Vec::new();
+            for _ in 0..4 {
+                let (its_stdin, stdin) = pipe().expect("a pipe");
+                let (_stdout, its_stdout) = pipe().expect("a pipe");
+                let its_stderr = its_stdout.try_clone().expect("a descriptor");
+                let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
+                let leader = Leader::start(&launcher, streams).await.expect("it starts");
+                groups.push(leader.pid.as_raw_pid());
+                // Without an order it ends.
+                drop(stdin);
+                tokio::spawn(async move { drop(leader) });
+            }
+            until(|| groups.iter().all(|group| !is_there(*group))).await;
+        }
     }
 
     /// Its children are somebody else's then, who reaps them when he will: their group is ended in another way.
