@@ -17,7 +17,9 @@ const USUAL_BYTES: u64 = 16 * 1024 * 1024;
 const MUCH_BYTES: usize = 400_000;
 
 /// What each sync of the ledger's file takes longer in a traced daemon.
-const DELAY: Duration = Duration::from_secs(3);
+const DELAY: Duration = Duration::from_secs(1);
+/// Notifications that find a long log.
+const ROUNDS: usize = 5;
 /// Between two looks at a trace.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -184,8 +186,18 @@ fn a_batch_of_one_commits_each_by_itself() {
     assert!(commits_of(256, COUNT) < COUNT / 2);
 }
 
-/// Whether the log was moved, and synced, when a notification was answered that found a long one. The move is slowed down.
-fn moved_before_the_answer(checkpoint: &str) -> bool {
+/// When the log was moved that a notification found long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    /// Synced in the ledger's file when the notification was answered.
+    Before,
+    /// Not yet then.
+    Behind,
+}
+
+/// When the log was moved, for each of some notifications that found a long one. The move is slowed down. Somebody else than
+/// the notification may have moved it too, since an idle daemon looks after its log: then nothing is known.
+fn moved(checkpoint: &str) -> Vec<Moved> {
     let traces = tempfile::tempdir().expect("a directory");
     let trace = traces.path().join("trace");
     let file = trace.display();
@@ -208,23 +220,26 @@ fn moved_before_the_answer(checkpoint: &str) -> bool {
             .filter(|line| line.contains(" = 0"))
             .count()
     };
-    for _ in 0..10 {
+    let mut moved = Vec::new();
+    for _ in 0..ROUNDS {
         world.neighbour().lengthen_log(1_200);
         let before = synced();
         assert_eq!(world.tell_as_it_is(&invoice).status, 200);
         if synced() > before {
-            return true;
+            moved.push(Moved::Before);
+            continue;
         }
         let answered = Instant::now();
         while answered.elapsed() < DELAY * 2 {
             if synced() > before {
-                return false;
+                moved.push(Moved::Behind);
+                break;
             }
             thread::sleep(LOOK_EVERY);
         }
-        // Somebody was reading just then, and the last of it was left in the log.
+        // Else somebody was reading just then, and the last of it was left in the log.
     }
-    panic!("the log is not moved: {}", read(&trace));
+    moved
 }
 
 fn read(file: &Path) -> String {
@@ -239,6 +254,9 @@ fn the_log_is_moved_behind_the_answer_unless_the_config_wants_it_before() {
     if !traced.is_ok_and(|output| output.status.success()) {
         skip!("strace is not there or may not trace");
     }
-    assert!(!moved_before_the_answer("after_answers"));
-    assert!(moved_before_the_answer("in_commit"));
+    // An idle daemon's own move may end, or begin, around any of the answers: one is too few to judge by.
+    let count = |moved: &[Moved], when| moved.iter().filter(|one| **one == when).count();
+    let (after, within) = (moved("after_answers"), moved("in_commit"));
+    assert!(count(&after, Moved::Behind) > ROUNDS / 2, "{after:?}");
+    assert!(count(&within, Moved::Before) > ROUNDS / 2, "{within:?}");
 }
