@@ -1,10 +1,12 @@
 //! The only place that wires tasks: what runs beside what, who is told to stop, and in which order it ends.
 //!
-//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles. Beside them stored invoices
+//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles, and the outbox in a thread of its
+//! own (`apart`). Beside them stored invoices
 //! are looked over when the lists of status names changed. When one ends before it was
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
+mod apart;
 mod lock;
 pub(crate) mod plain;
 mod reassess;
@@ -86,6 +88,9 @@ pub(crate) enum Error {
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
+    /// A thread of its own cannot be started.
+    #[error("could not start the thread of the outbox")]
+    Thread(#[source] io::Error),
     /// The scheduler cannot be started.
     #[error("could not start the poller's bell")]
     Bell(#[source] BellError),
@@ -172,8 +177,12 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
         stop: shutdown.clone(),
         hurry: hurry.clone(),
     };
+    let outbox = apart::start("outbox", move || {
+        outbox::run(writer, reader, hooks, bells.owed, wishes)
+    });
+    let outbox = outbox.map_err(Error::Thread)?;
     loops.spawn(async move {
-        outbox::run(writer, reader, hooks, bells.owed, wishes).await;
+        outbox.await;
         "the outbox"
     });
 

@@ -14,7 +14,10 @@ use crate::shutdown::Shutdown;
 /// Bytes kept from the beginning of a stream, and as many from its end: enough for a stack trace at either place.
 pub(super) const KEPT_EACH: usize = 32 * 1024;
 
-/// Bytes read at once: what a Linux pipe holds, so that one read empties it.
+/// Bytes read at once, first: most programs say little or nothing, and many may wait.
+const READ_FIRST: usize = 1024;
+
+/// Bytes read at once of a program that says more: what a Linux pipe holds, so that one read empties it.
 const READ_AT_ONCE: usize = 64 * 1024;
 
 /// Head and tail of a stream, and how much lay between them.
@@ -88,11 +91,17 @@ impl Reading {
 
 async fn read(mut pipe: pipe::Receiver, enough: Shutdown) -> Capture {
     let mut capture = Capture::default();
-    let mut buffer = vec![0; READ_AT_ONCE];
+    let mut buffer = vec![0; READ_FIRST];
     loop {
         let read = tokio::select! {
             biased;
-            () = enough.requested() => pipe.try_read(&mut buffer),
+            () = enough.requested() => {
+                // One last read is the whole content of the pipe: a writer that goes on must not hold us.
+                buffer.resize(READ_AT_ONCE, 0);
+                let last = pipe.try_read(&mut buffer).unwrap_or_default();
+                capture.add(buffer.get(..last).unwrap_or_default());
+                return capture;
+            }
             read = pipe.read(&mut buffer) => read,
         };
         match read {
@@ -100,9 +109,8 @@ async fn read(mut pipe: pipe::Receiver, enough: Shutdown) -> Capture {
             Ok(0) | Err(_) => return capture,
             Ok(count) => capture.add(buffer.get(..count).unwrap_or_default()),
         }
-        // One last read was the whole content of the pipe: a writer that goes on must not hold us.
-        if enough.is_requested() {
-            return capture;
+        if matches!(read, Ok(count) if count == buffer.len()) {
+            buffer.resize(READ_AT_ONCE, 0);
         }
     }
 }

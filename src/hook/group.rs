@@ -9,15 +9,12 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::sync::oneshot;
-use tokio::sync::oneshot::error::TryRecvError;
+use rustix::process::{Signal, kill_process_group};
 use tokio::time::{sleep, timeout};
 
-use super::launcher::{End, Launcher, Link, Started};
+use super::launcher::{Ended, Launcher, Started};
 use super::members::has_members;
 use super::old_group::settle_old_child;
 use crate::process_mark::ProcessMark;
@@ -32,37 +29,19 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// A process that leads its own process group and was started by the launcher. Dropping it kills the group.
 #[derive(Debug)]
 pub(super) struct Leader {
-    pid: Pid,
     mark: ProcessMark,
-    link: Arc<Link>,
-    end: oneshot::Receiver<End>,
-    ended: Option<Ended>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    /// It has ended and is unreaped.
-    So(End),
-    /// It is nobody's child any more, or was never ours to wait for: whether it has ended is unknown.
-    Lost,
+    process: Started,
 }
 
 impl Leader {
     /// Has a process started that waits for its order, at the head of a group of its own.
     pub(super) async fn start(launcher: &Launcher, streams: [OwnedFd; 3]) -> io::Result<Self> {
-        let Started { pid, end, link } = launcher.start(streams).await?;
+        let process = launcher.start(streams).await?;
         // It waits unless it was killed, and then its entry is there as long as it is unreaped.
-        let Some(mark) = ProcessMark::of(pid.as_raw_pid()) else {
-            link.release(pid);
+        let Some(mark) = ProcessMark::of(process.pid().as_raw_pid()) else {
             return Err(io::Error::other("it ended by itself"));
         };
-        Ok(Self {
-            pid,
-            mark,
-            link,
-            end,
-            ended: None,
-        })
+        Ok(Self { mark, process })
     }
 
     /// Which process it is.
@@ -72,36 +51,22 @@ impl Leader {
 
     /// Resolves when it has ended, or its end is lost. It stays unreaped. May be dropped and called again.
     pub(super) async fn exited(&mut self) {
-        if self.ended.is_none() {
-            let end = (&mut self.end).await;
-            self.ended = Some(end.map_or(Ended::Lost, Ended::So));
-        }
+        self.process.exited().await;
     }
 
     /// True while it has not ended, and its end is going to be known.
     pub(super) fn runs(&mut self) -> bool {
-        self.look().is_none()
-    }
-
-    fn look(&mut self) -> Option<Ended> {
-        if self.ended.is_none() {
-            self.ended = match self.end.try_recv() {
-                Ok(end) => Some(Ended::So(end)),
-                Err(TryRecvError::Closed) => Some(Ended::Lost),
-                Err(TryRecvError::Empty) => None,
-            };
-        }
-        self.ended
+        self.process.look().is_none()
     }
 
     /// True when nobody was left in the group at the end of its leader: nobody can have come since who had not left it.
-    pub(super) fn left_nobody(&self) -> bool {
-        matches!(self.ended, Some(Ended::So(end)) if end.alone)
+    pub(super) fn left_nobody(&mut self) -> bool {
+        matches!(self.process.look(), Some(Ended::So(end)) if end.alone)
     }
 
     /// Ends whatever runs in the group: TERM, after `grace` KILL. Returns at once when nothing does.
     pub(super) async fn end_group(&mut self, grace: Duration) {
-        if self.look() == Some(Ended::Lost) {
+        if self.process.look() == Some(Ended::Lost) {
             return self.settle(grace).await;
         }
         if self.is_alone().await {
@@ -116,13 +81,13 @@ impl Leader {
 
     /// Ends whatever runs in the group without grace.
     pub(super) async fn kill_group(&mut self) {
-        if self.look() == Some(Ended::Lost) {
+        if self.process.look() == Some(Ended::Lost) {
             return self.settle(Duration::ZERO).await;
         }
         self.signal(Signal::KILL);
         if timeout(KILL_WAIT, self.emptied()).await.is_err() {
             tracing::error!(
-                pid = self.pid.as_raw_pid(),
+                pid = self.mark.pid,
                 "a hook's process group is still there {KILL_WAIT:?} after SIGKILL"
             );
         }
@@ -131,7 +96,7 @@ impl Leader {
     /// Nobody keeps its number any more: it is ended like one of an earlier daemon.
     async fn settle(&mut self, grace: Duration) {
         while let Err(error) = settle_old_child(&self.mark, Duration::ZERO, grace).await {
-            tracing::warn!(pid = self.pid.as_raw_pid(), error = %error, "could not watch a hook whose launcher was ended");
+            tracing::warn!(pid = self.mark.pid, error = %error, "could not watch a hook whose launcher was ended");
             sleep(KILL_WAIT).await;
         }
     }
@@ -145,8 +110,8 @@ impl Leader {
 
     /// True when the leader has ended and nobody else is in the group.
     async fn is_alone(&mut self) -> bool {
-        let group = self.pid.as_raw_pid();
-        self.look().is_some()
+        let group = self.mark.pid;
+        self.process.look().is_some()
             && tokio::task::spawn_blocking(move || !has_members(group))
                 .await
                 .unwrap_or(false)
@@ -154,18 +119,18 @@ impl Leader {
 
     fn signal(&self, signal: Signal) {
         // With the launcher gone somebody else reaps the leader, and whose the number is nobody knows.
-        if self.ended == Some(Ended::Lost) || self.link.is_gone() {
+        if self.process.is_lost() {
             return;
         }
         // The unreaped leader keeps the group in being; what may not be signalled (a set-user-id program) is not ours to end.
-        if let Err(error) = kill_process_group(self.pid, signal) {
-            tracing::debug!(pid = self.pid.as_raw_pid(), error = %error, "could not signal a hook's process group");
+        if let Err(error) = kill_process_group(self.process.pid(), signal) {
+            tracing::debug!(pid = self.mark.pid, error = %error, "could not signal a hook's process group");
         }
     }
 
     /// How it ended; from here on its pid may be used again. An error when it has not ended, or its end is lost.
     pub(super) fn reap(mut self) -> io::Result<ExitStatus> {
-        match self.look() {
+        match self.process.look() {
             Some(Ended::So(end)) => Ok(ExitStatus::from_raw(end.status)),
             Some(Ended::Lost) => Err(io::Error::other("the launcher was killed")),
             None => Err(io::ErrorKind::WouldBlock.into()),
@@ -175,18 +140,9 @@ impl Leader {
 
 impl Drop for Leader {
     fn drop(&mut self) {
-        match self.look() {
-            Some(Ended::So(_)) => self.link.release(self.pid),
-            Some(Ended::Lost) => {}
-            None => {
-                self.signal(Signal::KILL);
-                // From here on its end finds nobody who waits for it, and it is released then. One that came until now
-                // was taken for heard.
-                self.end.close();
-                if self.end.try_recv().is_ok() {
-                    self.link.release(self.pid);
-                }
-            }
+        // What has ended is let go of as it is.
+        if self.runs() {
+            self.signal(Signal::KILL);
         }
     }
 }
@@ -196,7 +152,7 @@ mod tests {
     use std::fs;
     use std::io::{PipeReader, Read as _, Write as _, pipe};
 
-    use rustix::process::kill_process;
+    use rustix::process::{Pid, kill_process};
 
     use super::*;
     use crate::hook::launch::stand_in;
@@ -238,7 +194,7 @@ mod tests {
     async fn the_whole_group_ends_before_its_leader_is_reaped() {
         let script = "trap '' TERM; (trap '' TERM; echo; exec sleep 60) & wait; sleep 60";
         let (mut leader, _stdout) = running(&stand_in(), script).await;
-        let group = leader.pid.as_raw_pid();
+        let group = leader.mark.pid;
         assert!(has_members(group));
         leader.end_group(Duration::from_millis(50)).await;
         assert!(!has_members(group));
@@ -264,7 +220,7 @@ mod tests {
     #[tokio::test]
     async fn a_leader_that_is_dropped_leaves_no_process() {
         let (leader, _stdout) = running(&stand_in(), "echo; sleep 60").await;
-        let group = leader.pid.as_raw_pid();
+        let group = leader.mark.pid;
         drop(leader);
         until(|| !has_members(group) && !is_there(group)).await;
     }
@@ -281,7 +237,7 @@ mod tests {
                 let its_stderr = its_stdout.try_clone().expect("a descriptor");
                 let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
                 let leader = Leader::start(&launcher, streams).await.expect("it starts");
-                groups.push(leader.pid.as_raw_pid());
+                groups.push(leader.mark.pid);
                 // Without an order it ends.
                 drop(stdin);
                 tokio::spawn(async move { drop(leader) });
@@ -295,7 +251,7 @@ mod tests {
     async fn a_launcher_that_is_killed_loses_the_end_and_nothing_more() {
         let launcher = stand_in();
         let (mut leader, _stdout) = running(&launcher, "echo; sleep 60 & sleep 60").await;
-        let group = leader.pid.as_raw_pid();
+        let group = leader.mark.pid;
         let stat = fs::read_to_string(format!("/proc/{group}/stat")).expect("it runs");
         let parent = stat
             .rsplit_once(") ")

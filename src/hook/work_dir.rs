@@ -14,18 +14,24 @@ const PAYLOAD_FILE: &str = "payload.json";
 #[derive(Debug)]
 pub(super) struct WorkDir {
     path: PathBuf,
+    is_removed: bool,
 }
 
 impl WorkDir {
-    /// Makes a directory that only this user can enter, and in it `payload.json`, readable by this user only. Blocks.
+    /// Makes a directory that only this user can enter, and in it `payload.json`, readable by this user only. Blocks, for
+    /// three calls.
     pub(super) fn create(parent: &Path, document: &str) -> io::Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(parent)?;
         let path = parent.join(format!("{:016x}", u64::from_ne_bytes(entropy::bytes())));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let dir = Self { path };
+        let mut private = DirBuilder::new();
+        let made = private.mode(0o700).create(&path);
+        made.or_else(|error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            private.recursive(true).create(parent)?;
+            private.recursive(false).create(&path)
+        })?;
+        let dir = Self::at(path);
         let mut file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -33,6 +39,20 @@ impl WorkDir {
             .open(dir.payload_file())?;
         file.write_all(document.as_bytes())?;
         Ok(dir)
+    }
+
+    fn at(path: PathBuf) -> Self {
+        let is_removed = false;
+        Self { path, is_removed }
+    }
+
+    /// Removes it when nothing but the document is left in it, which two calls do. Otherwise it is given back: a hook may
+    /// have left so much there that it takes long. Blocks.
+    pub(super) fn remove_bare(mut self) -> Result<(), Self> {
+        // Whatever keeps the document there keeps the directory as well.
+        fs::remove_file(self.payload_file()).unwrap_or_default();
+        self.is_removed = fs::remove_dir(&self.path).is_ok();
+        if self.is_removed { Ok(()) } else { Err(self) }
     }
 
     /// Where it is.
@@ -48,6 +68,9 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
+        if self.is_removed {
+            return;
+        }
         let removed = fs::remove_dir_all(&self.path).or_else(|error| {
             if error.kind() != io::ErrorKind::PermissionDenied {
                 return Err(error);
@@ -88,7 +111,7 @@ pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
 /// Removes what [`leftovers`] found, once nobody can run there any more. Blocks.
 pub fn remove(leftovers: Vec<PathBuf>) {
     for path in leftovers {
-        drop(WorkDir { path });
+        drop(WorkDir::at(path));
     }
 }
 
@@ -108,7 +131,16 @@ mod tests {
         );
         fs::create_dir(dir.path().join("sub")).expect("made");
         assert_eq!(leftovers(&run), [dir.path()]);
+        let dir = dir.remove_bare().expect_err("it is not bare");
         drop(dir);
         assert_eq!(leftovers(&run), Vec::<PathBuf>::new());
+        for taken_along in [true, false] {
+            let dir = WorkDir::create(&run, "{}").expect("made");
+            if taken_along {
+                fs::remove_file(dir.payload_file()).expect("there");
+            }
+            assert!(dir.remove_bare().is_ok());
+            assert_eq!(leftovers(&run), Vec::<PathBuf>::new());
+        }
     }
 }

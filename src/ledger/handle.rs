@@ -2,6 +2,7 @@
 //! nowhere else events are logged, since every way in comes through here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::REDATE_AT_ONCE;
 use super::choice::Acting;
@@ -152,7 +153,8 @@ impl Writer {
     }
 
     /// Claims deliveries to be run by this process, of each lane as many as it wants and all that may run if they are
-    /// fewer. None of them may run before its child is named.
+    /// fewer. None of them may run before its child is named. Ends that wait for a claim are stored before it, in the same
+    /// commit.
     pub async fn claim_deliveries(
         &self,
         claimant: ProcessMark,
@@ -161,7 +163,7 @@ impl Writer {
     ) -> Result<Vec<Claimed>, WriteError> {
         match self
             .queue
-            .ask(Command::Claim {
+            .ask_with_those(Command::Claim {
                 claimant,
                 now_ms,
                 lanes,
@@ -192,6 +194,24 @@ impl Writer {
             .ask(Command::Finish(key, Box::new(record), after))
             .await
             .map(drop)
+    }
+
+    /// As [`Writer::finish_attempt`], with the next claim, which is stored in the same commit then; or by itself when none is
+    /// made for so long, or [`Writer::finish_waiting`] says so.
+    pub async fn finish_with_claim(
+        &self,
+        key: DeliveryKey,
+        record: AttemptRecord,
+        after: After,
+        within: Duration,
+    ) -> Result<(), WriteError> {
+        let finish = Command::Finish(key, Box::new(record), after);
+        self.queue.ask_later(finish, within).await.map(drop)
+    }
+
+    /// No claim follows soon: ends that wait for one are stored now.
+    pub fn finish_waiting(&self) {
+        self.queue.send_those();
     }
 
     /// Does what a person wants with deliveries that were found before, in one commit. Returns how many it changed: those

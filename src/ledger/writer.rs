@@ -6,7 +6,7 @@
 //! a second, behind everything else: they are worth little, and strangers can make many.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,8 @@ struct Job {
 /// What travels to the thread.
 enum Message {
     Job(Box<Job>),
+    /// These go into one commit, in this order.
+    Together(Vec<Job>),
     /// Refusals were gathered: write them within [`GATHER_FOR`].
     Gathered,
 }
@@ -55,6 +57,8 @@ struct Gathered {
 pub(super) struct Queue {
     messages: SyncSender<Message>,
     gathered: Arc<Mutex<Gathered>>,
+    /// Commands that wait for the next one which takes them along. Owned by the handles.
+    held_back: Arc<Mutex<Vec<Job>>>,
 }
 
 /// The thread, to be waited for at the end.
@@ -97,7 +101,12 @@ pub(super) fn start<S: Store>(
             };
             worker.run();
         })?;
-    Ok((Queue { messages, gathered }, WriterThread { handle, ended }))
+    let queue = Queue {
+        messages,
+        gathered,
+        held_back: Arc::default(),
+    };
+    Ok((queue, WriterThread { handle, ended }))
 }
 
 impl WriterThread {
@@ -136,6 +145,60 @@ impl Queue {
             Ok(()) => answer.await.unwrap_or(Err(WriteError::Ended)),
             Err(TrySendError::Full(_)) => Err(WriteError::QueueFull),
             Err(TrySendError::Disconnected(_)) => Err(WriteError::Ended),
+        }
+    }
+
+    /// Lets a command wait for the next [`Queue::ask_with_those`], but no longer than this, and waits for its answer.
+    pub(super) async fn ask_later(
+        &self,
+        command: Command,
+        within: Duration,
+    ) -> Result<Reply, WriteError> {
+        let (reply, mut answer) = oneshot::channel();
+        self.held_back().push(Job { command, reply });
+        let in_time = tokio::time::timeout(within, &mut answer).await;
+        if in_time.is_err() {
+            self.send_those();
+        }
+        let answered = match in_time {
+            Ok(answered) => answered,
+            Err(_late) => answer.await,
+        };
+        answered.unwrap_or(Err(WriteError::Ended))
+    }
+
+    /// Hands a command over behind all that wait for it, to be stored in one commit with them, and waits for its answer.
+    pub(super) async fn ask_with_those(&self, command: Command) -> Result<Reply, WriteError> {
+        let (reply, answer) = oneshot::channel();
+        let mut jobs = std::mem::take(&mut *self.held_back());
+        jobs.push(Job { command, reply });
+        self.send_together(jobs);
+        answer.await.unwrap_or(Err(WriteError::Ended))
+    }
+
+    /// Hands those over that wait: nothing comes soon that would take them along.
+    pub(super) fn send_those(&self) {
+        let jobs = std::mem::take(&mut *self.held_back());
+        if !jobs.is_empty() {
+            self.send_together(jobs);
+        }
+    }
+
+    fn held_back(&self) -> MutexGuard<'_, Vec<Job>> {
+        // Nothing that holds it can leave it half changed.
+        self.held_back
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send_together(&self, jobs: Vec<Job>) {
+        // Without a writer they are dropped, and whoever waits is told that by it.
+        if let Err(TrySendError::Full(Message::Together(jobs))) =
+            self.messages.try_send(Message::Together(jobs))
+        {
+            for job in jobs {
+                answer(job, Err(WriteError::QueueFull));
+            }
         }
     }
 
@@ -225,6 +288,8 @@ impl<S: Store> Worker<S> {
         while let Some(message) = next {
             match message {
                 Message::Job(job) => jobs.push(*job),
+                // A few more than a batch holds, if it must be.
+                Message::Together(together) => jobs.extend(together),
                 Message::Gathered => {
                     self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
                 }
@@ -280,6 +345,7 @@ impl<S: Store> Worker<S> {
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 Message::Job(job) => jobs.push(*job),
+                Message::Together(together) => jobs.extend(together),
                 Message::Gathered => self.flush_at = Some(Instant::now() + GATHER_FOR),
             }
         }

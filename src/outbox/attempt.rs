@@ -26,6 +26,10 @@ use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, Invoic
 /// a lock comes on top.
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
+/// How long the end of a run waits for the claim of what follows it. The claim is made as soon as the outbox has heard of the
+/// end; this is for one that is busy, or stops.
+const CLAIM_WAIT: Duration = Duration::from_millis(20);
+
 /// Whether more can be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Went {
@@ -87,7 +91,7 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed, waiting: Option<Waiti
         Plan::Interrupted => After::Interrupted,
     };
     let mut storing = pin!(store_end(&desk, claimed.key, record, after));
-    // The first step hands it to the ledger: what is claimed from here on comes behind it.
+    // The first step lets it wait for a claim: what is claimed from here on comes behind it, in the same commit.
     let first = poll_fn(|context| Poll::Ready(storing.as_mut().poll(context))).await;
     let is_stored = match first {
         Poll::Ready(is_stored) => is_stored,
@@ -110,7 +114,7 @@ async fn run_program(
     let (facts, around) = (told(claimed), &desk.settings.surroundings);
     let is_named = waiting.is_some();
     let launched = match waiting {
-        Some(waiting) => waiting.prepare(program, around, &facts).await,
+        Some(waiting) => waiting.prepare(program, around, &facts),
         None => launch(program, around, &facts).await,
     };
     let launched = match launched {
@@ -162,8 +166,11 @@ pub(super) async fn store_end(
     after: After,
 ) -> bool {
     let (mut pause, longest) = STORE_AGAIN;
+    let writer = &desk.writer;
+    let first = writer.finish_with_claim(key, record.clone(), after, CLAIM_WAIT);
+    let mut stored = first.await;
     loop {
-        match desk.writer.finish_attempt(key, record.clone(), after).await {
+        match stored {
             Ok(()) => return true,
             Err(error @ (WriteError::Ended | WriteError::Missing(_))) => {
                 tracing::error!(
@@ -183,6 +190,7 @@ pub(super) async fn store_end(
         }
         sleep(pause).await;
         pause = longest.min(pause * 2);
+        stored = writer.finish_attempt(key, record.clone(), after).await;
     }
 }
 

@@ -49,8 +49,6 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 /// Processes that wait for the next claim while more is due than can run: named with it, they need no commit of their own.
 /// As many as usually end together; those that are claimed beyond are started and named one by one.
 const STARTED_AHEAD: usize = 2;
-/// How long a start ahead is waited for. It takes a tenth of a millisecond; a launcher that is stuck is the next attempt's.
-const START_AHEAD_WAIT: Duration = Duration::from_millis(500);
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for while there are some, or were
 /// not all settled; otherwise with each look of [`LOOK_EVERY`], since none comes up by itself. As long rests the outbox
@@ -105,6 +103,7 @@ pub(crate) async fn run(
         leftovers,
         more: false,
         ahead: Vec::new(),
+        starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
     };
@@ -161,6 +160,8 @@ struct Outbox {
     more: bool,
     /// Processes that wait for the next claim, while there is `more`.
     ahead: Vec<Waiting>,
+    /// Those that are being started for it.
+    starting: JoinSet<Option<Waiting>>,
     /// Nothing is claimed before this time, since the ledger had trouble.
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
@@ -184,6 +185,7 @@ impl Outbox {
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
                 Some(id) = self.overs.recv() => self.places.end(&Run::Ours(id)),
+                Some(started) = self.starting.join_next() => self.ahead.extend(started.ok().flatten()),
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
             }
@@ -211,12 +213,20 @@ impl Outbox {
 
     /// True when some hook has a place free.
     fn is_open(&self) -> bool {
-        self.lanes().iter().any(|lane| lane.want > 0)
+        let now = Instant::now().into_std();
+        let hooks = 0..self.desk.settings.hooks.len();
+        hooks
+            .into_iter()
+            .any(|hook| self.places.free(hook, now) > 0)
     }
 
     /// Begins whatever may run. Gives how long there is nothing more to begin as far as can be known.
     async fn begin_due(&mut self) -> Duration {
-        if let Some(until) = self.rest_until.filter(|until| *until > Instant::now()) {
+        let until = self.rest_until.filter(|until| *until > Instant::now());
+        if until.is_some() || !self.more || !self.is_open() {
+            self.desk.writer.finish_waiting();
+        }
+        if let Some(until) = until {
             return until.saturating_duration_since(Instant::now());
         }
         self.rest_until = None;
@@ -274,19 +284,21 @@ impl Outbox {
         }
     }
 
-    /// While more is due than can run, starts processes for the next claim, beside the runs that go on: they are there when
-    /// a place is. Otherwise none is kept. Whatever else waits for this loop, a stop above all, waits for it only shortly.
-    async fn start_ahead(&mut self, wanted: bool) {
+    /// While more is due than can run, has processes started for the next claim, beside the runs that go on: they are there
+    /// when a place is. Otherwise none is kept.
+    fn start_ahead(&mut self, wanted: bool) {
         if !wanted {
-            return self.ahead.clear();
+            self.ahead.clear();
+            self.starting = JoinSet::new();
+            return;
         }
-        while self.ahead.len() < STARTED_AHEAD {
-            let starting = Waiting::start(&self.desk.settings.surroundings.launcher);
-            match timeout(START_AHEAD_WAIT, starting).await {
-                Ok(Ok(waiting)) => self.ahead.push(waiting),
+        while self.ahead.len() + self.starting.len() < STARTED_AHEAD {
+            let desk = Arc::clone(&self.desk);
+            self.starting.spawn(async move {
                 // The attempt that would have had it tries again, and tells.
-                Ok(Err(_)) | Err(_) => return,
-            }
+                let started = Waiting::start(&desk.settings.surroundings.launcher).await;
+                started.ok()
+            });
         }
     }
 
@@ -310,7 +322,7 @@ impl Outbox {
                     let its = its.map(|position| self.ahead.swap_remove(position));
                     self.begin(one, its);
                 }
-                self.start_ahead(wanted).await;
+                self.start_ahead(wanted);
             }
             Err(error) => {
                 tracing::warn!(
@@ -319,7 +331,7 @@ impl Outbox {
                 );
                 self.more = false;
                 // It may be stored all the same, with these as its processes: they must never run anything.
-                self.ahead.clear();
+                self.start_ahead(false);
                 self.rest();
             }
         }
@@ -422,7 +434,7 @@ impl Outbox {
     }
 
     async fn stop(&mut self, hurry: &Shutdown) {
-        self.ahead.clear();
+        self.start_ahead(false);
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
         let drain = self.desk.settings.drain;

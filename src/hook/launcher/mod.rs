@@ -7,10 +7,12 @@
 //! started with reaches no hook, since the launcher lets go of it before anything else ([`super::inherited`]).
 //!
 //! It is started when it is first needed and ended when nothing runs any more. Should it be killed, the next run starts
-//! another, and the ends of those that run are lost: whoever waits for them is told.
+//! another, and the ends of those that run are lost: whoever waits for them is told. One that is slow loses nobody: the
+//! start that waited too long fails alone, and the process it comes to have is let go of.
 
 mod messages;
 mod serve;
+mod started;
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -36,12 +38,13 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use messages::{LENGTH, News, Wish};
+use messages::{End, LENGTH, News, Wish};
 
-pub(super) use messages::End;
 pub(super) use serve::{Role, serve};
+pub(super) use started::{Ended, Started};
 
-/// How long a launcher may take to split off a process, its own start included. One that takes longer is stuck.
+/// How long a launcher may take to split off a process, its own start included: on a machine that is so busy, an attempt
+/// later does better than one that waits.
 const START_WAIT: Duration = Duration::from_secs(10);
 
 /// How long a launcher stays when nothing runs: hooks come in bursts, and its start costs what it saves in a few runs.
@@ -55,26 +58,24 @@ pub struct Launcher(Arc<Shared>);
 struct Shared {
     program: PathBuf,
     args: Vec<OsString>,
+    /// How long a start is waited for.
+    patience: Duration,
     /// Wishes are sent while this is held, so that the answers come in their order.
     current: tokio::sync::Mutex<Option<Arc<Link>>>,
-}
-
-/// A process that waits for its order.
-#[derive(Debug)]
-pub(super) struct Started {
-    pub(super) pid: Pid,
-    /// How it ended; an error when nobody will ever know.
-    pub(super) end: oneshot::Receiver<End>,
-    pub(super) link: Arc<Link>,
 }
 
 impl Launcher {
     /// The launcher that this command line starts.
     pub fn new(program: PathBuf, args: Vec<OsString>) -> Self {
+        Self::with_patience(program, args, START_WAIT)
+    }
+
+    fn with_patience(program: PathBuf, args: Vec<OsString>, patience: Duration) -> Self {
         let current = tokio::sync::Mutex::default();
         Self(Arc::new(Shared {
             program,
             args,
+            patience,
             current,
         }))
     }
@@ -88,37 +89,26 @@ impl Launcher {
             .is_ok_and(|current| current.is_none())
     }
 
-    /// Has a process started that waits for its order and has these three streams.
+    /// Has a process started that waits for its order and has these three streams. One that comes too late, or when nobody
+    /// waits for it any more, ends by itself: nobody holds the other end of its input.
     pub(super) async fn start(&self, streams: [OwnedFd; 3]) -> io::Result<Started> {
-        let (link, answer) = self.ask(streams).await?;
-        match timeout(START_WAIT, answer).await {
-            Ok(Ok(Ok((pid, end)))) => Ok(Started { pid, end, link }),
-            Ok(Ok(Err(errno))) => Err(errno.into()),
-            Ok(Err(_gone)) => Err(io::Error::other("the launcher ended")),
-            Err(_elapsed) => {
-                link.hang_up();
-                Err(io::ErrorKind::TimedOut.into())
-            }
-        }
+        let answered = async {
+            let answer = self.ask(streams).await?.await;
+            let answer = answer.map_err(|_gone| io::Error::other("the launcher ended"))?;
+            Ok(answer?)
+        };
+        let in_time = timeout(self.0.patience, answered).await;
+        in_time.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
     }
 
-    async fn ask(
-        &self,
-        streams: [OwnedFd; 3],
-    ) -> io::Result<(Arc<Link>, oneshot::Receiver<Answer>)> {
+    async fn ask(&self, streams: [OwnedFd; 3]) -> io::Result<oneshot::Receiver<Answer>> {
         let mut current = self.0.current.lock().await;
         let link = match current.take().filter(|link| !link.is_gone()) {
             Some(link) => link,
             None => self.open()?,
         };
-        let link = current.insert(link);
-        match link.send_start(&streams).await {
-            Ok(answer) => Ok((Arc::clone(link), answer)),
-            Err(error) => {
-                link.hang_up();
-                Err(error)
-            }
-        }
+        // Whatever keeps this wish from being sent, others may be running: only one that is gone has lost them.
+        current.insert(link).send_start(&streams).await
     }
 
     /// Starts the launcher's process.
@@ -150,7 +140,7 @@ impl Launcher {
     }
 }
 
-type Answer = Result<(Pid, oneshot::Receiver<End>), Errno>;
+type Answer = Result<Started, Errno>;
 
 /// The connection with one launcher process.
 #[derive(Debug)]
@@ -209,7 +199,7 @@ impl Link {
     }
 
     /// Lets a process that has ended be reaped; from here on its number may be used again.
-    pub(super) fn release(&self, pid: Pid) {
+    fn release(&self, pid: Pid) {
         let mut state = self.state();
         state.children.remove(&pid.as_raw_pid());
         state.overdue.push(pid.as_raw_pid());
@@ -228,25 +218,29 @@ impl Link {
         });
     }
 
-    fn take(&self, news: News) {
-        let mut state = self.state();
+    fn take(self: &Arc<Self>, news: News) {
         match news {
             News::Started(pid) => {
                 let (told, end) = oneshot::channel();
-                state.children.insert(pid, Some(told));
-                let wish = state.wishes.pop_front();
+                let wish = {
+                    let mut state = self.state();
+                    state.children.insert(pid, Some(told));
+                    state.wishes.pop_front()
+                };
                 if let (Some(wish), Some(pid)) = (wish, Pid::from_raw(pid)) {
-                    // Given up meanwhile, it ends by itself: nobody holds the other end of its input.
-                    wish.send(Ok((pid, end))).unwrap_or_default();
+                    // Given up meanwhile, it is let go of at once: not while the state is held, which that takes.
+                    wish.send(Ok(Started::new(pid, Arc::clone(self), end)))
+                        .unwrap_or_else(drop);
                 }
             }
             News::Refused(errno) => {
-                if let Some(wish) = state.wishes.pop_front() {
+                if let Some(wish) = self.state().wishes.pop_front() {
                     let refused = Err(Errno::from_raw_os_error(errno));
-                    wish.send(refused).unwrap_or_default();
+                    wish.send(refused).unwrap_or_else(drop);
                 }
             }
             News::Ended(pid, end) => {
+                let mut state = self.state();
                 let told = state.children.get_mut(&pid).and_then(Option::take);
                 let is_heard = told.is_some_and(|told| told.send(end).is_ok());
                 if !is_heard {
@@ -255,7 +249,7 @@ impl Link {
                 }
             }
         }
-        self.send_overdue(&mut state);
+        self.send_overdue(&mut self.state());
     }
 
     /// Ends the connection, and with it the launcher.
@@ -280,7 +274,7 @@ async fn listen(link: Arc<Link>, launcher: Weak<Shared>, mut process: Child) {
             }
             () = sleep(IDLE) => {
                 link.send_overdue(&mut link.state());
-                if retire(&link, &launcher).await {
+                if retire(&link, &launcher) {
                     break;
                 }
             }
@@ -307,11 +301,14 @@ async fn listen(link: Arc<Link>, launcher: Weak<Shared>, mut process: Child) {
 }
 
 /// True when the launcher is not wanted any more: nobody can wish for anything from it from here on.
-async fn retire(link: &Arc<Link>, launcher: &Weak<Shared>) -> bool {
+fn retire(link: &Arc<Link>, launcher: &Weak<Shared>) -> bool {
     let Some(shared) = launcher.upgrade() else {
         return link.is_idle();
     };
-    let mut current = shared.current.lock().await;
+    // Not waited for: who holds it sends a wish, and may himself wait until others were heard.
+    let Ok(mut current) = shared.current.try_lock() else {
+        return false;
+    };
     let is_idle = link.is_idle();
     if is_idle {
         *current = None;
@@ -320,59 +317,4 @@ async fn retire(link: &Arc<Link>, launcher: &Weak<Shared>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-    use std::io::{PipeWriter, pipe};
-    use std::pin::pin;
-    use std::task::Poll;
-
-    use super::*;
-    use crate::hook::launch::stand_in;
-
-    /// Streams, and what keeps whoever has them waiting.
-    fn streams() -> ([OwnedFd; 3], PipeWriter) {
-        let (its_stdin, stdin) = pipe().expect("a pipe");
-        let its_stdout = its_stdin.try_clone().expect("a descriptor");
-        let its_stderr = its_stdin.try_clone().expect("a descriptor");
-        let streams = [its_stdin.into(), its_stdout.into(), its_stderr.into()];
-        (streams, stdin)
-    }
-
-    /// Released unheard, as when its entry in the process table could not be read: those that run must not pay for it.
-    #[tokio::test]
-    async fn one_that_is_released_before_its_end_costs_nobody_else_his() {
-        let launcher = stand_in();
-        let ((its, stays), (others, ends)) = (streams(), streams());
-        let running = launcher.start(its).await.expect("it starts");
-        let released = launcher.start(others).await.expect("it starts");
-        released.link.release(released.pid);
-        drop(ends);
-        // Comes behind the release.
-        let ((third, also_ends), patience) = (streams(), START_WAIT);
-        let third = launcher.start(third).await.expect("it starts");
-        drop(also_ends);
-        let end = timeout(patience, third.end).await.expect("in time");
-        assert_eq!(end.map(|end| end.status), Ok(0));
-        assert!(!running.link.is_gone(), "the launcher lives");
-        drop(stays);
-        let end = timeout(patience, running.end).await.expect("in time");
-        assert_eq!(end.map(|end| end.status), Ok(0));
-    }
-
-    /// An answer belongs to whoever wished for it, and a wish that was never sent has none.
-    #[tokio::test]
-    async fn a_wish_that_is_given_up_takes_nobodys_answer() {
-        let launcher = stand_in();
-        {
-            let (given_up, _stdin) = streams();
-            let mut wish = pin!(launcher.start(given_up));
-            let first = poll_fn(|context| Poll::Ready(wish.as_mut().poll(context))).await;
-            assert!(first.is_pending());
-        }
-        let (its, stdin) = streams();
-        let started = launcher.start(its).await.expect("it starts");
-        drop(stdin);
-        let end = timeout(START_WAIT, started.end).await.expect("in time");
-        assert_eq!(end.map(|end| end.status), Ok(0));
-    }
-}
+mod tests;

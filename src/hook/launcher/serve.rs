@@ -4,7 +4,11 @@
 //! ([`super::super::inherited`]): what it does not have, no hook can get. It is the parent of the hooks' processes and
 //! reaps none before the daemon says so, and since it has every signal blocked nothing but SIGKILL ends it while the daemon
 //! lives. When the daemon is gone so is it, and whatever still waits for an order.
+//!
+//! While it lives it is also the parent of whoever a hook leaves behind, so that the end of a hook which left nobody is told
+//! without a look at every process of the machine.
 
+use std::fs;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -14,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open,
-    setpgid, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, kill_process, pidfd_open,
+    set_child_subreaper, setpgid, waitid,
 };
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
@@ -35,22 +39,26 @@ pub(in crate::hook) enum Role {
 /// Standard input, output and error of a hook.
 type Streams = [OwnedFd; 3];
 
-/// A process that has not ended yet.
+/// A process that was split off and is not released.
 struct Child {
     pid: Pid,
-    pidfd: OwnedFd,
+    /// Until its end was told.
+    pidfd: Option<OwnedFd>,
 }
 
 /// Serves until the daemon is gone. Returns in every process that was split off as well.
 pub(in crate::hook) fn serve() -> io::Result<Role> {
     inherited::block_signals()?;
+    set_child_subreaper(Some(getpid()))?;
     let mut children: Vec<Child> = Vec::new();
     loop {
         let (wished, ended) = wait(&children)?;
         for pid in ended {
-            if let Some(end) = end_of(pid)? {
-                children.retain(|child| child.pid != pid);
-                tell(News::Ended(pid.as_raw_pid(), end))?;
+            if let Some(status) = status_of(pid)? {
+                let alone = !left_somebody(&children) || !has_members(pid.as_raw_pid());
+                let its = children.iter_mut().filter(|child| child.pid == pid);
+                its.for_each(|child| child.pidfd = None);
+                tell(News::Ended(pid.as_raw_pid(), End { status, alone }))?;
             }
         }
         if !wished {
@@ -89,7 +97,10 @@ pub(in crate::hook) fn serve() -> io::Result<Role> {
 fn wait(children: &[Child]) -> io::Result<(bool, Vec<Pid>)> {
     let socket = io::stdin();
     let mut watched = vec![PollFd::new(&socket, PollFlags::IN)];
-    let pidfds = children.iter().map(|child| &child.pidfd);
+    let running = children
+        .iter()
+        .filter_map(|child| Some((child.pid, child.pidfd.as_ref()?)));
+    let pidfds = running.clone().map(|(_, pidfd)| pidfd);
     watched.extend(pidfds.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
     while let Err(error) = poll(&mut watched, None) {
         if error != Errno::INTR {
@@ -98,8 +109,8 @@ fn wait(children: &[Child]) -> io::Result<(bool, Vec<Pid>)> {
     }
     let mut ready = watched.iter().map(|one| !one.revents().is_empty());
     let wished = ready.next().unwrap_or(false);
-    let ended = ready.zip(children).filter(|(ready, _)| *ready);
-    Ok((wished, ended.map(|(_, child)| child.pid).collect()))
+    let ended = ready.zip(running).filter(|(ready, _)| *ready);
+    Ok((wished, ended.map(|(_, (pid, _))| pid).collect()))
 }
 
 /// The next wish, and the descriptors that came with it; `None` when there will be none.
@@ -143,7 +154,10 @@ fn split_off() -> Result<Option<Child>, Errno> {
     // By whoever comes first of the two: before the daemon knows of the process, its group is there.
     let grouped = setpgid(Some(pid), Some(pid));
     match grouped.and_then(|()| pidfd_open(pid, PidfdFlags::empty())) {
-        Ok(pidfd) => Ok(Some(Child { pid, pidfd })),
+        Ok(pidfd) => {
+            let pidfd = Some(pidfd);
+            Ok(Some(Child { pid, pidfd }))
+        }
         Err(error) => {
             kill_process(pid, Signal::KILL)?;
             reap(pid.as_raw_pid());
@@ -162,15 +176,29 @@ fn take([stdin, stdout, stderr]: Streams) -> io::Result<()> {
 }
 
 /// How a child ended; it stays unreaped. `None` when it has not.
-fn end_of(pid: Pid) -> io::Result<Option<End>> {
+fn status_of(pid: Pid) -> io::Result<Option<i32>> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-    let Some(status) = waitid(WaitId::Pid(pid), options)? else {
-        return Ok(None);
+    Ok(waitid(WaitId::Pid(pid), options)?.map(|status| raw(&status)))
+}
+
+/// False when no hook that has ended left a process which still runs: that would be a child of this one, or have an ancestor
+/// that is. True also when it cannot be known. Those that have ended are reaped.
+fn left_somebody(children: &[Child]) -> bool {
+    let own = getpid();
+    // In one piece as long as they are few; and none but this process takes one away from the list.
+    let Ok(all) = fs::read_to_string(format!("/proc/{own}/task/{own}/children")) else {
+        return true;
     };
-    Ok(Some(End {
-        status: raw(&status),
-        alone: !has_members(pid.as_raw_pid()),
-    }))
+    let all = all
+        .split_ascii_whitespace()
+        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+    let others = all.filter(|pid| children.iter().all(|child| child.pid != *pid));
+    let runs = |pid| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+    };
+    // Each is asked: those that have ended are reaped by it.
+    others.filter(|pid| runs(*pid)).count() > 0
 }
 
 /// The status as `wait` has it: the exit code in the second byte, or the signal in the first.

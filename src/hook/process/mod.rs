@@ -193,7 +193,7 @@ pub async fn launch(
     facts: &Facts,
 ) -> Result<Launched, LaunchError> {
     let waiting = Waiting::start(&around.launcher).await?;
-    waiting.prepare(program, around, facts).await
+    waiting.prepare(program, around, facts)
 }
 
 impl Waiting {
@@ -226,18 +226,16 @@ impl Waiting {
     }
 
     /// Makes what the program needs.
-    pub async fn prepare(
+    pub fn prepare(
         self,
         program: &Program,
         around: &Surroundings,
         facts: &Facts,
     ) -> Result<Launched, LaunchError> {
         let document = payload::document(facts);
-        let (parent, content) = (around.work_dir.clone(), document.clone());
-        let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
-        let work_dir = made.map_err(io::Error::other).flatten();
-        let work_dir =
-            work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
+        // In place: to hand it to a thread that may block, and to be woken by that, takes longer.
+        let work_dir = WorkDir::create(&around.work_dir, &document)
+            .map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
         let variables = environment(around, facts, &work_dir.payload_file());
         let order = Order {
             dir: work_dir.path().to_owned(),
@@ -322,7 +320,9 @@ impl Launched {
         }
         let (stdout, stderr) = (stdout.take().await, stderr.take().await);
         let status = leader.reap();
-        if let Err(error) = tokio::task::spawn_blocking(move || drop(work_dir)).await {
+        if let Err(work_dir) = work_dir.remove_bare()
+            && let Err(error) = tokio::task::spawn_blocking(move || drop(work_dir)).await
+        {
             tracing::warn!(error = %error, "could not remove a hook's working directory");
         }
         let ending = forced.unwrap_or_else(|| ending(status, &stderr));

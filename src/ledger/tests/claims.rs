@@ -122,3 +122,44 @@ async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
         [(2, 1)]
     );
 }
+
+/// The end of one run and the claim of the next are one commit: it must not matter which way an end is stored.
+#[tokio::test]
+async fn an_end_that_waits_for_a_claim_is_stored_before_it_or_by_itself() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    let key = opened(&writer, "a").await;
+    for (status, at) in [("paid", 9), ("wip", 10)] {
+        let said = said(Source::Notification, "id-a", status, at);
+        writer.record(key, said).await.expect("stored");
+    }
+    let claim = || writer.claim_deliveries(ProcessMark::own(), NOW + 10, lanes(1));
+    let one = |claimed: Result<Vec<Claimed>, _>| claimed.expect("stored").pop();
+    let finish = |claimed: &Claimed, within| {
+        let record = AttemptRecord {
+            started_ms: NOW,
+            ended_ms: NOW,
+            result: "exit 0".into(),
+            stdout: vec![],
+            stderr: vec![],
+        };
+        writer.finish_with_claim(claimed.key, record, After::Done, within)
+    };
+    let for_ever = Duration::from_hours(1);
+    let first = one(claim().await).expect("one is due");
+    // With a claim: that finds the invoice free.
+    let (ended, next) = tokio::join!(finish(&first, for_ever), claim());
+    ended.expect("stored");
+    let second = one(next).expect("the next of the invoice");
+    // By itself, when told so.
+    let told = async { writer.finish_waiting() };
+    let (ended, ()) = tokio::join!(finish(&second, for_ever), told);
+    ended.expect("stored");
+    let third = one(claim().await).expect("the last of the invoice");
+    // And when nobody comes.
+    let ended = finish(&third, Duration::from_millis(1)).await;
+    ended.expect("stored");
+    let row = ledger.reader().running_deliveries().await.expect("read");
+    assert!(row.is_empty(), "{row:?}");
+}

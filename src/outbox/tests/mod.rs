@@ -338,6 +338,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         leftovers: Vec::new(),
         more: false,
         ahead: Vec::new(),
+        starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
     };

@@ -1,0 +1,88 @@
+//! A part of the daemon in a thread of its own, which nothing else has a turn in.
+//!
+//! What the outbox does for a run of a hook is a dozen short steps, each behind another's end. In the runtime that all
+//! share, most of them wake a second thread, which finds that the first has done the work: that costs more than the steps.
+
+use std::io;
+use std::panic::resume_unwind;
+use std::thread;
+
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+/// Starts the thread. What it gives resolves when the part has ended, and passes its panic on; dropping it cuts the part
+/// off at its next step, and waits for nothing.
+pub(super) fn start<Part: Future<Output = ()>>(
+    name: &str,
+    part: impl FnOnce() -> Part + Send + 'static,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let (mut ended, end) = oneshot::channel::<()>();
+    let thread = thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = part() => {}
+                    // Nobody waits for it any more.
+                    () = ended.closed() => {}
+                }
+            });
+            // What it left to threads that block, such as a directory to be removed, is nobody's wait.
+            runtime.shutdown_background();
+        })?;
+    Ok(async move {
+        // Dropped at the end of the thread, also by a panic: that is the word.
+        end.await.unwrap_or_default();
+        if let Err(panic) = thread.join() {
+            resume_unwind(panic);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::task::JoinSet;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::shutdown::Shutdown;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn its_end_and_its_panic_are_heard() {
+        let name = |()| thread::current().name().map(str::to_owned);
+        let part = move || async move { assert_eq!(name(()), Some("apart".to_owned())) };
+        let ended = timeout(PATIENCE, start("apart", part).expect("a thread")).await;
+        ended.expect("in time");
+        let mut parts = JoinSet::new();
+        let part = || async { panic!("a bug") };
+        parts.spawn(start("apart", part).expect("a thread"));
+        let ended = timeout(PATIENCE, parts.join_next()).await.expect("in time");
+        assert!(ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())));
+    }
+
+    #[tokio::test]
+    async fn it_is_cut_off_when_nobody_waits() {
+        struct Tells(Shutdown);
+        impl Drop for Tells {
+            fn drop(&mut self) {
+                self.0.request();
+            }
+        }
+        let gone = Shutdown::new();
+        let tells = Tells(gone.clone());
+        let part = || async move {
+            let _tells = tells;
+            pending::<()>().await;
+        };
+        let mut parts = JoinSet::new();
+        parts.spawn(start("apart", part).expect("a thread"));
+        parts.shutdown().await;
+        timeout(PATIENCE, gone.requested()).await.expect("in time");
+    }
+}
