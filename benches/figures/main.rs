@@ -18,6 +18,7 @@ mod subjects;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use machine::Machine;
 use options::{Effort, Options};
@@ -50,7 +51,9 @@ fn main() -> ExitCode {
     for part in parts::ALL {
         if options.wants(part.name) {
             println!("{}: {}", part.name, part.what);
+            let began = Instant::now();
             (part.run)(&options, &mut report);
+            println!("  took {} s", began.elapsed().as_secs());
         }
     }
     subjects::crowd::clear(&options);

@@ -8,7 +8,7 @@ use super::output::print_json;
 use super::{owner, service};
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::{self, LockError, Start, plain};
-use crate::telemetry;
+use crate::{clock, telemetry};
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -31,7 +31,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
-    telemetry::init(settings.log_level, settings.log_format)
+    telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
     let public_url = settings.require_public()?.to_string();
     let client = service::client(&context)?;

@@ -32,23 +32,14 @@ impl Amount {
     /// Reads a plain decimal: digits, optionally a point with digits after it, optionally a leading minus.
     /// No exponent, no grouping, no plus sign, no blanks.
     pub fn parse(text: &str) -> Result<Self, AmountError> {
-        let shown = || text.chars().take(LONGEST).collect::<String>();
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-        let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        if !all_digits(whole) || !all_digits(fraction) {
-            return Err(AmountError::NotPlain(shown()));
-        }
-        if text.len() > LONGEST {
-            return Err(AmountError::TooLong(shown()));
-        }
-        match Decimal::from_str_exact(text) {
-            Ok(value) => Ok(Self {
-                text: text.to_owned(),
-                value,
-            }),
-            Err(_too_many_digits) => Err(AmountError::TooLong(shown())),
-        }
+        let value = match usual(text.as_bytes()) {
+            Some(value) => value,
+            None => any(text)?,
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            value,
+        })
     }
 
     /// As [`Amount::parse`], and greater than zero, without a leading zero that JSON would refuse (`007`).
@@ -74,6 +65,49 @@ impl Amount {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// Bytes of which all digits surely fit an `i64`.
+const SHORT: usize = 18;
+
+/// The value of a short amount without a sign, as nearly all are, in one pass. `None` for all else, what is no amount
+/// included: the whole reading has the word then.
+fn usual(text: &[u8]) -> Option<Decimal> {
+    if text.len() > SHORT {
+        return None;
+    }
+    let (mut number, mut digits, mut whole) = (0_i64, 0_u32, None);
+    for byte in text {
+        match byte {
+            b'0'..=b'9' => {
+                number = number * 10 + i64::from(byte - b'0');
+                digits += 1;
+            }
+            b'.' if whole.is_none() => whole = Some(digits),
+            _ => return None,
+        }
+    }
+    let scale = match whole {
+        None if digits > 0 => 0,
+        Some(whole) if whole > 0 && digits > whole => digits - whole,
+        None | Some(_) => return None,
+    };
+    Some(Decimal::new(number, scale))
+}
+
+/// The value of any amount.
+fn any(text: &str) -> Result<Decimal, AmountError> {
+    let shown = || text.chars().take(LONGEST).collect::<String>();
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    if !all_digits(whole) || !all_digits(fraction) {
+        return Err(AmountError::NotPlain(shown()));
+    }
+    if text.len() > LONGEST {
+        return Err(AmountError::TooLong(shown()));
+    }
+    Decimal::from_str_exact(text).map_err(|_too_many_digits| AmountError::TooLong(shown()))
 }
 
 impl PartialEq for Amount {
@@ -108,6 +142,35 @@ mod tests {
                 .to_string(),
             "1000000000000.01"
         );
+    }
+
+    /// The short way to a value gives what the whole reading does.
+    #[test]
+    fn a_short_amount_is_read_as_any_other() {
+        for text in [
+            "0",
+            "0.0",
+            "007",
+            "5",
+            "599.80",
+            "1500.00",
+            "0.000000000000001",
+            "123456789012345678",
+            "999999999999999999",
+            "1234567890123456.78",
+            "12345678901234567.89",
+            "-599.80",
+            "-0",
+            "0000.5",
+        ] {
+            let (own, whole) = (
+                Amount::parse(text).expect(text),
+                Decimal::from_str_exact(text),
+            );
+            let whole = whole.expect(text);
+            assert_eq!(own.value, whole, "{text}");
+            assert_eq!(own.canonical(), whole.normalize().to_string(), "{text}");
+        }
     }
 
     #[test]

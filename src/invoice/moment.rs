@@ -104,18 +104,22 @@ fn usual(text: &[u8]) -> Option<i64> {
     };
     let ms = match rest {
         [b'Z'] => 0,
-        [b'.', f1, f2, f3, b'Z'] => number(&[*f1, *f2, *f3])?,
+        [b'.', f1, f2, f3, b'Z'] => pair(*f1, *f2)? * 10 + pair(b'0', *f3)?,
         _ => return None,
     };
-    let (year, month) = (number(&[*y1, *y2, *y3, *y4])?, number(&[*m1, *m2])?);
-    let (day, hour) = (number(&[*d1, *d2])?, number(&[*h1, *h2])?);
-    let (minute, second) = (number(&[*n1, *n2])?, number(&[*s1, *s2])?);
+    let (century, in_century) = (pair(*y1, *y2)?, pair(*y3, *y4)?);
+    let (year, month) = (century * 100 + in_century, pair(*m1, *m2)?);
+    let (day, hour) = (pair(*d1, *d2)?, pair(*h1, *h2)?);
+    let (minute, second) = (pair(*n1, *n2)?, pair(*s1, *s2)?);
     let in_day = hour < 24 && minute < 60 && second < 60;
-    // Every month has 28; the last days of one, where the length of the year counts, are left to the whole reading.
-    let certain = (1970..2200).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=28).contains(&day)
-        && in_day;
+    // The last day of February, where the length of the year counts, is left to the whole reading.
+    let last = match month {
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        _ => return None,
+    };
+    let certain = (1970..2200).contains(&year) && (1..=last).contains(&day) && in_day;
     if !certain {
         return None;
     }
@@ -133,13 +137,10 @@ fn usual(text: &[u8]) -> Option<i64> {
 /// Days from the first of March of the year 0 to 1970.
 const DAYS_TO_1970: i64 = 719_468;
 
-/// The number that these digits write.
-fn number(digits: &[u8]) -> Option<i64> {
-    digits.iter().try_fold(0, |number, digit| {
-        digit
-            .is_ascii_digit()
-            .then(|| number * 10 + i64::from(digit - b'0'))
-    })
+/// The number that two digits write.
+fn pair(tens: u8, ones: u8) -> Option<i64> {
+    let digit = |byte: u8| byte.is_ascii_digit().then(|| i64::from(byte - b'0'));
+    Some(digit(tens)? * 10 + digit(ones)?)
 }
 
 impl fmt::Display for Moment {

@@ -65,7 +65,8 @@ pub(super) struct Stored {
     /// No claim that was heard of it is newer: one that is cannot be an event already. `None`: not known, since it was heard of
     /// before this was kept.
     pub newest: Option<Moment>,
-    /// The event that has `row.raw` to the letter; `None` when the row alone has it. A store may spare writing it twice.
+    /// The event that has `row.raw` to the letter; `None` when the row alone has it. A store may spare writing it twice, and
+    /// [`Store::recall`] reading it.
     pub document: Option<i64>,
 }
 
@@ -210,6 +211,13 @@ pub(super) trait Store {
     ) -> Result<InvoiceKey, StoreError>;
     /// Loads an invoice to change it.
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
+    /// The same to record what is heard of it. What was kept may be given instead of what would be read, and the document
+    /// (`row.raw`) may be left out where an event has it.
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
+        self.load(key)
+    }
+    /// Gives an invoice back that was recalled and is now as it was saved, for the next time it is recalled.
+    fn keep(&mut self, _stored: Stored) {}
     /// The invoice with this id of the service.
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// Stores a changed invoice.

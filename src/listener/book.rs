@@ -81,15 +81,18 @@ impl Book for LedgerBook {
             .map_err(|error| unavailable(&error))
     }
 
-    async fn record(
+    fn record(
         &self,
         invoice: InvoiceKey,
         observation: Observation,
-    ) -> Result<Decision, Unavailable> {
-        let recorded = self.writer.record(invoice, observation).await;
-        recorded
-            .map(|recorded| recorded.decision)
-            .map_err(|error| unavailable(&error))
+    ) -> impl Future<Output = Result<Decision, Unavailable>> + Send {
+        let recording = self.writer.record(invoice, observation);
+        async move {
+            let recorded = recording.await;
+            recorded
+                .map(|recorded| recorded.decision)
+                .map_err(|error| unavailable(&error))
+        }
     }
 
     fn refuse(&self, refusal: Refusal) {

@@ -8,6 +8,7 @@
 mod answer;
 mod book;
 pub mod notification;
+mod outlive;
 pub mod presentation;
 mod reason;
 mod remembered;
@@ -17,7 +18,6 @@ mod tests;
 mod trace;
 
 use std::net::SocketAddr;
-use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Request;
@@ -40,6 +40,7 @@ pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
 pub use self::reason::Reason;
 
 use self::notification::{Notification, is_compressed, is_form};
+use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{Route, route};
@@ -110,7 +111,7 @@ struct Inner<B> {
     nobodys: NotifyToken,
     /// The place that worked.
     remembered: Remembered,
-    /// What is being stored. Outlives the connections it came by (A17).
+    /// What is still being stored although the connection it came by is gone (A17), and what is remembered.
     storing: TaskTracker,
     /// When a refusal was last told as a warning. Held for a moment by whoever refuses.
     warned: Mutex<Option<Instant>>,
@@ -257,8 +258,7 @@ impl<B: Book> Inner<B> {
         }
     }
 
-    /// Stores in a task of its own: hyper drops the request when its connection dies, and a notification that was read
-    /// must not depend on the sender's patience (A17).
+    /// Stores it, whatever becomes of the request.
     async fn store(
         &self,
         arrival: &Arrival,
@@ -267,17 +267,8 @@ impl<B: Book> Inner<B> {
         place: &Place,
     ) -> Response {
         let book = self.book.clone();
-        let task = self
-            .storing
-            .spawn(async move { book.record(invoice, observation).await });
-        let recorded = match task.await {
-            Ok(recorded) => recorded,
-            Err(error) => match error.try_into_panic() {
-                Ok(payload) => resume_unwind(payload),
-                // Nothing cancels it but the end of the runtime.
-                Err(_cancelled) => Err(Unavailable),
-            },
-        };
+        let storing = async move { book.record(invoice, observation).await };
+        let recorded = Outliving::new(storing, &self.storing).await;
         match recorded {
             Ok(Decision::NotThisInvoice) => self.refuse(
                 arrival,

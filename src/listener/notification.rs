@@ -155,7 +155,7 @@ mod tests {
             let observation = notification.into_observation(&token, 7);
             assert_eq!(
                 observation.report.raw,
-                r#"{"amount":10.50,"id":"i-1","notificationToken":"[cut]","status":"new"}"#
+                r#"{"id":"i-1","status":"new","amount":10.50,"notificationToken":"[cut]"}"#
             );
             assert_eq!(observation.source, Source::Notification);
             assert_eq!(observation.received_ms, 7);

@@ -63,6 +63,8 @@ struct Anchors {
     encoded: [[u8; ANCHOR]; 3],
     /// Behind a backslash, where every letter is written by its number: that of the first one.
     unicode: u16,
+    /// Letters in a row that every other form is at least made of. `None`: some form has something else in it.
+    in_a_row: Option<usize>,
 }
 
 impl Anchors {
@@ -81,21 +83,33 @@ impl Anchors {
                 .ok()?;
         }
         let unicode = secret.encode_utf16().next()?;
+        // What base64 makes of it has more letters, also within something longer. A slash may have a backslash before it.
+        let only_letters = bytes.iter().all(|byte| is_letter(*byte) && *byte != b'/');
         Some(Self {
             plain,
             encoded,
             unicode,
+            in_a_row: only_letters.then_some(bytes.len()),
         })
     }
 
     /// Whether a form of the secret may stand in this text.
     fn may_be_in(&self, text: &str) -> bool {
+        let from = match self.in_a_row {
+            Some(least) => first_row(text, least),
+            None => Some(text),
+        };
+        from.is_some_and(|from| self.is_written_in(from)) || self.is_spelt_in(text)
+    }
+
+    /// The same, for all forms whose letters are not written by their numbers.
+    fn is_written_in(&self, text: &str) -> bool {
         // Only letters, so that no border of a character is in the way.
         let holds = |piece: &[u8]| str::from_utf8(piece).is_ok_and(|piece| text.contains(piece));
         let in_base64 = |letters: &[u8; ANCHOR]| {
             holds(letters) || for_urls(*letters).is_some_and(|letters| holds(&letters))
         };
-        holds(&self.plain) || self.encoded.iter().any(in_base64) || self.is_spelt_in(text)
+        holds(&self.plain) || self.encoded.iter().any(in_base64)
     }
 
     fn is_spelt_in(&self, text: &str) -> bool {
@@ -103,6 +117,36 @@ impl Anchors {
         text.contains("\\u")
             && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
     }
+}
+
+/// The text from its first so many letters in a row on. Documents have few long words, and so this jumps from one end of a
+/// word to the next and sees only some of their letters.
+fn first_row(text: &str, least: usize) -> Option<&str> {
+    let mut rest = text.as_bytes();
+    while let Some(row) = rest.get(..least) {
+        let Some(end) = row.iter().rposition(|byte| !is_letter(*byte)) else {
+            // Before it stands a byte of its own, or nothing.
+            return text.get(text.len() - rest.len()..);
+        };
+        rest = rest.get(end + 1..)?;
+    }
+    None
+}
+
+/// True for the letters of both alphabets of base64. Looked up, since it is asked of many.
+fn is_letter(byte: u8) -> bool {
+    #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
+    const LETTERS: [bool; 256] = {
+        let mut letters = [false; 256];
+        let all = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
+        let mut rest = all.as_slice();
+        while let [letter, more @ ..] = rest {
+            letters[*letter as usize] = true;
+            rest = more;
+        }
+        letters
+    };
+    LETTERS.get(usize::from(byte)).is_some_and(|letter| *letter)
 }
 
 /// The same in the alphabet for addresses, if that is another text.

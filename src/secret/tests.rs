@@ -127,6 +127,8 @@ proptest! {
         secret in prop_oneof![
             "[A-Za-z0-9_-]{43}",
             "[A-Za-z0-9_-]{8,12}",
+            "[A-Za-z0-9+/]{8,43}",
+            "[A-Za-z0-9+]{8,43}",
             "\\PC{6,40}",
             "[a-c\"/\\\\\n?>~\u{e9}\u{416}]{8,30}",
         ],
@@ -141,6 +143,19 @@ proptest! {
         Cutter::new(&secret).cut(&mut cut);
         prop_assert_eq!(cut, wanted, "in {}", text);
     }
+}
+
+#[test]
+fn letters_in_a_row_are_found_wherever_they_begin() {
+    for before in 0..20 {
+        for (row, found) in [("abcdefg", false), ("abcdefgh", true), ("a-c_e+g/i", true)] {
+            let text = format!("{}{row}.\u{e9}", "é,a,bc,".repeat(before));
+            let told = first_row(&text, 8);
+            assert_eq!(told.is_some(), found, "{text}");
+            assert!(told.is_none_or(|from| from.starts_with(row)), "{text}");
+        }
+    }
+    assert_eq!(first_row("", 8), None);
 }
 
 /// The anchors spare the search: a text without any is left as it is, one with a piece of the secret is not taken for it.

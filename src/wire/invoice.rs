@@ -52,8 +52,8 @@ pub enum NotAnInvoice {
     Status,
 }
 
-/// Reads an invoice object. The document is kept whole in the report, written anew: only in one spelling is every
-/// occurrence of a secret found and cut. Numbers keep their digits, names come sorted.
+/// Reads an invoice object. The document is kept whole in the report, in one spelling: only so every occurrence of a
+/// secret is found and cut. Numbers keep their digits, names their order.
 pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     let id = object
         .text("id")
@@ -161,7 +161,7 @@ fn within(text: &str) -> Option<String> {
     if let Ok(fields) = Fields::strict(text)
         && plain(&fields)
     {
-        return Some(fields.to_json());
+        return Some(fields.into_sorted_json());
     }
     let mut value: Value = serde_json::from_str(text).ok()?;
     for _ in 1..LAYERS {

@@ -81,18 +81,17 @@ fn the_disk_has_it_before_the_sender_is_told() {
         .filter(|(at, line)| (asked..told).contains(at) && line.contains("ledger.db-wal"))
         .map(|(at, line)| (at, *line))
         .collect();
-    let last = |word: &str| {
-        wal.iter()
-            .filter(|(_, line)| line.contains(word))
+    let from = |after: usize, word: &str| {
+        let mut those = wal.iter().filter(|(at, _)| *at >= after);
+        those
+            .find(|(_, line)| line.contains(word))
             .map(|(at, _)| *at)
-            .next_back()
     };
-    let written = last("pwrite64(").expect("the WAL is written in between");
-    let synced = last("sync(").unwrap_or_else(|| panic!("the WAL is not synced:\n{trace}"));
-    assert!(
-        written < synced,
-        "something was written after the last sync:\n{trace}"
-    );
+    // The first commit after the request is its own. Another one may follow it before the answer is on its way, and is
+    // nobody's promise yet.
+    let written = from(asked, "pwrite64(").expect("the WAL is written in between");
+    let synced =
+        from(written, "sync(").unwrap_or_else(|| panic!("the WAL is not synced:\n{trace}"));
     // Not only begun: a call that waits is shown in two parts.
     let begun = lines.get(synced).copied().unwrap_or_default();
     let thread = begun.split(' ').next().unwrap_or_default();

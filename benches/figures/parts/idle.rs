@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::Part;
 use crate::load::{Pace, Plan, Sender};
 use crate::machine::process;
-use crate::options::{Effort, Options};
+use crate::options::{Effort, MANY, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::crowd::{Crowd, told};
 use crate::subjects::daemon::{Daemon, Home};
@@ -26,9 +26,8 @@ pub(crate) const PART: Part = Part {
 const STOCKED: usize = 2_000;
 /// Connections of the full load.
 const CONNECTIONS: usize = 256;
-/// Open invoices beside which it idles as well.
-const MANY: u32 = 1_000_000;
-/// What a start leaves to be done is done by then, and the threads that did it have ended, which they do after 10 s.
+/// What a start leaves to be done is done by then, and the threads that did it have ended, which they do after 10 s. A
+/// quick run counts their ends as well.
 const SETTLED_AFTER: Duration = Duration::from_secs(12);
 /// Between two looks at what its threads did at idle: none that did anything is gone before the next.
 const COUNT_EVERY: Duration = Duration::from_secs(2);
@@ -37,34 +36,30 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// How long is measured.
 struct Lasts {
+    settle: Duration,
     idle: Duration,
     load: Duration,
 }
 
 fn run(options: &Options, report: &mut Report) {
     let seconds = Duration::from_secs;
-    let (lasts, many) = match options.effort {
-        Effort::Smoke => (
-            Lasts {
-                idle: seconds(5),
-                load: seconds(1),
-            },
-            100_000,
-        ),
-        Effort::Quick => (
-            Lasts {
-                idle: seconds(10),
-                load: seconds(4),
-            },
-            MANY,
-        ),
-        Effort::Full => (
-            Lasts {
-                idle: seconds(60),
-                load: seconds(30),
-            },
-            MANY,
-        ),
+    let many = options.effort.many();
+    let lasts = match options.effort {
+        Effort::Smoke => Lasts {
+            settle: seconds(1),
+            idle: seconds(2),
+            load: seconds(1),
+        },
+        Effort::Quick => Lasts {
+            settle: seconds(2),
+            idle: seconds(6),
+            load: seconds(3),
+        },
+        Effort::Full => Lasts {
+            settle: SETTLED_AFTER,
+            idle: seconds(60),
+            load: seconds(30),
+        },
     };
     let directory = options.directory.join("idle");
     if directory.exists() {
@@ -114,7 +109,7 @@ fn measure(
     let hooked = fs::read_to_string(home.config()).expect("a config");
     fs::write(home.config(), without_work(&hooked)).expect("written");
     let daemon = home.start(&options.daemon);
-    thread::sleep(SETTLED_AFTER);
+    thread::sleep(lasts.settle);
     let mut add = |kind: &str, what: &str, unit, value: f64| {
         let key = format!("{kind}.{name}");
         report.add(&key, &format!("{what}, {open} open"), unit, value);

@@ -27,10 +27,10 @@ const STOCKED: usize = 1_000;
 const RUN: Duration = Duration::from_secs(6);
 
 fn run(options: &Options, report: &mut Report) {
-    let (count, rounds) = match options.effort {
-        Effort::Smoke => (100_000, 1),
-        Effort::Quick => (1_000_000, 1),
-        Effort::Full => (1_000_000, 8),
+    let count = options.effort.many();
+    let rounds = match options.effort {
+        Effort::Smoke | Effort::Quick => 1,
+        Effort::Full => 8,
     };
     let crowd = Crowd::of(options, count);
     let mut sender = Sender::new(crowd.take(STOCKED), Home::path());

@@ -30,7 +30,8 @@ const FIRST: Plan = Plan {
 fn run(options: &Options, report: &mut Report) {
     let starts = match options.effort {
         Effort::Smoke => 1,
-        Effort::Quick | Effort::Full => 5,
+        Effort::Quick => 3,
+        Effort::Full => 5,
     };
     let gate = slices::gate(options);
     let sizes = [("small", SMALL), ("large", options.rows)];

@@ -7,7 +7,7 @@ use tilld::bench::{Looked, Shop};
 
 use super::{Part, slices};
 use crate::machine::gate::Gate;
-use crate::options::{Effort, Options};
+use crate::options::{Effort, MANY, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::crowd::{Crowd, told};
 
@@ -22,19 +22,22 @@ pub(crate) const PART: Part = Part {
 const DUE: u32 = 500;
 /// The ledgers the bars speak of.
 const SMALL: u32 = 1_000;
-const LARGE: u32 = 1_000_000;
+const LARGE: u32 = MANY;
 /// Looks with nothing due in a round; their median counts.
 const IDLE: usize = 200;
 /// Looks after which every due time that a clock could have written wrongly was counted again: a stage in each.
 const FIRST_LOOKS: usize = 5;
 
 fn run(options: &Options, report: &mut Report) {
-    let (counts, rounds): (&[u32], _) = match options.effort {
-        Effort::Smoke => (&[SMALL, 100_000], 1),
-        Effort::Quick => (&[SMALL, 100_000, LARGE], 3),
-        Effort::Full => (&[SMALL, 100_000, LARGE], 9),
+    let rounds = match options.effort {
+        Effort::Smoke => 1,
+        Effort::Quick => 3,
+        Effort::Full => 9,
     };
-    let mut counts = counts.to_vec();
+    let mut counts = vec![SMALL, 100_000];
+    if options.effort.many() == LARGE {
+        counts.push(LARGE);
+    }
     if !counts.contains(&options.rows) {
         counts.push(options.rows);
     }

@@ -3,7 +3,7 @@
 use super::dates::{NOT_FOUND, Touch, date_after, is_due};
 use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
-use super::{ApplyError, Rules, load, restored};
+use super::{ApplyError, Rules, restored};
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
@@ -22,8 +22,17 @@ pub(super) fn record<S: Store>(
     key: InvoiceKey,
     observation: &Observation,
 ) -> Result<Recorded, ApplyError> {
-    let mut stored = load(store, key)?;
-    Ok(record_on(store, rules, &mut stored, observation)?)
+    let recalled = store.recall(key)?;
+    let mut stored = recalled.ok_or(ApplyError::Missing("such invoice"))?;
+    let recorded = record_on(store, rules, &mut stored, observation)?;
+    // What is refused may have been changed without being saved.
+    if !matches!(
+        recorded.decision,
+        Decision::NotThisInvoice | Decision::OtherId
+    ) {
+        store.keep(stored);
+    }
+    Ok(recorded)
 }
 
 /// Records an observation on a loaded invoice and stores it.
@@ -229,8 +238,9 @@ fn take_over(
         row.outcome_ms = observation.received_ms;
         row.found_by = Some(observation.source);
     }
-    if stands || row.raw.is_none() {
+    if stands || (row.raw.is_none() && stored.document.is_none()) {
         stored.document = None;
+        put_text(&mut row.raw, Some(&report.raw));
     }
     fill(row, report, stands);
     set_attention(row, NOT_FOUND, false);
@@ -291,7 +301,6 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
     put(&mut row.currency_reported, report.currency.as_deref());
     put(&mut row.requisites, report.requisites.as_deref());
     put(&mut row.payment_url, report.payment_url.as_deref());
-    put(&mut row.raw, Some(&report.raw));
     if stands || row.expire_ms.is_none() {
         row.expire_ms = report.expire_at.map(Moment::as_ms).or(row.expire_ms);
     }

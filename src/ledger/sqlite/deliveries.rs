@@ -30,6 +30,19 @@ macro_rules! in_front {
 }
 pub(super) use in_front;
 
+/// Those of one state that is neither `waiting` nor `done`, in the words of the indexes that file them: without these they
+/// would not be used.
+macro_rules! aside {
+    ($state:literal) => {
+        concat!(
+            "state <> 'waiting' AND state <> 'done' AND state = '",
+            $state,
+            "'"
+        )
+    };
+}
+pub(super) use aside;
+
 pub(super) const INSERT_WAITING: &str = concat!(
     "INSERT INTO delivery (event, invoice, hook, state, next_ms, blocked_by) VALUES (?1, ?2, ?3, 'waiting', ?4, ",
     in_front!("?1", "?2", "?3"),

@@ -2,12 +2,16 @@
 
 use rusqlite::Connection;
 
+use super::deliveries::aside;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::Withdrawn;
 
 pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::Result<usize> {
     let running = connection.execute(
-        "UPDATE delivery INDEXED BY delivery_running SET held_why = ?1 WHERE state = 'running'",
+        concat!(
+            "UPDATE delivery INDEXED BY delivery_aside SET held_why = ?1 WHERE ",
+            aside!("running")
+        ),
         [why],
     )?;
     let waiting = connection.execute(
@@ -39,15 +43,20 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
 /// Deliveries a person must release.
 pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached("SELECT count(*) FROM delivery WHERE state = 'held'")?
+        .prepare_cached(concat!(
+            "SELECT count(*) FROM delivery INDEXED BY delivery_aside WHERE ",
+            aside!("held")
+        ))?
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }
 
 /// Deliveries that were given up and that no person has seen to.
 pub(super) fn abandoned_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached(
-            "SELECT count(*) FROM delivery WHERE state = 'abandoned' AND abandoned_by IS NULL",
-        )?
+        .prepare_cached(concat!(
+            "SELECT count(*) FROM delivery INDEXED BY delivery_aside_why WHERE ",
+            aside!("abandoned"),
+            " AND abandoned_by IS NULL"
+        ))?
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }

@@ -54,8 +54,19 @@ pub(super) fn insert(
     Ok(InvoiceKey(key))
 }
 
-/// Reads an invoice to change it: by the short way, and where that does not fit by the whole row.
+/// Reads an invoice to change it.
 pub(super) fn load(
+    connection: &mut impl Statements,
+    key: InvoiceKey,
+) -> rusqlite::Result<Option<Stored>> {
+    connection.often(Often::Load, |statement| {
+        statement.query_row([key.0], rows::stored).optional()
+    })
+}
+
+/// Reads an invoice to record what is heard of it: by the short way, which leaves a document out that an event has, and
+/// where that does not fit by the whole row.
+pub(super) fn recall(
     connection: &mut impl Statements,
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<Stored>> {
@@ -67,9 +78,7 @@ pub(super) fn load(
     if usual.is_some() {
         return Ok(usual);
     }
-    connection.often(Often::Load, |statement| {
-        statement.query_row([key.0], rows::stored).optional()
-    })
+    load(connection, key)
 }
 
 pub(super) fn owner_of(

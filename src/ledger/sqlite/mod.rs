@@ -14,6 +14,7 @@ mod failure;
 mod heard;
 mod held;
 mod invoices;
+mod known;
 mod often;
 mod open;
 mod overview;
@@ -52,6 +53,7 @@ pub(super) use backup::{copy, verify};
 use checkpoint::Mover;
 pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
 use failure::from_sqlite;
+use known::Known;
 use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
 pub(super) use read::Found;
@@ -92,6 +94,8 @@ pub(super) struct SqliteStore<C = Passing> {
     keeper: Option<Keeper>,
     /// The invoice that was loaded last in this transaction.
     loaded: Loaded,
+    /// Invoices that need not be loaded.
+    known: Known,
     /// SQLite's number for what others have committed, when it was asked last.
     version: Option<i64>,
 }
@@ -122,6 +126,7 @@ impl SqliteStore {
             mover,
             keeper: None,
             loaded: Loaded::default(),
+            known: Known::default(),
             version: None,
         })
     }
@@ -136,6 +141,7 @@ impl SqliteStore {
             mover: self.mover,
             keeper: self.keeper,
             loaded: self.loaded,
+            known: self.known,
             version: self.version,
         }
     }
@@ -201,6 +207,13 @@ impl<C: Statements> SqliteStore<C> {
         done.map(drop).map_err(from_sqlite)
     }
 
+    /// SQLite's number for what others have committed. It changes with the commits of all connections but this one, and costs
+    /// a look at the log's index: no page is read.
+    fn version(&mut self) -> Option<i64> {
+        let read = |statement: &mut Statement<'_>| statement.query_row([], |row| row.get(0));
+        self.connection.often(Often::Version, read).ok()
+    }
+
     /// Takes the write lock, with a try every [`LOCK_PAUSE`] within the busy budget.
     fn take_lock(&mut self) -> Result<(), StoreError> {
         let began = Instant::now();
@@ -237,7 +250,10 @@ impl<C: Statements> Store for SqliteStore<C> {
         self.set_busy(Duration::ZERO)?;
         let taken = self.take_lock();
         self.set_busy(self.busy)?;
-        taken
+        taken?;
+        let version = self.version();
+        self.known.check(version);
+        Ok(())
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
@@ -250,6 +266,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn rollback(&mut self) {
+        self.known.clear();
         if !self.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
@@ -267,6 +284,7 @@ impl<C: Statements> Store for SqliteStore<C> {
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
         self.loaded.forget();
+        self.known.clear();
         self.execute("ROLLBACK TO one")
             .and_then(|()| self.execute("RELEASE one"))
     }
@@ -277,12 +295,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn others_wrote(&mut self) -> bool {
-        // Changes with the commits of all connections but this one, and costs a look at the log's index: no page is read.
-        let version = self
-            .connection
-            .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .ok();
+        let version = self.version();
         let changed = version.is_none() || version != self.version;
         self.version = version;
         changed
@@ -296,6 +309,7 @@ impl<C: Statements> Store for SqliteStore<C> {
             }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
+                self.known.clear();
                 let connection = open::reopen_writer(&self.path, self.busy)?;
                 self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
                 Ok(())
@@ -319,11 +333,33 @@ impl<C: Statements> Store for SqliteStore<C> {
         Ok(found)
     }
 
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
+        let found = match self.known.take(key) {
+            Some(stored) => {
+                if cfg!(debug_assertions) {
+                    let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
+                    known::assert_stands(&stored, read);
+                }
+                Some(stored)
+            }
+            None => invoices::recall(&mut self.connection, key).map_err(from_sqlite)?,
+        };
+        if let Some(stored) = &found {
+            self.loaded.note(stored);
+        }
+        Ok(found)
+    }
+
+    fn keep(&mut self, stored: Stored) {
+        self.known.put(stored);
+    }
+
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
         invoices::owner_of(&self.connection, id).map_err(from_sqlite)
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
+        self.known.forget(stored.row.key);
         let saved = self.loaded.save(&mut self.connection, stored);
         saved.map_err(from_sqlite)
     }

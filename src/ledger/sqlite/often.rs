@@ -16,6 +16,8 @@ pub(in crate::ledger) enum Often {
     Begin,
     /// Makes it all durable.
     Commit,
+    /// What others have committed.
+    Version,
     /// [`usual::LOAD`].
     LoadUsual,
     /// [`columns::BY_KEY`].
@@ -36,12 +38,13 @@ pub(in crate::ledger) enum Often {
 
 impl Often {
     /// How many there are.
-    const COUNT: usize = 10;
+    const COUNT: usize = 11;
 
     const fn sql(self) -> &'static str {
         match self {
             Self::Begin => "BEGIN IMMEDIATE",
             Self::Commit => "COMMIT",
+            Self::Version => "PRAGMA data_version",
             Self::LoadUsual => usual::LOAD,
             Self::Load => columns::BY_KEY,
             Self::SaveUsual => usual::SAVE,

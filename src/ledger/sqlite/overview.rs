@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
 use super::checkpoint::HELD;
+use super::deliveries::aside;
 use super::due;
 use super::failure::from_sqlite;
 use super::heard::line_place;
@@ -38,9 +39,12 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
     let _moment = connection.unchecked_transaction()?;
     let (refusals, commonest_refusal) = refusals(connection, since_ms)?;
     let (attention, more_attention) = attention(connection)?;
-    let deliveries = |index: &str, state: &str| {
-        let rows = format!("delivery INDEXED BY {index} WHERE state = '{state}'");
-        tally(connection, &rows, [])
+    let aside = |state: &str| {
+        tally(
+            connection,
+            &format!("delivery INDEXED BY delivery_aside {state}"),
+            [],
+        )
     };
     Ok(Overview {
         presentation: meta(connection, PRESENTATION)?,
@@ -54,13 +58,21 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         )?,
         oldest_due_ms: due::next_due_ms(connection)?.filter(|due_ms| *due_ms <= now_ms),
         silent: silent(connection, now_ms)?,
-        waiting: deliveries("delivery_due", "waiting")?,
+        waiting: tally(
+            connection,
+            "delivery INDEXED BY delivery_due WHERE state = 'waiting'",
+            [],
+        )?,
         awaited: awaited(connection)?,
-        running: deliveries("delivery_running", "running")?,
-        held: deliveries("delivery_held", "held")?,
+        running: aside(concat!("WHERE ", aside!("running")))?,
+        held: aside(concat!("WHERE ", aside!("held")))?,
         abandoned: tally(
             connection,
-            "delivery INDEXED BY delivery_given_up WHERE state = 'abandoned' AND abandoned_by IS NULL",
+            concat!(
+                "delivery INDEXED BY delivery_aside_why WHERE ",
+                aside!("abandoned"),
+                " AND abandoned_by IS NULL"
+            ),
             [],
         )?,
         restore: meta(connection, LAST_RESTORE)?
@@ -68,7 +80,12 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             .and_then(read_restore),
         held_restored: tally(
             connection,
-            "delivery INDEXED BY delivery_held_why WHERE state = 'held' AND held_why = ?1",
+            // What is held was given up by nobody; the index files by that first.
+            concat!(
+                "delivery INDEXED BY delivery_aside_why WHERE ",
+                aside!("held"),
+                " AND abandoned_by IS NULL AND held_why = ?1"
+            ),
             [RESTORED],
         )?,
         attention,

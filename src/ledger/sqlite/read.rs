@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::deliveries::aside;
 use super::rows;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::row::{
@@ -253,10 +254,11 @@ pub(super) fn attempts(
 }
 
 pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.prepare_cached(concat!(
         "SELECT id, hook, attempts, started_ms, claimant_boot, claimant_pid, claimant_start, child_boot, child_pid, \
-         child_start FROM delivery WHERE state = 'running'",
-    )?;
+         child_start FROM delivery INDEXED BY delivery_aside WHERE ",
+        aside!("running")
+    ))?;
     let found = statement.query_map([], |row| {
         let claimant = rows::mark(row, ["claimant_boot", "claimant_pid", "claimant_start"])?;
         let child = rows::mark(row, ["child_boot", "child_pid", "child_start"])?;

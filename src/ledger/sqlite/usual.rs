@@ -2,8 +2,8 @@
 //! nothing for a person to look at, and how the event of most notifications is. Each value that is read or bound costs some
 //! hundred instructions; of such an invoice the statements themselves say what nearly half of the values are.
 //!
-//! Promises the same as the statements for whatever there is: [`stored`] reads the same or nothing, and [`sorted`] and
-//! [`cause`] let only those be written in the short way that are written the same.
+//! Promises the same as the statements for whatever there is: [`stored`] reads the same or nothing, but for a document that
+//! an event has, and [`sorted`] and [`cause`] let only those be written in the short way that are written the same.
 
 use rusqlite::types::FromSql;
 use rusqlite::{Row, Statement, params};
@@ -23,8 +23,7 @@ use crate::ledger::store::{NewEvent, Stored};
 /// What [`stored`] reads, in its order, where all that it takes for granted is so.
 pub(super) const LOAD: &str = "SELECT ref, order_id, invoice_id, mode, method, creator_deadline_ms, outcome_ms, \
   amount_agreed, currency_agreed, amount_reported, currency_reported, requisites, payment_url, \
-  ifnull(raw, (SELECT e.raw FROM event e WHERE e.seq = raw_event)), expire_ms, created_ms, \
-  updated_ms, revision, status, claim_ns, sorted_settled, heard_ms, sorted_by, generation, newest_ns, raw_event \
+  raw, expire_ms, created_ms, updated_ms, revision, status, claim_ns, sorted_settled, heard_ms, sorted_by, generation, newest_ns, raw_event \
   FROM invoice WHERE id = ?1 AND sorted_status = status AND doubt = 0 AND paid_counted = 0 AND paid_fired = 0 \
   AND failed_fired = 0 AND unresolved = 0 AND attention = '' AND outcome = 'open' AND found_by IS NULL \
   AND opening = 'answered' AND opening_note IS NULL AND creator_boot IS NULL AND claim_differs IS NULL \
@@ -66,7 +65,7 @@ impl Values<'_, '_> {
     }
 }
 
-/// Reads an invoice that [`LOAD`] found. Fields are read in the order they stand here.
+/// Reads an invoice that [`LOAD`] found, without a document that an event has. Fields are read in the order they stand here.
 pub(super) fn stored(row: &Row<'_>, key: InvoiceKey) -> rusqlite::Result<Stored> {
     let mut values = Values { row, place: 0 };
     let mut shown = InvoiceRow {
@@ -210,7 +209,7 @@ pub(super) fn insert_event(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use rusqlite::types::Value;
     use rusqlite::{Connection, OptionalExtension as _};
 
@@ -220,12 +219,16 @@ mod tests {
     use crate::ledger::sqlite::invoices;
     use crate::ledger::sqlite::schema::STEPS;
 
+    /// The invoice of [`ledger`], where it is as most are.
+    pub(in super::super) fn read_usual(connection: &Connection) -> Option<Stored> {
+        let key = InvoiceKey(7);
+        let read = connection.query_row(LOAD, [key.0], |row| stored(row, key));
+        read.optional().expect("it is read")
+    }
+
     fn both(connection: &Connection) -> (Option<String>, String) {
         let key = InvoiceKey(7);
-        let usual = connection
-            .query_row(LOAD, [key.0], |row| stored(row, key))
-            .optional()
-            .expect("it is read");
+        let usual = read_usual(connection);
         let whole = connection.query_row(columns::BY_KEY, [key.0], rows::stored);
         let whole = whole.expect("it is read");
         (
@@ -235,7 +238,7 @@ mod tests {
     }
 
     /// A ledger with one invoice, the seventh, that is as most are.
-    fn ledger() -> Connection {
+    pub(in super::super) fn ledger() -> Connection {
         let connection = Connection::open_in_memory().expect("in memory");
         for step in STEPS {
             connection.execute_batch(step).expect("the step runs");

@@ -47,3 +47,23 @@ async fn the_outbox_is_woken_by_what_another_process_commits() {
         assert!(rung.is_ok(), "round {round}");
     }
 }
+
+/// What is at stake: the writer keeps invoices in memory. One that another process has written to in between must be read
+/// again, or its payment is told twice.
+#[tokio::test]
+async fn what_another_process_recorded_is_what_is_recorded_upon() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (ours, theirs) = (open(&directory), open(&directory));
+    let key = opened(&ours.writer(), "a").await;
+    let told = |status, at| said(Source::Notification, "id-a", status, at);
+    let mut events = Vec::new();
+    for (ledger, status, at) in [
+        (&ours, "wip", 10),
+        (&theirs, "paid", 20),
+        (&ours, "paid", 20),
+    ] {
+        let recorded = ledger.writer().record(key, told(status, at)).await;
+        events.push(recorded.expect("stored").event.is_some());
+    }
+    assert_eq!(events, [true, true, false]);
+}

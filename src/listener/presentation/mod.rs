@@ -8,7 +8,7 @@ mod place;
 mod plain;
 mod signed;
 
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderName};
 
 use crate::invoice::notify_token::NotifyToken;
 use crate::wire::fields::Fields;
@@ -160,10 +160,11 @@ impl Presentations {
     /// never on how much of it is right.
     pub fn judge(&self, token: &NotifyToken, carried: Carried<'_>) -> Verdict<'_> {
         let body_signature = BodySignature::of(token, carried.raw);
+        let lines = Lines::of(carried.headers);
         let (mut right, mut doubled, mut contradicted) = (None, false, false);
         let (mut token_wrong, mut signature_wrong) = (false, false);
         for place in &self.places {
-            match self.look(place, token, carried, &body_signature) {
+            match self.look(place, token, (carried, lines), &body_signature) {
                 Finding::Nothing => {}
                 Finding::Right => right = right.or(Some(place)),
                 Finding::Doubled => {
@@ -191,7 +192,7 @@ impl Presentations {
         &self,
         place: &Place,
         token: &NotifyToken,
-        carried: Carried<'_>,
+        (carried, lines): (Carried<'_>, Lines<'_>),
         body_signature: &BodySignature<'_>,
     ) -> Finding {
         match place {
@@ -201,11 +202,11 @@ impl Presentations {
             | Place::Query(_)
             | Place::Body(_) => {
                 let pinned = self.is_pinned().then_some(self.places.as_slice());
-                let values = plain::values(place, carried, pinned);
+                let values = plain::values(place, (carried, lines), pinned);
                 Finding::of(&values, Presented::is_empty, |value| value.is(token))
             }
-            Place::Hmac(name) => signed::in_header(name, carried.headers, body_signature),
-            Place::StandardWebhooks => signed::standard_webhooks(token, carried),
+            Place::Hmac(name) => signed::in_header(name, lines, body_signature),
+            Place::StandardWebhooks => signed::standard_webhooks(token, lines, carried.raw),
         }
     }
 
@@ -215,6 +216,36 @@ impl Presentations {
     fn contradicts(&self, place: &Place) -> bool {
         self.is_pinned() || !(place.is_signed() || *place == Place::BasicPassword)
     }
+}
+
+/// The headers of one notification, to be asked for many names of which it has few.
+#[derive(Clone, Copy)]
+struct Lines<'a> {
+    headers: &'a HeaderMap,
+    /// A bit for each length that one of their names has, modulo 64: no name of another length is there.
+    lengths: u64,
+}
+
+impl<'a> Lines<'a> {
+    fn of(headers: &'a HeaderMap) -> Self {
+        let lengths = headers
+            .keys()
+            .fold(0, |lengths, name| lengths | length_bit(name));
+        Self { headers, lengths }
+    }
+
+    /// The values of a header, blanks around them cut off.
+    fn get(self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+        let may_be = self.lengths & length_bit(name) != 0;
+        let all = may_be.then(|| self.headers.get_all(name).into_iter());
+        all.into_iter()
+            .flatten()
+            .map(|value| value.as_bytes().trim_ascii())
+    }
+}
+
+fn length_bit(name: &HeaderName) -> u64 {
+    1 << (name.as_str().len() % 64)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::invoice::notify_token::NotifyToken;
 use crate::wire::fields::{Field, Fields};
 
 use super::signed::base64;
-use super::{Carried, Place};
+use super::{Carried, Lines, Place};
 
 /// One value, from wherever it came. No `Debug`: it may be the token.
 pub(super) enum Presented<'a> {
@@ -45,18 +45,13 @@ enum Scheme {
 /// the merchant named, if he did.
 pub(super) fn values<'a>(
     place: &Place,
-    carried: Carried<'a>,
+    (carried, lines): (Carried<'a>, Lines<'a>),
     pinned: Option<&[Place]>,
 ) -> Vec<Presented<'a>> {
     match place {
-        Place::Header(name) => carried
-            .headers
-            .get_all(name)
-            .iter()
-            .map(|value| Presented::Borrowed(value.as_bytes().trim_ascii()))
-            .collect(),
-        Place::Bearer => authorization(Scheme::Bearer, carried, pinned),
-        Place::BasicPassword => authorization(Scheme::Basic, carried, pinned),
+        Place::Header(name) => lines.get(name).map(Presented::Borrowed).collect(),
+        Place::Bearer => authorization(Scheme::Bearer, lines, pinned),
+        Place::BasicPassword => authorization(Scheme::Basic, lines, pinned),
         Place::Query(name) => carried.query.map_or_else(Vec::new, |all| query(all, name)),
         Place::Body(pointer) => at(carried.body, pointer).into_iter().collect(),
         // They carry no token.
@@ -68,7 +63,7 @@ pub(super) fn values<'a>(
 /// merchant who pinned this one meant what stands there to be it.
 fn authorization<'a>(
     own: Scheme,
-    carried: Carried<'a>,
+    lines: Lines<'a>,
     pinned: Option<&[Place]>,
 ) -> Vec<Presented<'a>> {
     let is_others = |scheme: Option<Scheme>| match (pinned, scheme) {
@@ -96,9 +91,7 @@ fn authorization<'a>(
             _ => Some(Presented::Unreadable),
         }
     };
-    let all = carried.headers.get_all(AUTHORIZATION).iter();
-    all.filter_map(|value| read(value.as_bytes().trim_ascii()))
-        .collect()
+    lines.get(&AUTHORIZATION).filter_map(read).collect()
 }
 
 /// What stands behind the first colon. Blanks around it are cut off: `echo USER:TOKEN | base64` leaves a newline.

@@ -10,11 +10,11 @@ use std::ops::RangeInclusive;
 use base64::Engine as _;
 use base64::alphabet::{Alphabet, STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::HeaderName;
 
 use crate::invoice::notify_token::{NotifyToken, Signature, SigningKey};
 
-use super::{Carried, Finding, MOST_VALUES};
+use super::{Finding, Lines, MOST_VALUES};
 
 /// The headers of Standard Webhooks 1.0.
 pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -57,10 +57,10 @@ impl<'a> BodySignature<'a> {
 /// `hmac-sha256:header:NAME`.
 pub(super) fn in_header(
     name: &HeaderName,
-    headers: &HeaderMap,
+    lines: Lines<'_>,
     wanted: &BodySignature<'_>,
 ) -> Finding {
-    let values: Vec<&[u8]> = values(headers, name).collect();
+    let values: Vec<&[u8]> = lines.get(name).collect();
     Finding::of(
         &values,
         |value| value.is_empty(),
@@ -72,8 +72,9 @@ pub(super) fn in_header(
 /// it. The timestamp must be a whole number and is part of what is signed, but no window is held against it: our clock
 /// decides nothing (a shop's clock may be wrong for days), and a notification told again changes nothing, since the
 /// invoice object in it has its own time and a claim that is known already is a repeat.
-pub(super) fn standard_webhooks(token: &NotifyToken, carried: Carried<'_>) -> Finding {
-    let presented: Vec<&[u8]> = values(carried.headers, &SIGNATURE)
+pub(super) fn standard_webhooks(token: &NotifyToken, lines: Lines<'_>, raw: &[u8]) -> Finding {
+    let presented: Vec<&[u8]> = lines
+        .get(&SIGNATURE)
         .take(MOST_VALUES)
         .flat_map(|value| value.split(u8::is_ascii_whitespace))
         .filter(|part| !part.is_empty())
@@ -83,12 +84,12 @@ pub(super) fn standard_webhooks(token: &NotifyToken, carried: Carried<'_>) -> Fi
         return Finding::Nothing;
     }
     let (Some(id), Some(timestamp)) = (
-        single(carried.headers, &ID).filter(|id| is_id(id)),
-        single(carried.headers, &TIMESTAMP).filter(|timestamp| is_timestamp(timestamp)),
+        single(lines, &ID).filter(|id| is_id(id)),
+        single(lines, &TIMESTAMP).filter(|timestamp| is_timestamp(timestamp)),
     ) else {
         return Finding::Wrong;
     };
-    let parts = [id, b".", timestamp, b".", carried.raw];
+    let parts = [id, b".", timestamp, b".", raw];
     let wanted = token.signature(SigningKey::WebhookSecret, &parts);
     let right = presented
         .iter()
@@ -103,14 +104,9 @@ pub(super) fn standard_webhooks(token: &NotifyToken, carried: Carried<'_>) -> Fi
     }
 }
 
-fn values<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    let all = headers.get_all(name).into_iter();
-    all.map(|value| value.as_bytes().trim_ascii())
-}
-
 /// The value of a header that stands once, or several times alike.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
-    let mut values = values(headers, name);
+fn single<'a>(lines: Lines<'a>, name: &HeaderName) -> Option<&'a [u8]> {
+    let mut values = lines.get(name);
     let first = values.next()?;
     values.all(|other| other == first).then_some(first)
 }

@@ -1,8 +1,8 @@
-//! The fields of one JSON object as they stand in a body, borrowed from it where that is possible, in the order of their
-//! names. For what comes often: a notification is read once, and only what is kept of it is copied.
+//! The fields of one JSON object as they stand in a body, borrowed from it where that is possible, in the order they came
+//! in. For what comes often: a notification is read once, and only what is kept of it is copied.
 //!
 //! Relies on `serde_json` for the grammar. Promises what [`json::object`](super::json::object) promises: exactly one object,
-//! no doubled names at the top, numbers kept as their digits; and the same spelling of it.
+//! no doubled names at the top, numbers kept as their digits; and one spelling of each value, whoever wrote it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,14 +13,27 @@ use serde_json::Value;
 
 use super::json::{Document, ShapeError, document};
 
-/// Room that is made for fields at once. The contract's object has 16.
-const USUAL_FIELDS: usize = 20;
-/// Room in a spelling beside the bytes of names and texts, for each field: four quotes, a colon and a comma.
-const MARKS: usize = 6;
+mod spelling;
 
-/// The fields, by name.
+pub(super) use self::spelling::spelt;
+
+/// Room that is made for fields at once. The contract's object has 16; with two more it is a piece of memory that the
+/// allocator still hands out at once, with four it is not.
+const USUAL_FIELDS: usize = 18;
+/// Names up to which each is held against those before it. More are sorted for that: a body's size allows a hundred
+/// thousand.
+const FEW: usize = 64;
+
+/// The fields, in the order they came in.
 #[derive(Debug)]
-pub struct Fields<'b>(Vec<(Cow<'b, str>, Field<'b>)>);
+pub struct Fields<'b> {
+    entries: Vec<Entry<'b>>,
+    /// The object as it stands in the body, when that is the one spelling already.
+    as_it_stands: Option<&'b str>,
+}
+
+/// A name and what it holds.
+type Entry<'b> = (Cow<'b, str>, Field<'b>);
 
 /// What a field holds. A text that is borrowed was written without any escape, and is written so again.
 #[derive(Debug)]
@@ -46,22 +59,24 @@ impl<'b> Fields<'b> {
     pub(super) fn strict(text: &'b str) -> Result<Self, ShapeError> {
         let mut reader = serde_json::Deserializer::from_str(text);
         let entries = reader.deserialize_map(Entries);
-        let mut entries = entries.map_err(|_cause| ShapeError::NotJson)?;
+        let entries = entries.map_err(|_cause| ShapeError::NotJson)?;
         reader.end().map_err(|_cause| ShapeError::NotJson)?;
-        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        let doubled = |pair: &[(Cow<'_, str>, Field<'_>)]| matches!(pair, [(one, _), (other, _)] if one == other);
-        if entries.windows(2).any(doubled) {
+        if is_doubled(&entries) {
             return Err(ShapeError::DoubledName);
         }
-        Ok(Self(entries))
+        let text = text.trim_ascii();
+        // No other spelling of the same is as short, so that the length alone tells.
+        let is_spelt = spelling::bytes(&entries) == Some(text.len());
+        Ok(Self {
+            entries,
+            as_it_stands: is_spelt.then_some(text),
+        })
     }
 
     /// The field of this name.
     pub fn get(&self, name: &str) -> Option<&Field<'b>> {
-        let at = self.0.binary_search_by(|(own, _)| own.as_ref().cmp(name));
-        at.ok()
-            .and_then(|at| self.0.get(at))
-            .map(|(_, field)| field)
+        let own = self.entries.iter().find(|(own, _)| own == name);
+        own.map(|(_, field)| field)
     }
 
     /// The text of a string that is not empty, or the digits of a number, as [`json::text`](super::json::text) has it.
@@ -71,40 +86,69 @@ impl<'b> Fields<'b> {
 
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Field<'b>)> {
-        self.0.iter().map(|(name, field)| (name.as_ref(), field))
+        self.entries
+            .iter()
+            .map(|(name, field)| (name.as_ref(), field))
     }
 
-    /// The object in the one spelling: names sorted, no blanks.
+    /// The object in the one spelling, without blanks.
     pub fn to_json(&self) -> String {
-        let room = |(name, field): (&str, &Field<'b>)| name.len() + field.bytes() + MARKS;
-        let mut json = String::with_capacity(2 + self.iter().map(room).sum::<usize>());
-        json.push('{');
-        for (number, (name, field)) in self.0.iter().enumerate() {
-            if number > 0 {
-                json.push(',');
-            }
-            match name {
-                Cow::Borrowed(name) => write_verbatim(&mut json, name),
-                Cow::Owned(name) => write_escaped(&mut json, name),
-            }
-            json.push(':');
-            field.write(&mut json);
+        match self.as_it_stands {
+            Some(text) => text.to_owned(),
+            None => spelling::of(&self.entries),
         }
-        json.push('}');
-        json
+    }
+
+    /// As [`Fields::to_json`], with the names sorted.
+    pub(super) fn into_sorted_json(mut self) -> String {
+        if !self
+            .entries
+            .is_sorted_by(|(one, _), (other, _)| one < other)
+        {
+            self.as_it_stands = None;
+            let by_name = |(one, _): &Entry<'_>, (other, _): &Entry<'_>| one.cmp(other);
+            self.entries.sort_unstable_by(by_name);
+        }
+        self.to_json()
     }
 
     fn into_owned(self) -> Fields<'static> {
         let own = |text: Cow<'b, str>| Cow::Owned(text.into_owned());
-        let all = self.0.into_iter().map(|(name, field)| {
+        let all = self.entries.into_iter().map(|(name, field)| {
             let field = match field {
                 Field::Text(text) => Field::Text(own(text)),
                 Field::Other(value) => Field::Other(value),
             };
             (own(name), field)
         });
-        Fields(all.collect())
+        Fields {
+            entries: all.collect(),
+            as_it_stands: None,
+        }
     }
+}
+
+/// Whether a name stands twice.
+fn is_doubled(entries: &[Entry<'_>]) -> bool {
+    if entries.len() > FEW {
+        let mut names: Vec<&str> = entries.iter().map(|(name, _)| name.as_ref()).collect();
+        names.sort_unstable();
+        return names
+            .windows(2)
+            .any(|pair| matches!(pair, [one, other] if one == other));
+    }
+    // Names that are alike have the same mark, and few others do: only those are looked at.
+    let mark = |name: &str| match name.as_bytes() {
+        [first, .., last] => 1_u64 << ((usize::from(first ^ last) ^ (name.len() << 1)) % 64),
+        _ => 1,
+    };
+    let mut seen = 0;
+    entries.iter().enumerate().any(|(number, (name, _))| {
+        let own = mark(name);
+        let maybe = seen & own != 0;
+        seen |= own;
+        maybe && entries.iter().take(number).any(|(other, _)| other == name)
+    })
 }
 
 impl Field<'_> {
@@ -137,51 +181,16 @@ impl Field<'_> {
     /// It in the one spelling.
     pub(super) fn to_json(&self) -> String {
         let mut json = String::new();
-        self.write(&mut json);
+        spelling::write(&mut json, self);
         json
     }
-
-    fn write(&self, json: &mut String) {
-        match self {
-            Self::Text(Cow::Borrowed(text)) => write_verbatim(json, text),
-            Self::Text(Cow::Owned(text)) => write_escaped(json, text),
-            Self::Other(value) => json.push_str(&spelt(value)),
-        }
-    }
-
-    /// About how long it is written.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Text(Cow::Borrowed(text)) => text.len(),
-            // What was escaped is escaped again; a quarter is more than requisites need.
-            Self::Text(Cow::Owned(text)) => text.len() + text.len() / 4,
-            Self::Other(_) => 0,
-        }
-    }
-}
-
-/// A value in the one spelling.
-pub(super) fn spelt(value: &Value) -> String {
-    serde_json::to_string(value).expect("a value read from JSON is writable")
-}
-
-/// A text that stood between quotes as it is, and is written so again.
-fn write_verbatim(json: &mut String, text: &str) {
-    json.push('"');
-    json.push_str(text);
-    json.push('"');
-}
-
-/// Any text.
-fn write_escaped(json: &mut String, text: &str) {
-    json.push_str(&serde_json::to_string(text).expect("text is writable"));
 }
 
 /// Collects an object's fields in their order, doubled names included.
 struct Entries;
 
 impl<'de> Visitor<'de> for Entries {
-    type Value = Vec<(Cow<'de, str>, Field<'de>)>;
+    type Value = Vec<Entry<'de>>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON object")

@@ -1,4 +1,4 @@
-//! Held against the other reading, into a map of values: the same is refused, the same is found, and it is spelt alike.
+//! Held against the other reading, into a map of values: the same is refused, the same is found, and each value is spelt alike.
 
 use proptest::prelude::*;
 
@@ -17,9 +17,14 @@ fn check(body: &[u8]) {
             return;
         }
     };
+    let spelt = |(name, _): (&str, &Field<'_>)| {
+        let value = other.get(name).expect(name);
+        format!("{}:{value}", Value::from(name))
+    };
+    let wanted: Vec<String> = own.iter().map(spelt).collect();
     assert_eq!(
         own.to_json(),
-        Value::Object(other.clone()).to_string(),
+        format!("{{{}}}", wanted.join(",")),
         "{shown}"
     );
     assert_eq!(own.iter().count(), other.len(), "{shown}");
@@ -32,6 +37,64 @@ fn check(body: &[u8]) {
         assert_eq!(field.is_given(), given, "{shown}");
     }
     assert!(own.get("not there").is_none());
+    let sorted = Value::Object(other).to_string();
+    assert_eq!(own.into_sorted_json(), sorted, "{shown}");
+}
+
+/// What a body is kept as.
+#[track_caller]
+fn kept(body: &str) -> String {
+    Fields::read(body.as_bytes()).expect(body).to_json()
+}
+
+/// A secret is searched for in the forms that one spelling has: every other one must become it.
+#[test]
+fn whatever_is_spelt_otherwise_is_written_anew() {
+    for own in [
+        "{}",
+        r#"{"b":"1","a":"\"\\\n\t\r\b\f","c":null,"d":true,"e":false,"\"":"/é\u007f"}"#,
+        r#"{"b":{"x":1,"y":[2.50,"/"]},"a":1.0}"#,
+    ] {
+        let own = own.replace(r"\u007f", "\u{7f}");
+        assert_eq!(kept(&own), own);
+        assert_eq!(kept(&format!("\u{feff} {own}\n")), own);
+        assert_eq!(kept(&Value::from(own.as_str()).to_string()), own);
+    }
+    for (other, own) in [
+        (r#"{ "a":"1"}"#, r#"{"a":"1"}"#),
+        (r#"{"a":"1" }"#, r#"{"a":"1"}"#),
+        ("{\"a\":\t\"1\",\n\"b\":null}", r#"{"a":"1","b":null}"#),
+        (r#"{"a":"\/"}"#, r#"{"a":"/"}"#),
+        (r#"{"a":"\u0041"}"#, r#"{"a":"A"}"#),
+        (r#"{"\u0061":"1"}"#, r#"{"a":"1"}"#),
+        (r#"{"a":"\u000a"}"#, r#"{"a":"\n"}"#),
+        // As long, and another.
+        (r#"{"a":"\u001F"}"#, r#"{"a":"\u001f"}"#),
+        (r#"{"a":"\u001F\n","b":1}"#, r#"{"a":"\u001f\n","b":1}"#),
+        (r#"{"a":{"y":1,"x":2}}"#, r#"{"a":{"x":2,"y":1}}"#),
+        (r#"{"a":1E3}"#, r#"{"a":1e+3}"#),
+    ] {
+        assert_eq!(kept(other), own, "{other}");
+    }
+}
+
+#[test]
+fn a_doubled_name_is_found_among_few_and_among_many() {
+    for count in [2, 17, FEW, FEW + 1, 5_000] {
+        let fields: Vec<String> = (0..count).map(|n| format!("\"n{n}\":{n}")).collect();
+        let all = fields.join(",");
+        assert!(
+            Fields::read(format!("{{{all}}}").as_bytes()).is_ok(),
+            "{count}"
+        );
+        for again in [0, count / 2, count - 1] {
+            let body = format!("{{{all},\"n{again}\":0}}");
+            let told = Fields::read(body.as_bytes()).map(|_| ());
+            assert_eq!(told, Err(ShapeError::DoubledName), "{again} of {count}");
+        }
+    }
+    check(br#"{"":1,"a":2}"#);
+    check(br#"{"":1,"":2}"#);
 }
 
 #[test]

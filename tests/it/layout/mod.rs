@@ -219,7 +219,7 @@ fn planted_strays_are_found() {
         ),
         (
             rules::homes,
-            "src/telemetry.rs",
+            "src/telemetry/mod.rs",
             "f(\"tokio_cron_scheduler\")",
             false,
         ),

@@ -1,6 +1,8 @@
 //! Log lines on stderr. What strangers wrote is escaped, and no library but tilld itself is heard below `info`, for at
 //! `debug` and `trace` HTTP and TLS libraries write headers and bodies, and with them tokens.
 
+mod stamp;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -12,6 +14,8 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+
+use self::stamp::Stamp;
 
 /// How much is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,23 +57,25 @@ impl Level {
     }
 }
 
-/// Starts logging to stderr. Once per process.
+/// Starts logging to stderr. Once per process. `now` tells the time in microseconds since 1970.
 ///
 /// # Errors
 /// When logging was started before.
-pub(crate) fn init(level: Level, format: Format) -> Result<(), TryInitError> {
-    let layer = layer(format, || Escaping(io::stderr().lock()));
+pub(crate) fn init(level: Level, format: Format, now: fn() -> u64) -> Result<(), TryInitError> {
+    let layer = layer(format, now, || Escaping(io::stderr().lock()));
     tracing_subscriber::registry()
         .with(layer.with_filter(targets(level)))
         .try_init()
 }
 
 /// Writes events in this format to what `writer` makes.
-fn layer<W>(format: Format, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+fn layer<W>(format: Format, now: fn() -> u64, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(writer)
+        .with_timer(Stamp(now));
     match format {
         Format::Text => layer.with_ansi(false).boxed(),
         Format::Json => layer.json().boxed(),
@@ -94,6 +100,10 @@ impl<W: Write> Write for Escaping<W> {
             Some(text) => (text, "\n"),
             None => (line, ""),
         };
+        if is_plain(text) {
+            self.0.write_all(line)?;
+            return Ok(line.len());
+        }
         let text = String::from_utf8_lossy(text);
         // Written at once, so that it costs one call of the system and no other line comes in between.
         match (&text, escape(&text)) {
@@ -112,7 +122,7 @@ impl<W: Write> Write for Escaping<W> {
 /// that turns or hides text and every line separator is spelled out as JSON spells it (`\n`, `\u001b`), so that the
 /// result may also stand inside a JSON string. Case A39.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_harmful) {
+    if is_plain(text.as_bytes()) || !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
@@ -131,6 +141,15 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// True when there is nothing but printable ASCII, as in nearly every line. All of it is looked at, many bytes at once, which
+/// takes a hundredth of a look at each character.
+fn is_plain(text: &[u8]) -> bool {
+    let is_other = |byte: &u8| !matches!(byte, b' '..=b'~');
+    !text
+        .iter()
+        .fold(false, |found, byte| found | is_other(byte))
 }
 
 /// Controls, bidirectional marks and overrides, line separators, invisible characters and tags.
@@ -201,7 +220,7 @@ mod tests {
             let sink = Arc::clone(&sink);
             move || Escaping(Sink(Arc::clone(&sink)))
         };
-        let subscriber = tracing_subscriber::registry().with(layer(format, writer));
+        let subscriber = tracing_subscriber::registry().with(layer(format, || 0, writer));
         tracing::subscriber::with_default(subscriber, || {
             tracing::info!(order.id = %order, order.debug = ?order, "order {order} is paid");
         });
@@ -231,6 +250,10 @@ mod tests {
             let line = line.strip_suffix('\n').expect("one line");
             assert!(!line.chars().any(is_harmful), "{format:?}: {line}");
             assert!(line.contains("forged"), "{format:?}: {line}");
+            assert!(
+                line.contains("1970-01-01T00:00:00.000000Z"),
+                "{format:?}: {line}"
+            );
         }
     }
 
