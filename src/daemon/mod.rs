@@ -140,6 +140,7 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
     let bells = ledger.bells();
     let mut loops: JoinSet<&'static str> = JoinSet::new();
     let (reader, writer) = (ledger.reader(), ledger.writer());
+    reader.furnish().await;
     let book = LedgerBook {
         reader: reader.clone(),
         writer: writer.clone(),

@@ -61,6 +61,17 @@ impl Reader {
         })))
     }
 
+    /// Opens what short look-ups are asked on, in the runtime they will be asked in. Without it the first who ask find it
+    /// missing and all go to blocking threads at once, which then stay for a while and keep what they have allocated.
+    pub(crate) async fn furnish(&self) {
+        let pool = Arc::clone(&self.0);
+        let furnished = tokio::task::spawn_blocking(move || pool.near.furnish(&pool.path)).await;
+        if let Err(ended) = furnished {
+            // Whoever asks opens it then.
+            tracing::debug!(error = %ended, "could not open the connections for look-ups");
+        }
+    }
+
     /// Asks one question on a blocking thread, with a connection of the pool.
     pub(super) async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
     where
