@@ -12,7 +12,7 @@ use super::apply::{CLOCK_MARK, UNSORTED};
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
-use super::near::{Asked, Near};
+use super::near::Near;
 use super::opener::Opener;
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
@@ -26,9 +26,6 @@ use crate::invoice::notify_token::NotifyToken;
 
 /// Connections at most. Reads are short; more would only take memory from each other.
 const CONNECTIONS: usize = 8;
-/// How often a look-up lets other tasks go first because all connections for it are taken. They are held for some
-/// microseconds, unless the disk is slow: then it is better asked on a blocking thread.
-const GLANCES: usize = 3;
 /// Names on no list that are given at most; a service has a handful.
 const UNSORTED_MOST: u32 = 1_000;
 
@@ -100,12 +97,8 @@ impl Reader {
         T: Send + 'static,
         F: Fn(&ReadStore) -> Result<T, StoreError> + Send + 'static,
     {
-        for _ in 0..GLANCES {
-            match self.0.near.ask(&question) {
-                Asked::Answered(answer) => return Ok(answer),
-                Asked::Taken => tokio::task::yield_now().await,
-                Asked::Elsewhere => break,
-            }
+        if let Some(answer) = self.0.near.ask(&question).await {
+            return Ok(answer);
         }
         let pool = Arc::clone(&self.0);
         self.ask(move |store| {
