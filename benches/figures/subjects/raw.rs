@@ -23,6 +23,7 @@ const STATEMENTS: usize = 16;
 
 const LOOK_UP: &str = "SELECT id FROM invoice WHERE ref = ?1";
 const TOKEN: &str = "SELECT sealed FROM secret WHERE invoice = ?1";
+const LOAD: &str = "SELECT status, outcome, revision, amount_agreed FROM invoice WHERE id = ?1";
 const EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_ns, status, previous_status, \
                      outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, decision, why) \
                      VALUES (?1, ?2, 'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', 'RUB', \
@@ -57,9 +58,7 @@ impl Raw {
         let planned = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
         assert_eq!(planned, Ok(true));
         connection
-            .execute_batch(
-                "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF",
-            )
+            .execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL")
             .expect("settings");
         let pragma = |name: &str| -> String {
             let value = connection
@@ -131,7 +130,9 @@ impl Raw {
         let _sealed: Vec<u8> = statement(TOKEN)
             .query_row([id], |row| row.get(0))
             .expect("it was stocked");
-        // The invoice is not read: the daemon knows those it was notified of lately.
+        let _revision: i64 = statement(LOAD)
+            .query_row([id], |row| row.get(2))
+            .expect("it was stocked");
         let claim_ns = at * 1_000_000;
         let done = |changed: rusqlite::Result<usize>| assert_eq!(changed, Ok(1));
         done(statement(EVENT).execute(params![event_id, id, status, claim_ns, previous, at, body]));

@@ -154,10 +154,6 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     keep_plans(connection)?;
-    // A row that hangs on another is only written beside one that was read or written in the same transaction, and none that
-    // others hang on is ever deleted, so what the references promise holds without SQLite looking it up again for each row,
-    // which takes a twentieth of what the writer does. Where assertions are on, as in every test, it is looked up.
-    connection.pragma_update(None, "foreign_keys", cfg!(debug_assertions))?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;
