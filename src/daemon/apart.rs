@@ -4,7 +4,7 @@
 //! share, most of them wake a second thread, which finds that the first has done the work: that costs more than the steps.
 
 use std::io;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
 use tokio::runtime::Builder;
@@ -16,20 +16,26 @@ pub(super) fn start<Part: Future<Output = ()>>(
     name: &str,
     part: impl FnOnce() -> Part + Send + 'static,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
     let (mut ended, end) = oneshot::channel::<()>();
     let thread = thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = part() => {}
-                    // Nobody waits for it any more.
-                    () = ended.closed() => {}
-                }
-            });
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a thread that was started can wait");
+            let went = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = part() => {}
+                        // Nobody waits for it any more.
+                        () = ended.closed() => {}
+                    }
+                });
+            }));
             // What it left to threads that block, such as a directory to be removed, is nobody's wait.
             runtime.shutdown_background();
+            if let Err(panic) = went {
+                resume_unwind(panic);
+            }
         })?;
     Ok(async move {
         // Dropped at the end of the thread, also by a panic: that is the word.
@@ -45,7 +51,7 @@ mod tests {
     use std::future::pending;
     use std::time::Duration;
 
-    use tokio::task::JoinSet;
+    use tokio::task::{JoinSet, spawn_blocking};
     use tokio::time::timeout;
 
     use super::*;
@@ -60,7 +66,11 @@ mod tests {
         let ended = timeout(PATIENCE, start("apart", part).expect("a thread")).await;
         ended.expect("in time");
         let mut parts = JoinSet::new();
-        let part = || async { panic!("a bug") };
+        let part = || async {
+            // A disk that never answers keeps nobody from hearing of it.
+            drop(spawn_blocking(thread::park));
+            panic!("a bug")
+        };
         parts.spawn(start("apart", part).expect("a thread"));
         let ended = timeout(PATIENCE, parts.join_next()).await.expect("in time");
         assert!(ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())));

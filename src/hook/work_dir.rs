@@ -46,8 +46,7 @@ impl WorkDir {
         Self { path, is_removed }
     }
 
-    /// Removes it when nothing but the document is left in it, which two calls do. Otherwise it is given back: a hook may
-    /// have left so much there that it takes long. Blocks.
+    /// Removes it when nothing but the document is left in it, which two calls do. Otherwise it is given back. Blocks.
     pub(super) fn remove_bare(mut self) -> Result<(), Self> {
         // Whatever keeps the document there keeps the directory as well.
         fs::remove_file(self.payload_file()).unwrap_or_default();

@@ -156,6 +156,8 @@ impl Queue {
     ) -> Result<Reply, WriteError> {
         let (reply, mut answer) = oneshot::channel();
         self.held_back().push(Job { command, reply });
+        // Whoever asks may be dropped meanwhile: what was asked is stored all the same.
+        let mut leaving = Leaving(Some(self));
         let in_time = tokio::time::timeout(within, &mut answer).await;
         if in_time.is_err() {
             self.send_those();
@@ -164,6 +166,7 @@ impl Queue {
             Ok(answered) => answered,
             Err(_late) => answer.await,
         };
+        leaving.0 = None;
         answered.unwrap_or(Err(WriteError::Ended))
     }
 
@@ -217,6 +220,17 @@ impl Queue {
             && let Err(TrySendError::Disconnected(_)) = self.messages.try_send(Message::Gathered)
         {
             tracing::debug!("a refusal came after the ledger was closed");
+        }
+    }
+}
+
+/// Hands those over that wait, when it is dropped before they were.
+struct Leaving<'a>(Option<&'a Queue>);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(queue) = self.0 {
+            queue.send_those();
         }
     }
 }

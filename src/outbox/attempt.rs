@@ -114,7 +114,7 @@ async fn run_program(
     let (facts, around) = (told(claimed), &desk.settings.surroundings);
     let is_named = waiting.is_some();
     let launched = match waiting {
-        Some(waiting) => waiting.prepare(program, around, &facts),
+        Some(waiting) => waiting.prepare(program, around, &facts).await,
         None => launch(program, around, &facts).await,
     };
     let launched = match launched {

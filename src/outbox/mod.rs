@@ -435,6 +435,8 @@ impl Outbox {
 
     async fn stop(&mut self, hurry: &Shutdown) {
         self.start_ahead(false);
+        // Nothing is claimed any more that would take them along.
+        self.desk.writer.finish_waiting();
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
         let drain = self.desk.settings.drain;

@@ -35,7 +35,7 @@ fn run(options: &Options, report: &mut Report) {
     check();
     let (count, warm, run) = match options.effort {
         Effort::Smoke => (1, 50, 150),
-        Effort::Quick => (3, 100, 350),
+        Effort::Quick => (3, 80, 220),
         Effort::Full => (7, 200, 1_500),
     };
     let rounds = Rounds {
@@ -133,7 +133,7 @@ fn ratios(report: &mut Report) {
 fn full_load(options: &Options, report: &mut Report) {
     let seconds = match options.effort {
         Effort::Smoke => 1,
-        Effort::Quick => 4,
+        Effort::Quick => 2,
         Effort::Full => 15,
     };
     let plan = Plan {

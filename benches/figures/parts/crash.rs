@@ -75,7 +75,7 @@ const KINDS: [Kind; 6] = [
 fn run(options: &Options, report: &mut Report) {
     let kills: &[u64] = match options.effort {
         Effort::Smoke => &[300],
-        Effort::Quick => &[700],
+        Effort::Quick => &[400],
         Effort::Full => &[300, 700, 1_500],
     };
     let service = Service::start();

@@ -46,7 +46,7 @@ fn run(options: &Options, report: &mut Report) {
 fn curve(subject: &Subject, options: &Options, capacity: f64) -> Curve {
     let (shares, run): (&[u32], _) = match options.effort {
         Effort::Smoke => (&[10, 120], 150),
-        Effort::Quick => (&[5, 20, 40, 60, 80, 100, 120], 300),
+        Effort::Quick => (&[10, 40, 70, 90, 110], 300),
         Effort::Full => (
             &[2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 120],
             1_500,

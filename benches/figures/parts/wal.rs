@@ -38,7 +38,7 @@ fn run(options: &Options, report: &mut Report) {
     check();
     let (rounds, slice) = match options.effort {
         Effort::Smoke => (1, Duration::from_millis(300)),
-        Effort::Quick => (2, Duration::from_secs(1)),
+        Effort::Quick => (1, Duration::from_secs(1)),
         Effort::Full => (5, Duration::from_secs(3)),
     };
     let directory = options.directory.join("wal");

@@ -47,6 +47,10 @@ pub(super) use started::{Ended, Started};
 /// later does better than one that waits.
 const START_WAIT: Duration = Duration::from_secs(10);
 
+/// A launcher that owes an answer and says nothing for so long is stopped, by somebody or in the kernel, and will start nothing
+/// more. It is replaced, and those that run are looked after as when it is killed: longer than any machine is that slow.
+const STUCK_AFTER: Duration = Duration::from_mins(1);
+
 /// How long a launcher stays when nothing runs: hooks come in bursts, and its start costs what it saves in a few runs.
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -60,6 +64,8 @@ struct Shared {
     args: Vec<OsString>,
     /// How long a start is waited for.
     patience: Duration,
+    /// How long an answer may be owed.
+    stuck_after: Duration,
     /// Wishes are sent while this is held, so that the answers come in their order.
     current: tokio::sync::Mutex<Option<Arc<Link>>>,
 }
@@ -67,15 +73,21 @@ struct Shared {
 impl Launcher {
     /// The launcher that this command line starts.
     pub fn new(program: PathBuf, args: Vec<OsString>) -> Self {
-        Self::with_patience(program, args, START_WAIT)
+        Self::with_patience(program, args, START_WAIT, STUCK_AFTER)
     }
 
-    fn with_patience(program: PathBuf, args: Vec<OsString>, patience: Duration) -> Self {
+    fn with_patience(
+        program: PathBuf,
+        args: Vec<OsString>,
+        patience: Duration,
+        stuck_after: Duration,
+    ) -> Self {
         let current = tokio::sync::Mutex::default();
         Self(Arc::new(Shared {
             program,
             args,
             patience,
+            stuck_after,
             current,
         }))
     }
@@ -134,6 +146,7 @@ impl Launcher {
         let link = Arc::new(Link {
             socket: UnixDatagram::from_std(ours)?,
             state: Mutex::default(),
+            stuck_after: self.0.stuck_after,
         });
         tokio::spawn(listen(Arc::clone(&link), Arc::downgrade(&self.0), process));
         Ok(link)
@@ -148,6 +161,8 @@ pub(super) struct Link {
     // One message at a time, with an end that is noticed: a socket of packets, which tokio knows under this name alone.
     socket: UnixDatagram,
     state: Mutex<State>,
+    /// One that answers nothing for so long is not slow but stopped.
+    stuck_after: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -170,6 +185,11 @@ impl Link {
     /// True once the launcher is known to be gone: its children are somebody else's, who reaps them.
     pub(super) fn is_gone(&self) -> bool {
         self.state().gone
+    }
+
+    /// True while it owes an answer.
+    fn is_asked(&self) -> bool {
+        !self.state().wishes.is_empty()
     }
 
     fn is_idle(&self) -> bool {
@@ -259,9 +279,10 @@ impl Link {
     }
 }
 
-/// Hears what the launcher tells, until it is gone or nothing runs any more.
+/// Hears what the launcher tells, until it is gone, says nothing though it was asked, or nothing runs any more.
 async fn listen(link: Arc<Link>, launcher: Weak<Shared>, mut process: Child) {
     let mut bytes = [0; LENGTH];
+    let mut silent = Duration::ZERO;
     loop {
         tokio::select! {
             biased;
@@ -271,8 +292,14 @@ async fn listen(link: Arc<Link>, launcher: Weak<Shared>, mut process: Child) {
                     Some(news) => link.take(news),
                     None => break,
                 }
+                silent = Duration::ZERO;
             }
             () = sleep(IDLE) => {
+                silent = if link.is_asked() { silent + IDLE } else { Duration::ZERO };
+                if silent >= link.stuck_after {
+                    tracing::error!("the launcher of hooks has answered nothing for {silent:?}, and is ended");
+                    break;
+                }
                 link.send_overdue(&mut link.state());
                 if retire(&link, &launcher) {
                     break;

@@ -14,7 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 
 use fork::{ProcessFork, fork_process};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use rustix::process::{
@@ -49,13 +49,18 @@ struct Child {
 /// Serves until the daemon is gone. Returns in every process that was split off as well.
 pub(in crate::hook) fn serve() -> io::Result<Role> {
     inherited::block_signals()?;
-    set_child_subreaper(Some(getpid()))?;
+    // Where that is refused, nobody knows whether a hook has left somebody, and it is looked for each time.
+    let adopts = set_child_subreaper(Some(getpid())).is_ok();
     let mut children: Vec<Child> = Vec::new();
     loop {
         let (wished, ended) = wait(&children)?;
+        if !wished && ended.is_empty() {
+            // What hooks that still run have left, and has ended, is reaped meanwhile.
+            left_somebody(&children);
+        }
         for pid in ended {
             if let Some(status) = status_of(pid)? {
-                let alone = !left_somebody(&children) || !has_members(pid.as_raw_pid());
+                let alone = adopts && !left_somebody(&children) || !has_members(pid.as_raw_pid());
                 let its = children.iter_mut().filter(|child| child.pid == pid);
                 its.for_each(|child| child.pidfd = None);
                 tell(News::Ended(pid.as_raw_pid(), End { status, alone }))?;
@@ -93,7 +98,10 @@ pub(in crate::hook) fn serve() -> io::Result<Role> {
     }
 }
 
-/// Waits for a wish or the end of a child.
+/// Between two looks at what hooks that run have left, seconds.
+const REAPS_EVERY_S: i64 = 2;
+
+/// Waits for a wish or the end of a child; while some run not for longer than [`REAPS_EVERY_S`].
 fn wait(children: &[Child]) -> io::Result<(bool, Vec<Pid>)> {
     let socket = io::stdin();
     let mut watched = vec![PollFd::new(&socket, PollFlags::IN)];
@@ -102,7 +110,12 @@ fn wait(children: &[Child]) -> io::Result<(bool, Vec<Pid>)> {
         .filter_map(|child| Some((child.pid, child.pidfd.as_ref()?)));
     let pidfds = running.clone().map(|(_, pidfd)| pidfd);
     watched.extend(pidfds.map(|pidfd| PollFd::new(pidfd, PollFlags::IN)));
-    while let Err(error) = poll(&mut watched, None) {
+    let at_most = Timespec {
+        tv_sec: REAPS_EVERY_S,
+        tv_nsec: 0,
+    };
+    let at_most = (watched.len() > 1).then_some(&at_most);
+    while let Err(error) = poll(&mut watched, at_most) {
         if error != Errno::INTR {
             return Err(error.into());
         }

@@ -98,7 +98,7 @@ async fn a_start_that_takes_too_long_fails_alone() {
     let usual = stand_in();
     let shared = Arc::into_inner(usual.0).expect("nobody else has it");
     let (program, args) = (shared.program, shared.args);
-    let launcher = Launcher::with_patience(program, args, patience);
+    let launcher = Launcher::with_patience(program, args, patience, STUCK_AFTER);
     let (its, stdin) = streams();
     // Its own start may take as long as it will here.
     let running = loop {
@@ -155,4 +155,32 @@ async fn an_answer_that_is_never_taken_leaves_nothing_unreaped() {
     }
     until(|| link.is_idle()).await;
     until(|| launcher.is_resting()).await;
+}
+
+/// Nobody lets it go on: what is to run next must not wait for a person.
+#[tokio::test]
+async fn a_launcher_that_is_stopped_for_good_is_replaced() {
+    let shared = Arc::into_inner(stand_in().0).expect("nobody else has it");
+    let (program, args) = (shared.program, shared.args);
+    let (patience, stuck_after) = (Duration::from_millis(500), IDLE * 2);
+    let launcher = Launcher::with_patience(program, args, patience, stuck_after);
+    let begin = async || {
+        loop {
+            let (its, stdin) = streams();
+            match launcher.start(its).await {
+                Ok(started) => break (started, stdin),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                // Its wish was behind the one that nobody answered.
+                Err(error) => assert_eq!(error.to_string(), "the launcher ended"),
+            }
+        }
+    };
+    let (mut first, _stdin) = timeout(PATIENCE, begin()).await.expect("in time");
+    let stopped = parent(&first);
+    kill_process(stopped, Signal::STOP).expect("stopped");
+    let (next, stdin) = timeout(PATIENCE, begin()).await.expect("in time");
+    assert_ne!(parent(&next), stopped);
+    assert!(matches!(first.exited().await, Ended::Lost));
+    drop(stdin);
+    ended_well(next).await;
 }

@@ -193,7 +193,7 @@ pub async fn launch(
     facts: &Facts,
 ) -> Result<Launched, LaunchError> {
     let waiting = Waiting::start(&around.launcher).await?;
-    waiting.prepare(program, around, facts)
+    waiting.prepare(program, around, facts).await
 }
 
 impl Waiting {
@@ -226,16 +226,20 @@ impl Waiting {
     }
 
     /// Makes what the program needs.
-    pub fn prepare(
+    pub async fn prepare(
         self,
         program: &Program,
         around: &Surroundings,
         facts: &Facts,
     ) -> Result<Launched, LaunchError> {
         let document = payload::document(facts);
-        // In place: to hand it to a thread that may block, and to be woken by that, takes longer.
-        let work_dir = WorkDir::create(&around.work_dir, &document)
-            .map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
+        // Not in place, though to hand it over takes longer than it does: a disk that never answers must hold this run alone,
+        // and not the time limits of all others.
+        let (parent, content) = (around.work_dir.clone(), document.clone());
+        let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
+        let work_dir = made.map_err(io::Error::other).flatten();
+        let work_dir =
+            work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
         let variables = environment(around, facts, &work_dir.payload_file());
         let order = Order {
             dir: work_dir.path().to_owned(),
@@ -320,9 +324,8 @@ impl Launched {
         }
         let (stdout, stderr) = (stdout.take().await, stderr.take().await);
         let status = leader.reap();
-        if let Err(work_dir) = work_dir.remove_bare()
-            && let Err(error) = tokio::task::spawn_blocking(move || drop(work_dir)).await
-        {
+        let removed = tokio::task::spawn_blocking(move || drop(work_dir.remove_bare())).await;
+        if let Err(error) = removed {
             tracing::warn!(error = %error, "could not remove a hook's working directory");
         }
         let ending = forced.unwrap_or_else(|| ending(status, &stderr));

@@ -14,6 +14,9 @@ use crate::ledger::store::Stored;
 /// Invoices kept in all, some 1.5 kB each: more than a shop has under way at one time.
 const MOST: usize = 4_096;
 
+/// Texts of an invoice that is kept, bytes: what one takes is what the service sends, and some send much.
+const LONGEST: usize = 4_096;
+
 /// Boxed: a table has nearly as many empty places as full ones.
 type Invoices = HashMap<InvoiceKey, Box<Stored>>;
 
@@ -50,6 +53,9 @@ impl Known {
             stored.row.raw = None;
         }
         stored.invoice.recorded = Vec::new();
+        if length(&stored) > LONGEST {
+            return;
+        }
         if self.young.len() >= MOST / 2 {
             self.old = std::mem::take(&mut self.young);
         }
@@ -66,6 +72,15 @@ impl Known {
         self.young.clear();
         self.old.clear();
     }
+}
+
+/// The texts that may be long.
+fn length(stored: &Stored) -> usize {
+    let row = &stored.row;
+    let texts = [&row.raw, &row.requisites, &row.payment_url];
+    let texts = texts.into_iter().flatten().map(String::len);
+    // Each is a word or two.
+    texts.sum::<usize>() + stored.invoice.doubted.len() * 100
 }
 
 /// What was kept is what stands in the file, but for a document that an event has.
@@ -104,6 +119,21 @@ mod tests {
         assert!(known.take(key).is_none());
         known.put(one());
         assert!(known.take(key).expect("kept").row.raw.is_some());
+    }
+
+    #[test]
+    fn a_long_one_is_not_kept() {
+        let mut known = Known::default();
+        known.check(Some(1));
+        let mut stored = one();
+        stored.row.raw = Some("x".repeat(LONGEST));
+        known.put(stored.clone());
+        assert!(known.take(stored.row.key).is_none());
+        stored.document = Some(3);
+        stored.row.requisites = None;
+        stored.row.payment_url = None;
+        known.put(stored);
+        assert!(known.take(InvoiceKey(7)).is_some(), "an event has it");
     }
 
     /// What another process has written is not what is known here.

@@ -323,7 +323,7 @@ macro_rules! next_behind {
 /// before it. The newest instant that was heard of an invoice tells whether a claim can be known; of invoices of before it is
 /// not known. The document that stands is not written a second time when an event has it. What is behind another delivery is
 /// written with it instead of by a trigger after it. An index costs a new delivery something even when it does not file it,
-/// so two file by their state those that neither wait nor are done, instead of one for each question; and whoever waits next
+/// so two file by their state those that neither wait nor are done, instead of one for each question, beside the one that README's question for what was given up reads; and whoever waits next
 /// behind one that ends is found among the unfinished, since there is at most one whose turn it can be. Nothing stored is
 /// rewritten here, however much there is, and of the deliveries only those that are not done are filed anew.
 const FEWER_WRITES: &str = concat!(
@@ -343,7 +343,6 @@ DROP INDEX delivery_blocked;
 DROP INDEX delivery_running;
 DROP INDEX delivery_held;
 DROP INDEX delivery_held_why;
-DROP INDEX delivery_abandoned;
 DROP INDEX delivery_given_up;
 CREATE INDEX delivery_unfinished ON delivery (invoice, hook, event) WHERE state <> 'done' AND state <> 'abandoned';
 CREATE INDEX delivery_aside ON delivery (state) WHERE state <> 'waiting' AND state <> 'done';

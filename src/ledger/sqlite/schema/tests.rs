@@ -206,3 +206,23 @@ fn whoever_is_behind_one_that_is_replayed_has_its_turn_after_it() {
     do_all("DELETE FROM delivery WHERE event = 3");
     assert_eq!(behind(), "");
 }
+
+/// README's question for what was given up is asked again and again by whoever watches, however much was ever delivered.
+#[test]
+fn what_was_given_up_is_found_without_reading_all() {
+    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+    for step in STEPS {
+        connection.execute_batch(step).expect("the step runs");
+    }
+    let asked =
+        "EXPLAIN QUERY PLAN SELECT hook, order_id FROM deliveries WHERE state = 'abandoned'";
+    let mut plan = connection.prepare(asked).expect("asked");
+    let steps: Vec<String> = plan
+        .query_map([], |row| row.get("detail"))
+        .and_then(Iterator::collect)
+        .expect("read");
+    assert!(
+        steps.iter().any(|step| step.contains("delivery_abandoned")),
+        "{steps:?}"
+    );
+}
