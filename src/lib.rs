@@ -115,7 +115,7 @@
 //! that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 //!
 //! `cargo bench --bench figures -- --quick` measures the program beside what limits it and what could stand in its place,
-//! in under two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.
+//! in two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.
 //! `benches/README.md` says what each figure means and what it should be. A figure is taken by the harness in
 //! `benches/figures`, which starts the release binary as a merchant does; what it reaches of the crate is in `bench`.
 //! `.ci/run` holds the instructions against the recorded ones and asks of the other figures only that they can be taken.

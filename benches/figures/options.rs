@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub(crate) const HELP: &str = "\
 usage: cargo bench --bench figures -- [OPTIONS]
 
-  --quick            fewer and shorter rounds, and no ledger of a million: under two minutes
+  --quick            fewer and shorter rounds, and no ledger of a million: two minutes
   --smoke            the shortest run of everything that is quick: does it work, does it tell the truth
   --only PART,PART   only these parts
   --peers            also the peers that benches/peers/install.sh installed
@@ -21,7 +21,7 @@ usage: cargo bench --bench figures -- [OPTIONS]
 pub(crate) enum Effort {
     /// Whether it works at all.
     Smoke,
-    /// Under two minutes.
+    /// Two minutes.
     Quick,
     /// All of it.
     Full,

@@ -33,7 +33,7 @@ const PROGRAMS: [(&str, &str); 2] = [("true", "/bin/true"), ("script", "#!/bin/s
 fn run(options: &Options, report: &mut Report) {
     let (rounds, runs) = match options.effort {
         Effort::Smoke => (1, 100),
-        Effort::Quick => (3, 400),
+        Effort::Quick => (2, 400),
         Effort::Full => (8, 3_000),
     };
     for (name, program) in PROGRAMS {

@@ -52,7 +52,7 @@ fn run(options: &Options, report: &mut Report) {
         },
         Effort::Quick => Lasts {
             settle: seconds(2),
-            idle: seconds(5),
+            idle: seconds(4),
             load: seconds(2),
         },
         Effort::Full => Lasts {

@@ -92,8 +92,7 @@ fn point(offered: f64, heard: &Heard) -> Point {
 /// Twice the capacity, then a calm rate again.
 fn rush(subject: &Subject, options: &Options, report: &mut Report, capacity: f64) {
     let seconds = match options.effort {
-        Effort::Smoke => 1,
-        Effort::Quick => 2,
+        Effort::Smoke | Effort::Quick => 1,
         Effort::Full => 5,
     };
     let until = Duration::from_secs(seconds);

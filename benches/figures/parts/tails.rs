@@ -25,7 +25,7 @@ const CONNECTIONS: usize = 64;
 fn run(options: &Options, report: &mut Report) {
     let (count, warm, run) = match options.effort {
         Effort::Smoke => (1, 50, 250),
-        Effort::Quick => (3, 80, 400),
+        Effort::Quick => (2, 60, 400),
         // The tail of one round is a matter of chance: eight, and longer ones.
         Effort::Full => (8, 200, 2_000),
     };
