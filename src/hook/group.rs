@@ -225,6 +225,22 @@ mod tests {
         until(|| !has_members(group) && !is_there(group)).await;
     }
 
+    /// A hook that runs for long may start many: none of them waits for its end to be taken off the list of processes.
+    #[tokio::test]
+    async fn whom_a_running_hook_has_left_is_reaped_meanwhile() {
+        let script = "echo; (sleep 0.05 & echo $!); sleep 60";
+        let (_leader, mut stdout) = running(&stand_in(), script).await;
+        let mut line = Vec::new();
+        while line.last() != Some(&b'\n') {
+            let mut byte = [0];
+            stdout.read_exact(&mut byte).expect("it says a number");
+            line.extend(byte);
+        }
+        let left = String::from_utf8(line).expect("a number");
+        let left = left.trim().parse().expect("a number");
+        until(|| !is_there(left)).await;
+    }
+
     /// Its end may come while it is let go of: then nobody else will ever release it.
     #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
     async fn none_that_ends_while_it_is_dropped_stays_unreaped() {

@@ -2,10 +2,10 @@
 //!
 //! Relies on one thread, on its standard input being the daemon's socket, and on being bare before the first wish
 //! ([`super::super::inherited`]): what it does not have, no hook can get. It is the parent of the hooks' processes and
-//! reaps none before the daemon says so, and since it has every signal blocked nothing but SIGKILL ends it while the daemon
+//! reaps none of them before the daemon says so, and since it has every signal blocked nothing but SIGKILL ends it while the daemon
 //! lives. When the daemon is gone so is it, and whatever still waits for an order.
 //!
-//! While it lives it is also the parent of whoever a hook leaves behind, so that the end of a hook which left nobody is told
+//! While it lives it is also the parent of whoever a hook leaves behind, and reaps those once they have ended, so that the end of a hook which left nobody is told
 //! without a look at every process of the machine.
 
 use std::fs;

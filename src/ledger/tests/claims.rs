@@ -1,6 +1,12 @@
 //! Which deliveries a claim takes: one run of an invoice at a time, each hook's events in order, as many of each lane as it
 //! wants and the longest due first.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+
+use tokio::time::timeout;
+
 use super::*;
 
 #[tokio::test]
@@ -123,9 +129,10 @@ async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
     );
 }
 
-/// The end of one run and the claim of the next are one commit: it must not matter which way an end is stored.
+/// An end waits for the claim of the next run: it must not matter which way it is stored, and whether anybody still waits.
 #[tokio::test]
-async fn an_end_that_waits_for_a_claim_is_stored_before_it_or_by_itself() {
+async fn an_end_that_waits_for_a_claim_is_stored_whatever_comes() {
+    const PATIENCE: Duration = Duration::from_secs(10);
     let directory = tempfile::tempdir().expect("a directory");
     let ledger = open(&directory);
     let writer = ledger.writer();
@@ -149,17 +156,30 @@ async fn an_end_that_waits_for_a_claim_is_stored_before_it_or_by_itself() {
     let for_ever = Duration::from_hours(1);
     let first = one(claim().await).expect("one is due");
     // With a claim: that finds the invoice free.
-    let (ended, next) = tokio::join!(finish(&first, for_ever), claim());
+    let both = async { tokio::join!(finish(&first, for_ever), claim()) };
+    let (ended, next) = timeout(PATIENCE, both).await.expect("in time");
     ended.expect("stored");
     let second = one(next).expect("the next of the invoice");
     // By itself, when told so.
     let told = async { writer.finish_waiting() };
-    let (ended, ()) = tokio::join!(finish(&second, for_ever), told);
+    let both = async { tokio::join!(finish(&second, for_ever), told) };
+    let (ended, ()) = timeout(PATIENCE, both).await.expect("in time");
     ended.expect("stored");
     let third = one(claim().await).expect("the last of the invoice");
     // And when nobody comes.
     let ended = finish(&third, Duration::from_millis(1)).await;
     ended.expect("stored");
+    // And when whoever asked is gone.
+    let other = opened(&writer, "b").await;
+    let last = one(claim().await).expect("another invoice's");
+    {
+        let mut ended = pin!(finish(&last, for_ever));
+        let first = poll_fn(|context| Poll::Ready(ended.as_mut().poll(context))).await;
+        assert!(first.is_pending());
+    }
+    // Comes behind it.
+    let next = said(Source::Notification, "id-b", "paid", 9);
+    writer.record(other, next).await.expect("stored");
     let row = ledger.reader().running_deliveries().await.expect("read");
     assert!(row.is_empty(), "{row:?}");
 }
