@@ -74,26 +74,31 @@ fn column(rows: &[Vec<String>], at: usize) -> Vec<String> {
     cells.map(Option::unwrap_or_default).collect()
 }
 
+/// The anchors of a page's headings, as a forge makes them: small letters, and hyphens for spaces.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
+    let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    words.map(|words| words.replace(' ', "-")).collect()
+}
+
 #[test]
 fn the_files_it_links_to_are_there() {
     let readme = readme();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let headings: Vec<String> = readme
-        .lines()
-        .filter_map(|line| line.strip_prefix('#'))
-        .map(|line| {
-            let words = line.trim_start_matches('#').trim().to_lowercase();
-            words.replace(' ', "-")
-        })
-        .collect();
     let targets = readme.split("](").skip(1);
     let mut seen = 0;
     for target in targets.filter_map(|rest| rest.split(')').next()) {
         seen += 1;
-        match target.strip_prefix('#') {
-            Some(heading) => assert!(headings.iter().any(|known| known == heading), "{target}"),
-            None => assert!(root.join(target).exists(), "{target}"),
-        }
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let page = match file {
+            "" => readme.clone(),
+            file => {
+                assert!(root.join(file).exists(), "{target}: no such file");
+                std::fs::read_to_string(root.join(file)).unwrap_or_default()
+            }
+        };
+        let known = heading.is_empty() || anchors(&page).iter().any(|known| known == heading);
+        assert!(known, "{target}: no such heading");
     }
     assert!(seen > 3, "links were found");
 }
