@@ -1,8 +1,12 @@
 //! Which process it was: boot id, pid and start time together name one process for good, since pids are used again.
 //! Relies on Linux's `/proc`.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::sync::OnceLock;
+
+/// The fields that are read here, with the longest name and the longest numbers, end well before this.
+const LONGEST_STAT: usize = 1024;
 
 /// One process of one boot of one machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +22,12 @@ pub struct ProcessMark {
 impl ProcessMark {
     /// The mark of a running process, `None` when there is none with this pid or it has ended and waits to be reaped.
     pub fn of(pid: i32) -> Option<Self> {
-        let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        // By one call: the line is no longer.
+        let mut stat = [0; LONGEST_STAT];
+        let mut file = File::open(format!("/proc/{pid}/stat")).ok()?;
+        let length = file.read(&mut stat).ok()?;
         // The name in it is any bytes: a script's is cut after 15 of them, through a letter of UTF-8 as well.
-        let stat = String::from_utf8_lossy(&stat);
+        let stat = String::from_utf8_lossy(stat.get(..length)?);
         // The command name stands in parentheses and may hold blanks and parentheses itself: count from its end.
         let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
         let state = fields.next()?;
