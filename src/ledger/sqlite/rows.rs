@@ -310,24 +310,25 @@ pub(super) fn mark(
         }))
 }
 
-/// Reads an event.
+/// Reads an event. One name is looked up: from there on the columns are those of [`EVENT`], in its order.
 pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
+    let from = row.as_ref().column_index("seq")?;
     Ok(EventRow {
-        seq: row.get("seq")?,
-        event_id: row.get("event_id")?,
-        invoice: InvoiceKey(row.get("invoice")?),
-        order_id: row.get("order_id")?,
-        kind: word(row, "kind", EventKind::parse)?,
-        rewound: row.get("rewound")?,
-        status: row.get("e_status")?,
-        previous_status: row.get("previous_status")?,
-        outcome: word(row, "e_outcome", Outcome::parse)?,
-        previous_outcome: word(row, "previous_outcome", Outcome::parse)?,
-        source: optional(row, "source", Source::parse)?,
-        at_ms: row.get("at_ms")?,
-        amount_reported: row.get("e_amount")?,
-        currency_reported: row.get("e_currency")?,
-        raw: row.get("e_raw")?,
+        seq: row.get(from)?,
+        event_id: row.get(from + 1)?,
+        invoice: InvoiceKey(row.get(from + 2)?),
+        order_id: row.get(from + 3)?,
+        kind: word(row, from + 4, EventKind::parse)?,
+        rewound: row.get(from + 5)?,
+        status: row.get(from + 6)?,
+        previous_status: row.get(from + 7)?,
+        outcome: word(row, from + 8, Outcome::parse)?,
+        previous_outcome: word(row, from + 9, Outcome::parse)?,
+        source: optional(row, from + 10, Source::parse)?,
+        at_ms: row.get(from + 11)?,
+        amount_reported: row.get(from + 12)?,
+        currency_reported: row.get(from + 13)?,
+        raw: row.get(from + 14)?,
     })
 }
 
