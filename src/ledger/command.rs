@@ -316,6 +316,8 @@ pub(crate) enum Command {
     },
     /// The process of a claimed delivery.
     NameChild(DeliveryKey, ProcessMark),
+    /// A claimed delivery of which nothing was begun, and nothing will be.
+    GiveBack(DeliveryKey),
     /// The end of a run.
     Finish(DeliveryKey, Box<AttemptRecord>, After),
     /// A person wants something done with deliveries.

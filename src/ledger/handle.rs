@@ -183,6 +183,11 @@ impl Writer {
             .map(drop)
     }
 
+    /// Gives a claimed delivery back of which nothing was begun: it waits as it did before, and that is no attempt.
+    pub async fn give_back(&self, key: DeliveryKey) -> Result<(), WriteError> {
+        self.queue.ask(Command::GiveBack(key)).await.map(drop)
+    }
+
     /// Stores how a run ended and what follows. Repeating it changes nothing.
     pub async fn finish_attempt(
         &self,

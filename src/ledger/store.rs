@@ -260,6 +260,9 @@ pub(super) trait Store {
     ) -> Result<Vec<Claimed>, StoreError>;
     /// Stores the process of a running delivery. False when it is not running.
     fn name_child(&mut self, key: DeliveryKey, child: &ProcessMark) -> Result<bool, StoreError>;
+    /// Undoes the claim of a delivery of which nothing was begun: it waits as it did before, or is held if it was to be
+    /// from its end on. False when it is not running.
+    fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError>;
     /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted. False when
     /// the delivery is not running: the end was stored before.
     fn finish(

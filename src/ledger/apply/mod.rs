@@ -107,6 +107,13 @@ pub(super) fn apply<S: Store>(
                 Err(ApplyError::Missing("such running delivery"))
             }
         }
+        Command::GiveBack(key) => {
+            if store.give_back(*key)? {
+                Ok(Reply::Done)
+            } else {
+                Err(ApplyError::Missing("such running delivery"))
+            }
+        }
         Command::Finish(key, record, after) => {
             let ended = store.finish(*key, record, *after)?;
             if ended && *after == After::Abandoned && rules.on_abandoned {

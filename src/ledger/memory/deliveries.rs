@@ -82,6 +82,22 @@ impl MemoryStore {
         true
     }
 
+    pub(super) fn take_back(&mut self, key: DeliveryKey) -> bool {
+        let owed = self.deliveries.get(key.0).cloned();
+        let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
+            return false;
+        };
+        owed.state = DeliveryState::Waiting;
+        owed.attempts -= 1;
+        // The ledger was restored while it stood as running.
+        if owed.held_why.is_some() {
+            (owed.state, owed.next_ms) = (DeliveryState::Held, None);
+        }
+        (owed.claimant, owed.child) = (None, None);
+        self.deliveries.put(key.0, owed);
+        true
+    }
+
     pub(super) fn end_run(
         &mut self,
         key: DeliveryKey,

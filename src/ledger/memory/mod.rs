@@ -401,6 +401,10 @@ impl Store for MemoryStore {
         Ok(self.name(key, child))
     }
 
+    fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError> {
+        Ok(self.take_back(key))
+    }
+
     fn finish(
         &mut self,
         key: DeliveryKey,

@@ -140,6 +140,16 @@ pub(super) fn name_child(
     Ok(statement.execute(params![key.0, child.boot_id, child.pid, child.start_ticks])? == 1)
 }
 
+/// The time it was due at was left as it was by the claim.
+pub(super) fn give_back(connection: &Connection, key: DeliveryKey) -> rusqlite::Result<bool> {
+    let mut update = connection.prepare_cached(
+        "UPDATE delivery SET state = iif(held_why IS NULL, 'waiting', 'held'), next_ms = iif(held_why IS NULL, next_ms, NULL), \
+         attempts = attempts - 1, claimant_boot = NULL, claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, \
+         child_pid = NULL, child_start = NULL WHERE id = ?1 AND state = 'running'",
+    )?;
+    Ok(update.execute([key.0])? == 1)
+}
+
 pub(super) fn finish(
     connection: &Connection,
     key: DeliveryKey,

@@ -417,6 +417,10 @@ impl<C: Statements> Store for SqliteStore<C> {
         deliveries::name_child(&self.connection, key, child).map_err(from_sqlite)
     }
 
+    fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError> {
+        deliveries::give_back(&self.connection, key).map_err(from_sqlite)
+    }
+
     fn finish(
         &mut self,
         key: DeliveryKey,

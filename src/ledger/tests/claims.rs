@@ -129,6 +129,29 @@ async fn an_abandoned_delivery_is_retried_with_a_fresh_schedule() {
     );
 }
 
+/// Nothing of it was begun: it is as if it had not been claimed, and the next claim finds it where it was.
+#[tokio::test]
+async fn what_is_given_back_waits_as_before_and_was_no_attempt() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let writer = ledger.writer();
+    opened(&writer, "a").await;
+    opened(&writer, "b").await;
+    let claim = || writer.claim_deliveries(ProcessMark::own(), NOW + 10, lanes(1));
+    let told = |claimed: &Claimed| {
+        let Claimed { key, attempt, .. } = claimed;
+        (*key, *attempt, claimed.round_attempt)
+    };
+    let first = claim().await.expect("stored").pop().expect("one is due");
+    writer.give_back(first.key).await.expect("stored");
+    assert!(writer.give_back(first.key).await.is_err(), "not running");
+    let again = claim().await.expect("stored").pop().expect("it is due");
+    assert_eq!(told(&again), told(&first));
+    let reader = ledger.reader();
+    let running = reader.running_deliveries().await.expect("read");
+    assert_eq!(running.len(), 1);
+}
+
 /// An end waits for the claim of the next run: it must not matter which way it is stored, and whether anybody still waits.
 #[tokio::test]
 async fn an_end_that_waits_for_a_claim_is_stored_whatever_comes() {

@@ -100,7 +100,7 @@ fn any_act(dice: &mut Dice) -> Act {
 pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
     let key = InvoiceKey(dice.small(7) + 1);
     let delivery = DeliveryKey(dice.small(12) + 1);
-    match dice.below(22) {
+    match dice.below(24) {
         0..3 => Command::Begin(Box::new(intent_of(
             dice.small(4),
             number,
@@ -178,6 +178,7 @@ pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
         }]),
         17 => Command::Note("said", format!("at {now_ms}")),
         18 => Command::Reassess(now_ms),
+        20 => Command::GiveBack(delivery),
         _ => Command::Record(key, Box::new(any_observation(dice, key.0, now_ms))),
     }
 }
