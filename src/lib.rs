@@ -93,7 +93,8 @@
 //! - **Status** is the service's own word, **outcome** what it means here: open, paid, failed, reversed, mismatch.
 //! - **Hook**: a configured script, or an address of the shop that is posted to. **Delivery**: one event owed to one hook.
 //!   **Attempt**: one run of it, or one post. **Abandoned**: given up, by the schedule or by a person. **Place**: what a run
-//!   takes while it goes on; each hook has its own, and further, slow ones for runs that last. **Held**: it waits until a
+//!   takes while it goes on; each hook has its own, and further, slow ones for runs that last. **In hand**: it is claimed ahead
+//!   of a place; it is begun or given back soon. **Held**: it waits until a
 //!   person releases it, since what it tells is old: only the lists of status names made it so
 //!   (`ledger/apply/reassess.rs`), or the ledger was restored and it may have run before (`ledger/apply/restored.rs`).
 //!   **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and is run again by a person's

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::retry::{self, Count, Plan};
@@ -17,8 +18,8 @@ use crate::clock::wall_ms;
 use crate::entropy;
 use crate::hook::abandonment;
 use crate::hook::payload::Facts;
-use crate::hook::post::{Target, prepare};
-use crate::hook::process::{Ending, Finished, Program, Waiting, launch};
+use crate::hook::post::{Prepared, prepare};
+use crate::hook::process::{Ending, Finished, Launched, Program, Waiting, launch};
 use crate::invoice::moment::Moment;
 use crate::ledger::{After, AttemptRecord, Claimed, DeliveryKey, EventRow, InvoiceRow, WriteError};
 
@@ -39,22 +40,33 @@ pub(super) enum Went {
     Trouble,
 }
 
-/// Makes the attempt. Safe to abort at any point: the process dies with it, and the ledger still shows it as running.
-pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed, waiting: Option<Waiting>) -> Went {
-    let started_ms = wall_ms();
-    let (finished, went) = match desk.action(&claimed.hook) {
-        _ if desk.stopping.is_requested() => (unrun(Ending::Interrupted), Went::Stored),
-        Some(Action::Run(program)) => run_program(&desk, program, &claimed, waiting).await,
-        Some(Action::Post(target)) => (post(&desk, target, &claimed).await, Went::Stored),
-        None => {
-            tracing::error!(
-                hook.name = claimed.hook,
-                order.id = claimed.invoice.order_id,
-                "no hook `{}` is configured: its delivery waits",
-                claimed.hook
-            );
-            (unrun(Ending::Interrupted), Went::Trouble)
-        }
+/// What is made ready before the attempt has its turn.
+enum Ready {
+    /// The process of a program, which is named in the ledger.
+    Program(Box<Launched>),
+    /// A request.
+    Post(Box<Prepared>),
+    /// It is over before it began.
+    Not(Ending, Went),
+}
+
+/// Makes the attempt once it has its turn; gives the delivery back when it will have none. Safe to abort at any point: the
+/// process dies with it, and the ledger still shows it as running.
+pub(super) async fn run(
+    desk: Arc<Desk>,
+    claimed: Claimed,
+    waiting: Option<Waiting>,
+    turn: oneshot::Receiver<()>,
+) -> Went {
+    let began = async { turn.await.is_ok().then(wall_ms) };
+    let (began, ready) = tokio::join!(began, make_ready(&desk, &claimed, waiting));
+    let Some(started_ms) = began else {
+        return give_back(&desk, &claimed, ready).await;
+    };
+    let (finished, went) = match ready {
+        Ready::Program(launched) => (launched.run(&desk.ending).await, Went::Stored),
+        Ready::Post(prepared) => (prepared.run(&desk.ending).await, Went::Stored),
+        Ready::Not(ending, went) => (unrun(ending), went),
     };
     let ended_ms = wall_ms();
     let count = Count {
@@ -104,13 +116,33 @@ pub(super) async fn run(desk: Arc<Desk>, claimed: Claimed, waiting: Option<Waiti
     if is_stored { went } else { Went::Trouble }
 }
 
+async fn make_ready(desk: &Desk, claimed: &Claimed, waiting: Option<Waiting>) -> Ready {
+    match desk.action(&claimed.hook) {
+        _ if desk.stopping.is_requested() => Ready::Not(Ending::Interrupted, Went::Stored),
+        Some(Action::Run(program)) => make_process(desk, program, claimed, waiting).await,
+        Some(Action::Post(target)) => match prepare(target, &told(claimed)).await {
+            Ok(prepared) => Ready::Post(Box::new(prepared)),
+            Err(error) => Ready::Not(Ending::NotStarted(error.why()), Went::Stored),
+        },
+        None => {
+            tracing::error!(
+                hook.name = claimed.hook,
+                order.id = claimed.invoice.order_id,
+                "no hook `{}` is configured: its delivery waits",
+                claimed.hook
+            );
+            Ready::Not(Ending::Interrupted, Went::Trouble)
+        }
+    }
+}
+
 /// `waiting` is the process that was named with the claim. Without one, it is started and named here.
-async fn run_program(
+async fn make_process(
     desk: &Desk,
     program: &Program,
     claimed: &Claimed,
     waiting: Option<Waiting>,
-) -> (Finished, Went) {
+) -> Ready {
     let (facts, around) = (told(claimed), &desk.settings.surroundings);
     let is_named = waiting.is_some();
     let launched = match waiting {
@@ -119,17 +151,14 @@ async fn run_program(
     };
     let launched = match launched {
         Ok(launched) => launched,
-        Err(error) => return (unrun(Ending::NotStarted(error.why())), Went::Stored),
+        Err(error) => return Ready::Not(Ending::NotStarted(error.why()), Went::Stored),
     };
     if is_named {
-        return (launched.run(&desk.ending).await, Went::Stored);
+        return Ready::Program(Box::new(launched));
     }
-    match desk
-        .writer
-        .name_child(claimed.key, launched.mark().clone())
-        .await
-    {
-        Ok(()) => (launched.run(&desk.ending).await, Went::Stored),
+    let mark = launched.mark().clone();
+    match desk.writer.name_child(claimed.key, mark).await {
+        Ok(()) => Ready::Program(Box::new(launched)),
         Err(error) => {
             launched.withdraw().await;
             tracing::warn!(
@@ -137,15 +166,27 @@ async fn run_program(
                 error = &error as &dyn Error,
                 "a hook was not run, since its process could not be stored"
             );
-            (unrun(Ending::Interrupted), Went::Trouble)
+            Ready::Not(Ending::Interrupted, Went::Trouble)
         }
     }
 }
 
-async fn post(desk: &Desk, target: &Target, claimed: &Claimed) -> Finished {
-    match prepare(target, &told(claimed)).await {
-        Ok(prepared) => prepared.run(&desk.ending).await,
-        Err(error) => unrun(Ending::NotStarted(error.why())),
+/// Nothing of it was begun, and nothing will be.
+async fn give_back(desk: &Desk, claimed: &Claimed, ready: Ready) -> Went {
+    if let Ready::Program(launched) = ready {
+        launched.withdraw().await;
+    }
+    match desk.writer.give_back(claimed.key).await {
+        Ok(()) => Went::Stored,
+        Err(error) => {
+            // It stands as running, and is found as such: an attempt that was interrupted.
+            tracing::warn!(
+                hook.name = claimed.hook,
+                error = &error as &dyn Error,
+                "a delivery that was not begun could not be given back yet"
+            );
+            Went::Trouble
+        }
     }
 }
 

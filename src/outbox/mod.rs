@@ -2,11 +2,15 @@
 //!
 //! Works from the ledger's state alone: the wake only says when to look, and comes well within a second of any commit,
 //! another process's too, since the ledger's writer rings after it looked whether there was one; what an earlier daemon (or
-//! a claim whose answer was lost) left running is found by the looks and settled before anything else of its invoice. Which deliveries may run, and in which order, is the ledger's judgement when it claims
-//! them; how many of each hook run at once is kept in `places`. Looks read; a claim is made only when one found something.
+//! a claim whose answer was lost) left running is found by the looks and settled before anything else of its invoice. Which
+//! deliveries may run, and in which order, is the ledger's judgement when it claims them; how many of each hook run at once is kept in `places`. Looks read; a claim is made only when one found something.
+//! Of hooks whose runs are as short as a commit some are claimed ahead (`hand`) while more is due than can run: a run that
+//! ends is followed by one that is claimed, named and ready, and the ends of several are stored with the next claim.
 //! Relies on being the only outbox of its ledger while its process lives.
 
 mod attempt;
+mod claims;
+mod hand;
 mod places;
 pub(crate) mod retry;
 mod settings;
@@ -21,14 +25,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::process::Waiting;
-use crate::ledger::{Claimed, DeliveryKey, Lane, Reader, Writer};
+use crate::ledger::{DeliveryKey, Reader, Writer};
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
@@ -38,6 +41,7 @@ pub(crate) use places::Room;
 pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
 
 use attempt::Went;
+use hand::Hand;
 use places::Places;
 
 /// How often the ledger is looked at though nobody rang and nothing was due: whatever changes in it rings, so this is for a
@@ -81,7 +85,7 @@ pub(crate) async fn run(
         .await
         .unwrap_or_default();
     unowned::tell(&reader, &settings).await;
-    let rooms = settings.hooks.iter().map(|hook| hook.room).collect();
+    let rooms: Vec<Room> = settings.hooks.iter().map(|hook| hook.room).collect();
     let (over, overs) = mpsc::unbounded_channel();
     let desk = Arc::new(Desk {
         writer,
@@ -99,6 +103,7 @@ pub(crate) async fn run(
         active: HashMap::new(),
         settling: JoinSet::new(),
         being_settled: HashMap::new(),
+        hand: Hand::new(&rooms),
         places: Places::new(rooms),
         leftovers,
         more: false,
@@ -140,6 +145,13 @@ enum Run {
     Old(DeliveryKey),
 }
 
+/// An attempt that is made ready and waits for a place. Dropped, its delivery is given back.
+#[derive(Debug)]
+struct InHand {
+    id: Id,
+    turn: oneshot::Sender<()>,
+}
+
 struct Outbox {
     desk: Arc<Desk>,
     overs: mpsc::UnboundedReceiver<Id>,
@@ -154,6 +166,8 @@ struct Outbox {
     /// Where all of them run. A place is free once its run is over: what follows is claimed behind the end, which stands
     /// before it in the writer's queue, and mostly in the same commit.
     places: Places<Run>,
+    /// What has no place yet.
+    hand: Hand<InHand>,
     /// Working directories of earlier daemons, removed when none of their hooks can be running any more.
     leftovers: Vec<PathBuf>,
     /// The last claim filled the places of a hook: there may be more for it, and it is claimed without a look.
@@ -184,7 +198,7 @@ impl Outbox {
                 () = shutdown.requested() => return,
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
-                Some(id) = self.overs.recv() => self.places.end(&Run::Ours(id)),
+                Some(id) = self.overs.recv() => self.over(id),
                 Some(started) = self.starting.join_next() => self.ahead.extend(started.ok().flatten()),
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
@@ -194,160 +208,9 @@ impl Outbox {
                 self.ended(joined);
             }
             while let Ok(id) = self.overs.try_recv() {
-                self.places.end(&Run::Ours(id));
+                self.over(id);
             }
         }
-    }
-
-    /// What may begin, hook by hook.
-    fn lanes(&self) -> Vec<Lane> {
-        let now = Instant::now().into_std();
-        let hooks = self.desk.settings.hooks.iter().enumerate();
-        let lane = |(number, hook): (usize, &Hook)| Lane {
-            names: hook.answers_to.clone(),
-            want: self.places.free(number, now),
-            children: Vec::new(),
-        };
-        hooks.map(lane).collect()
-    }
-
-    /// True when some hook has a place free.
-    fn is_open(&self) -> bool {
-        let now = Instant::now().into_std();
-        let hooks = 0..self.desk.settings.hooks.len();
-        hooks
-            .into_iter()
-            .any(|hook| self.places.free(hook, now) > 0)
-    }
-
-    /// Begins whatever may run. Gives how long there is nothing more to begin as far as can be known.
-    async fn begin_due(&mut self) -> Duration {
-        let until = self.rest_until.filter(|until| *until > Instant::now());
-        if until.is_some() || !self.more || !self.is_open() {
-            self.desk.writer.finish_waiting();
-        }
-        if let Some(until) = until {
-            return until.saturating_duration_since(Instant::now());
-        }
-        self.rest_until = None;
-        if self.more && self.is_open() {
-            self.claim(self.lanes()).await;
-        }
-        let lanes = self.lanes();
-        let next_ms = if lanes.iter().any(|lane| lane.want > 0) {
-            self.look(lanes).await
-        } else {
-            None
-        };
-        let wait_ms = next_ms.map(|at_ms| at_ms.saturating_sub(wall_ms()).max(0));
-        let due = wait_ms.map(|wait_ms| Duration::from_millis(wait_ms.unsigned_abs()));
-        let now = Instant::now().into_std();
-        let moves = self.places.next_move(now);
-        let moves = moves.map(|at| at.saturating_duration_since(now));
-        [due, moves]
-            .into_iter()
-            .flatten()
-            .fold(LOOK_EVERY, Duration::min)
-    }
-
-    /// Looks for something to begin, and claims it when there is. Gives when the next delivery becomes due, or is looked for
-    /// again.
-    async fn look(&mut self, lanes: Vec<Lane>) -> Option<i64> {
-        let now_ms = wall_ms();
-        let ahead = now_ms..=now_ms.saturating_add(self.desk.settings.longest_delay_ms);
-        match self.reader.outlook(ahead, lanes.clone()).await {
-            Ok(outlook) => {
-                if outlook.now {
-                    self.claim(lanes).await;
-                }
-                outlook.next_ms
-            }
-            Err(error) => {
-                tracing::debug!(
-                    error = &error as &dyn Error,
-                    "could not look for deliveries to run"
-                );
-                let again_ms = i64::try_from(LOOK_AGAIN_AFTER.as_millis()).unwrap_or_default();
-                Some(now_ms.saturating_add(again_ms))
-            }
-        }
-    }
-
-    /// Hands the lanes the processes that were started ahead.
-    fn hand_out(&mut self, lanes: &mut [Lane]) {
-        self.ahead.retain_mut(Waiting::waits);
-        let mut marks = self.ahead.iter().map(Waiting::mark);
-        let hooks = self.desk.settings.hooks.iter().zip(lanes);
-        for (_, lane) in hooks.filter(|(hook, _)| matches!(hook.action, Action::Run(_))) {
-            let want = usize::try_from(lane.want).unwrap_or(usize::MAX);
-            lane.children.extend(marks.by_ref().take(want).cloned());
-        }
-    }
-
-    /// While more is due than can run, has processes started for the next claim, beside the runs that go on: they are there
-    /// when a place is. Otherwise none is kept.
-    fn start_ahead(&mut self, wanted: bool) {
-        if !wanted {
-            self.ahead.clear();
-            self.starting = JoinSet::new();
-            return;
-        }
-        while self.ahead.len() + self.starting.len() < STARTED_AHEAD {
-            let desk = Arc::clone(&self.desk);
-            self.starting.spawn(async move {
-                // The attempt that would have had it tries again, and tells.
-                let started = Waiting::start(&desk.settings.surroundings.launcher).await;
-                started.ok()
-            });
-        }
-    }
-
-    /// Claims what may run, and begins it. Nothing runs whose claim is not stored (A26).
-    async fn claim(&mut self, mut lanes: Vec<Lane>) {
-        self.hand_out(&mut lanes);
-        let writer = &self.desk.writer;
-        match writer
-            .claim_deliveries(self.own.clone(), wall_ms(), lanes.clone())
-            .await
-        {
-            Ok(claimed) => {
-                self.more = lanes.iter().any(|lane| is_filled(lane, &claimed));
-                let hooks = self.desk.settings.hooks.iter().zip(&lanes);
-                let wanted = hooks
-                    .filter(|(hook, _)| matches!(hook.action, Action::Run(_)))
-                    .any(|(_, lane)| is_filled(lane, &claimed));
-                for one in claimed {
-                    let is_its = |waiting: &Waiting| Some(waiting.mark()) == one.child.as_ref();
-                    let its = self.ahead.iter().position(is_its);
-                    let its = its.map(|position| self.ahead.swap_remove(position));
-                    self.begin(one, its);
-                }
-                self.start_ahead(wanted);
-            }
-            Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn Error,
-                    "no hook is run, since no claim could be stored"
-                );
-                self.more = false;
-                // It may be stored all the same, with these as its processes: they must never run anything.
-                self.start_ahead(false);
-                self.rest();
-            }
-        }
-    }
-
-    /// Begins an attempt, in the process that was named with its claim.
-    fn begin(&mut self, claimed: Claimed, waiting: Option<Waiting>) {
-        let (key, hook) = (claimed.key, self.desk.settings.hook_of(&claimed.hook));
-        let task = self
-            .attempts
-            .spawn(attempt::run(Arc::clone(&self.desk), claimed, waiting));
-        if let Some(hook) = hook {
-            let run = Run::Ours(task.id());
-            self.places.begin(run, hook, Instant::now().into_std());
-        }
-        self.active.insert(task.id(), key);
     }
 
     /// What could not be stored may have been stored all the same: it is looked for afterwards.
@@ -360,9 +223,16 @@ impl Outbox {
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
         self.active.remove(&id);
-        self.places.end(&Run::Ours(id));
+        self.over(id);
         if went == Went::Trouble {
             self.rest();
+        }
+    }
+
+    /// A run is over, or an attempt without one.
+    fn over(&mut self, id: Id) {
+        if let Some((hook, lasted)) = self.places.end(&Run::Ours(id), Instant::now().into_std()) {
+            self.hand.ended(hook, lasted);
         }
     }
 
@@ -371,7 +241,7 @@ impl Outbox {
         let key = self.being_settled.remove(&id);
         // One that could not be watched may still run: its place is kept until the next look for it takes it up again.
         if let Some(key) = key.filter(|_| went == Went::Stored) {
-            self.places.end(&Run::Old(key));
+            self.places.end(&Run::Old(key), Instant::now().into_std());
         }
     }
 
@@ -439,12 +309,11 @@ impl Outbox {
         self.desk.writer.finish_waiting();
         // They only wait for others; the next start finds the same.
         self.settling.shutdown().await;
+        // Of what has no place yet nothing has begun.
+        let running = self.attempts.len() - self.hand.give_back();
         let drain = self.desk.settings.drain;
-        if !self.attempts.is_empty() {
-            tracing::info!(
-                running = self.attempts.len(),
-                "waiting up to {drain:?} for running hooks"
-            );
+        if running > 0 {
+            tracing::info!(running, "waiting up to {drain:?} for running hooks");
         }
         tokio::select! {
             biased;
@@ -475,12 +344,6 @@ impl Outbox {
             self.ended(joined);
         }
     }
-}
-
-/// True when a claim brought as many of the lane as it wanted.
-fn is_filled(lane: &Lane, claimed: &[Claimed]) -> bool {
-    let of_lane = claimed.iter().filter(|one| lane.names.contains(&one.hook));
-    lane.want > 0 && of_lane.count() == usize::try_from(lane.want).unwrap_or(usize::MAX)
 }
 
 /// A panic in an attempt is a bug: it ends the outbox, and whoever supervises it ends the process.

@@ -55,9 +55,11 @@ impl<K: Eq + Hash> Places<K> {
         self.runs.insert(run, Run { hook, slow_at });
     }
 
-    /// A run has ended.
-    pub(super) fn end(&mut self, run: &K) {
-        self.runs.remove(run);
+    /// A run has ended. Gives its hook, and how long it took; `None` when that was said before.
+    pub(super) fn end(&mut self, run: &K, now: Instant) -> Option<(usize, Duration)> {
+        let Run { hook, slow_at } = self.runs.remove(run)?;
+        let left = slow_at.saturating_duration_since(now);
+        Some((hook, SLOW_AFTER.saturating_sub(left)))
     }
 
     /// How many runs of this hook may begin.

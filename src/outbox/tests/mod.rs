@@ -11,6 +11,7 @@ use crate::hook::process::{Program, Surroundings};
 use crate::ledger::DeliveryState;
 use crate::ledger::HeldLock;
 
+mod hand;
 mod owing;
 mod places;
 use owing::Owing;
@@ -80,6 +81,35 @@ impl Stage {
                 hurry: Shutdown::new(),
             },
         ))
+    }
+
+    /// The loop's parts, whose steps a test takes itself; the hook has this room.
+    fn outbox(&self, room: Room) -> Outbox {
+        let (over, overs) = mpsc::unbounded_channel();
+        Outbox {
+            overs,
+            desk: Arc::new(Desk {
+                over,
+                writer: self.ledger.writer(),
+                settings: self.settings.clone(),
+                stopping: self.shutdown.clone(),
+                ending: Shutdown::new(),
+            }),
+            reader: self.ledger.reader(),
+            own: ProcessMark::own(),
+            attempts: JoinSet::new(),
+            active: HashMap::new(),
+            settling: JoinSet::new(),
+            being_settled: HashMap::new(),
+            hand: Hand::new(&[room]),
+            places: Places::new(vec![room]),
+            leftovers: Vec::new(),
+            more: false,
+            ahead: Vec::new(),
+            starting: JoinSet::new(),
+            rest_until: None,
+            scan_at: Instant::now(),
+        }
     }
 
     /// What the script wrote into `$HOME/log`.
@@ -318,30 +348,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
         ordinary: 1,
         slow: 0,
     };
-    let (over, overs) = mpsc::unbounded_channel();
-    let mut outbox = Outbox {
-        overs,
-        desk: Arc::new(Desk {
-            over,
-            writer: stage.ledger.writer(),
-            settings: stage.settings.clone(),
-            stopping: Shutdown::new(),
-            ending: Shutdown::new(),
-        }),
-        reader: stage.ledger.reader(),
-        own: ProcessMark::own(),
-        attempts: JoinSet::new(),
-        active: HashMap::new(),
-        settling: JoinSet::new(),
-        being_settled: HashMap::new(),
-        places: Places::new(vec![room]),
-        leftovers: Vec::new(),
-        more: false,
-        ahead: Vec::new(),
-        starting: JoinSet::new(),
-        rest_until: None,
-        scan_at: Instant::now(),
-    };
+    let mut outbox = stage.outbox(room);
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
         let (key, now) = (DeliveryKey(1), Instant::now().into_std());
         outbox.places.find(Run::Old(key), 0, now);

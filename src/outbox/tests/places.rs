@@ -26,7 +26,7 @@ fn a_hook_takes_no_place_of_another() {
     assert_eq!((places.free(0, now), places.free(1, now)), (0, 3));
     places.begin("c", 1, now);
     assert_eq!((places.free(0, now), places.free(1, now)), (0, 2));
-    places.end(&"a");
+    places.end(&"a", now);
     assert_eq!((places.free(0, now), places.free(1, now)), (1, 2));
     assert_eq!(places.free(2, now), 0, "no such hook");
 }
@@ -50,7 +50,7 @@ fn who_lasts_makes_room_until_the_slow_places_are_full_too() {
     assert_eq!(places.next_move(at(4)), None);
     assert_eq!(places.free(1, at(99)), 2);
     // A slow place that becomes free is taken by the next that lasts.
-    places.end(&"a");
+    places.end(&"a", now);
     assert_eq!(places.free(0, at(99)), 1);
     assert_eq!(places.free(0, at(4)), 0, "c and d have not lasted yet");
     assert_eq!(places.next_move(at(4)), Some(at(5)));
@@ -62,8 +62,8 @@ fn without_slow_places_the_limit_is_hard() {
     places.begin("a", 0, now);
     assert_eq!(places.free(0, now + SECOND * 3600), 0);
     assert_eq!(places.next_move(now), None);
-    places.end(&"a");
-    places.end(&"a");
+    places.end(&"a", now);
+    places.end(&"a", now);
     assert_eq!(places.free(0, now), 1);
 }
 
@@ -96,7 +96,7 @@ fn no_hook_ever_runs_more_than_it_has_places() {
         // In any order and at any age, as far as that matters.
         if step % 7 > 3 && !running.is_empty() {
             let ended = running.swap_remove((step as usize * 13) % running.len());
-            places.end(&ended);
+            places.end(&ended, at);
         }
         for _ in 0..places.free(0, at) {
             places.begin(next, 0, at);
