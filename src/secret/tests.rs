@@ -145,17 +145,25 @@ proptest! {
     }
 }
 
+/// Wherever a form begins in a text, and whatever its length is a multiple of, it is met.
 #[test]
-fn letters_in_a_row_are_found_wherever_they_begin() {
-    for before in 0..20 {
-        for (row, found) in [("abcdefg", false), ("abcdefgh", true), ("a-c_e+g/i", true)] {
-            let text = format!("{}{row}.\u{e9}", "é,a,bc,".repeat(before));
-            let told = first_row(&text, 8);
-            assert_eq!(told.is_some(), found, "{text}");
-            assert!(told.is_none_or(|from| from.starts_with(row)), "{text}");
+fn an_anchor_is_met_wherever_it_stands() {
+    for secret in [
+        "Zm9vYmFyLXNlY3JldC1vZi1hLW5vdGlmaWNhdGlvbi0",
+        "0123456+",
+        "a?>~b?>~c?>~",
+    ] {
+        let anchors = Anchors::of(secret).expect("eight letters in a row");
+        for before in 0..300 {
+            for number in 0..11 {
+                let form = spelt(number, secret, "u:");
+                for behind in ["", "é"] {
+                    let text = format!("{}{form}{behind}", ".".repeat(before));
+                    assert!(anchors.may_be_in(&text), "{before} {form}");
+                }
+            }
         }
     }
-    assert_eq!(first_row("", 8), None);
 }
 
 /// The anchors spare the search: a text without any is left as it is, one with a piece of the secret is not taken for it.
