@@ -64,14 +64,14 @@ pub struct Cutter<'s> {
 /// What stands in a text wherever a form of the secret does.
 struct Anchors {
     /// In the secret as it is and in what JSON makes of it, however often: bytes that no escaping touches. And in what
-    /// base64 makes of it, in either alphabet, by the place its first whole group of three bytes has.
-    all: [[u8; ANCHOR]; 7],
+    /// base64 makes of it, in either alphabet, by the place its first whole group of three bytes has. Each as one number.
+    all: [u64; 7],
     /// For each byte that comes before another in an anchor, which ones do. By their lowest six bits, so that a pair that is
     /// not there may be told as one that is.
     pairs: [u64; 64],
     /// Behind a backslash, where every letter is written by its number: that of the first one.
     unicode: u16,
-    /// Letters that are written so then.
+    /// Letters that are written so then, at least.
     units: usize,
 }
 
@@ -81,34 +81,41 @@ impl Anchors {
         let bytes = secret.as_bytes();
         let mut pieces = bytes.windows(ANCHOR);
         let plain = pieces.find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
-        let [zero, one, two] = [0, 1, 2].map(|from| encoded(bytes.get(from..)?.first_chunk()?));
-        let (zero, one, two) = (zero?, one?, two?);
-        let all = [
-            plain.try_into().ok()?,
-            zero,
-            one,
-            two,
-            for_urls(zero),
-            for_urls(one),
-            for_urls(two),
-        ];
+        let [zero, one, two] =
+            [0, 1, 2].map(|from| Some(encoded(*bytes.get(from..)?.first_chunk()?)));
+        let plain: [u8; ANCHOR] = plain.try_into().ok()?;
+        let encoded = [zero?, one?, two?];
         let mut pairs = [0; 64];
-        for anchor in &all {
-            for pair in anchor.windows(2) {
-                if let [first, second] = pair {
-                    // A remainder of 64 is less than 64.
-                    if let Some(seconds) = pairs.get_mut(usize::from(first % 64)) {
-                        *seconds |= 1_u64 << (second % 64);
-                    }
-                }
+        add_pairs(&mut pairs, plain);
+        let for_urls = encoded.map(|letters| {
+            add_pairs(&mut pairs, letters);
+            let for_urls = letters.map(for_urls);
+            if for_urls != letters {
+                add_pairs(&mut pairs, for_urls);
             }
-        }
+            u64::from_ne_bytes(for_urls)
+        });
+        let [zero, one, two] = encoded.map(u64::from_ne_bytes);
+        let [for_urls_zero, for_urls_one, for_urls_two] = for_urls;
         let mut units = secret.encode_utf16();
         Some(Self {
-            all,
+            all: [
+                u64::from_ne_bytes(plain),
+                zero,
+                one,
+                two,
+                for_urls_zero,
+                for_urls_one,
+                for_urls_two,
+            ],
             pairs,
             unicode: units.next()?,
-            units: 1 + units.count(),
+            // One of UTF-16 has three bytes of UTF-8 at most.
+            units: if secret.is_ascii() {
+                secret.len()
+            } else {
+                secret.len().div_ceil(3)
+            },
         })
     }
 
@@ -120,21 +127,33 @@ impl Anchors {
     /// The same, for all forms whose letters are not written by their numbers.
     fn is_written_in(&self, text: &[u8]) -> bool {
         let (steps, _) = text.as_chunks::<STEP>();
-        steps.iter().enumerate().any(|(number, step)| {
-            let [.., first, second] = step;
+        for (number, [.., first, second]) in steps.iter().enumerate() {
             let seconds = self.pairs.get(usize::from(first % 64));
             let is_there = seconds.is_some_and(|seconds| seconds >> (second % 64) & 1 != 0);
-            is_there && self.is_around(text, number * STEP)
-        })
+            if is_there && self.is_around(text, number * STEP) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether an anchor has its pair at the end of the step that begins here.
     fn is_around(&self, text: &[u8], begin: usize) -> bool {
         let last = begin + STEP - 2;
-        let end = text.len().min(last + ANCHOR);
-        let around = text.get(last.saturating_sub(ANCHOR - 2)..end);
-        let mut pieces = around.unwrap_or_default().windows(ANCHOR);
-        pieces.any(|piece| self.all.iter().any(|anchor| anchor == piece))
+        let mut around = text
+            .get(last.saturating_sub(ANCHOR - 2)..)
+            .unwrap_or_default();
+        for _ in 1..ANCHOR {
+            let Some((piece, [_, after @ ..])) = around.first_chunk().zip(Some(around)) else {
+                return false;
+            };
+            let piece = u64::from_ne_bytes(*piece);
+            if self.all.contains(&piece) {
+                return true;
+            }
+            around = after;
+        }
+        false
     }
 
     /// The same, for the forms that have every letter written by its number. They are long, so that some of their bytes are
@@ -143,26 +162,55 @@ impl Anchors {
         let first = self.unicode;
         let escaped = |piece: &[u8]| piece.windows(2).any(|pair| pair == b"\\u");
         // A letter has six bytes at least.
-        let mut pieces = text.as_bytes().chunks(self.units * 6 - SPELT);
-        pieces.any(|piece| escaped(piece.get(..SPELT).unwrap_or(piece)))
-            && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
+        let mut places = (0..text.len()).step_by(self.units * 6 - SPELT);
+        let text_bytes = text.as_bytes();
+        places.any(|at| {
+            escaped(
+                text_bytes
+                    .get(at..text.len().min(at + SPELT))
+                    .unwrap_or_default(),
+            )
+        }) && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
+    }
+}
+
+/// Adds each two neighbours of an anchor.
+fn add_pairs(pairs: &mut [u64; 64], anchor: [u8; ANCHOR]) {
+    let [mut before, rest @ ..] = anchor;
+    for byte in rest {
+        // A remainder of 64 is less than 64.
+        if let Some(seconds) = pairs.get_mut(usize::from(before % 64)) {
+            *seconds |= 1 << (byte % 64);
+        }
+        before = byte;
     }
 }
 
 /// What base64 makes of these bytes.
-fn encoded(bytes: &[u8; ENCODED]) -> Option<[u8; ANCHOR]> {
+fn encoded(bytes: [u8; ENCODED]) -> [u8; ANCHOR] {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    // Each letter is six bits, the first the highest ones.
+    let mut bits = [0; ANCHOR];
+    for (bit, byte) in bits.iter_mut().zip(bytes) {
+        *bit = byte;
+    }
+    let bits = u64::from_be_bytes(bits);
     let mut letters = [0; ANCHOR];
-    let written = general_purpose::STANDARD.encode_slice(bytes, &mut letters);
-    written.ok().map(|_all| letters)
+    for (letter, place) in letters.iter_mut().zip(0_u32..) {
+        let six = bits >> (58 - 6 * place) & 63;
+        let known = usize::try_from(six).ok().and_then(|six| LETTERS.get(six));
+        *letter = known.copied().unwrap_or_default();
+    }
+    letters
 }
 
 /// The same in the alphabet for addresses.
-fn for_urls(letters: [u8; ANCHOR]) -> [u8; ANCHOR] {
-    letters.map(|letter| match letter {
+const fn for_urls(letter: u8) -> u8 {
+    match letter {
         b'+' => b'-',
         b'/' => b'_',
         other => other,
-    })
+    }
 }
 
 /// True for the bytes that JSON writes as they are, whoever writes it.

@@ -123,6 +123,14 @@ fn spelt(number: u8, secret: &str, before: &str) -> String {
 
 proptest! {
     #[test]
+    fn six_bytes_are_encoded_as_by_everybody(bytes: [u8; ENCODED]) {
+        let wanted = general_purpose::STANDARD.encode(bytes);
+        prop_assert_eq!(wanted.as_bytes(), encoded(bytes));
+        let wanted = general_purpose::URL_SAFE.encode(bytes);
+        prop_assert_eq!(wanted.as_bytes(), encoded(bytes).map(for_urls));
+    }
+
+    #[test]
     fn what_the_anchors_say_is_what_the_search_finds(
         secret in prop_oneof![
             "[A-Za-z0-9_-]{43}",
@@ -152,6 +160,7 @@ fn an_anchor_is_met_wherever_it_stands() {
         "Zm9vYmFyLXNlY3JldC1vZi1hLW5vdGlmaWNhdGlvbi0",
         "0123456+",
         "a?>~b?>~c?>~",
+        "abcdefgh\u{1f600}é\u{416}",
     ] {
         let anchors = Anchors::of(secret).expect("eight letters in a row");
         for before in 0..300 {
