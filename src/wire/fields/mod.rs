@@ -77,11 +77,6 @@ impl<'b> Fields<'b> {
         own.map(|(_, field)| field)
     }
 
-    /// The text of a string that is not empty, or the digits of a number, as [`json::text`](super::json::text) has it.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.get(name).and_then(Field::text)
-    }
-
     /// All of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Field<'b>)> {
         self.entries
@@ -170,7 +165,7 @@ impl Field<'_> {
         }
     }
 
-    /// As [`Fields::text`].
+    /// The text of a string that is not empty, or the digits of a number, as [`json::text`](super::json::text) has it.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) if text.is_empty() => None,
