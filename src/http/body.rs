@@ -5,7 +5,8 @@
 //!
 //! A whole body is what saves a connection from eviction, so the reader tells [`Progress`] of it.
 
-use std::future::poll_fn;
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -76,7 +77,7 @@ pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, Body
     if incoming.size_hint().lower() > limit {
         return Err(BodyError::TooLarge);
     }
-    let whole = Limited::new(incoming, limits.body_bytes).collect();
+    let mut whole = pin!(Limited::new(incoming, limits.body_bytes).collect());
     // Needs no waker: the connection's task, which evicts itself, polls this once more.
     let evicted = poll_fn(|_| {
         if progress.is_evicted() {
@@ -85,10 +86,18 @@ pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, Body
             Poll::Pending
         }
     });
-    let read = tokio::select! {
-        biased;
-        () = evicted => return Err(BodyError::Evicted),
-        read = tokio::time::timeout(limits.body_time, whole) => read,
+    if progress.is_evicted() {
+        return Err(BodyError::Evicted);
+    }
+    // Nearly always it has come with the head, and then no clock is asked.
+    let at_once = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await;
+    let read = match at_once {
+        Poll::Ready(read) => Ok(read),
+        Poll::Pending => tokio::select! {
+            biased;
+            () = evicted => return Err(BodyError::Evicted),
+            read = tokio::time::timeout(limits.body_time, whole) => read,
+        },
     };
     match read {
         Err(_elapsed) => Err(BodyError::TooSlow),

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue};
@@ -16,7 +16,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
-use tokio::time::{Duration, Instant};
+use tokio::time::Duration;
 
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
@@ -89,6 +89,7 @@ where
     // Whether the stop has woken this task, and whether hyper has been told: two things, since a half-received head is
     // waited for in between. hyper would close on it, if it is not the connection's first.
     let (mut woken, mut told) = (false, false);
+    let mut waker = None;
     poll_fn(|cx| {
         // The connection goes first: bytes that are there already count before a newcomer, a deadline or a stop does.
         loop {
@@ -106,7 +107,11 @@ where
                 asked.set(progress.asked());
                 shared.freed.notify_one();
             }
-            woken = woken || stop.as_mut().poll(cx).is_ready();
+            // What all connections share is locked only to say who is to be woken.
+            if !is_known(&mut waker, cx) {
+                woken |= stop.as_mut().poll(cx).is_ready();
+            }
+            woken |= shared.shutdown.is_requested();
             if !woken || told {
                 break;
             }
@@ -130,12 +135,24 @@ where
     .await
 }
 
+/// Whether this is the waker that was kept; keeps it.
+fn is_known(kept: &mut Option<Waker>, cx: &Context<'_>) -> bool {
+    let waker = cx.waker();
+    let known = kept.as_ref().is_some_and(|kept| kept.will_wake(waker));
+    if !known {
+        *kept = Some(waker.clone());
+    }
+    known
+}
+
 fn builder(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .header_read_timeout(None)
         .max_header_size(limits.header_bytes)
         .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
+        // Answers are short: copying one behind its head takes less than telling the kernel of two pieces.
+        .writev(false)
         // A sender that shuts its writing side after the request still gets its answer.
         .half_close(true);
     builder
@@ -148,8 +165,7 @@ async fn answer<S: Service>(
     shared: &Shared<S>,
 ) -> Response {
     let has_body = !request.body().is_end_stream();
-    let started = Instant::now();
-    progress.begin(has_body);
+    let started = progress.begin(has_body);
     let mut response = if is_sound(&request) {
         let request = request.map(|body| Body::new(body, Arc::clone(progress)));
         guarded(&shared.service, request, peer, &shared.panics).await

@@ -68,7 +68,7 @@ pub(super) enum Stand {
 #[derive(Debug)]
 struct State {
     phase: Phase,
-    /// Start of the phase.
+    /// Start of the phase; of a request that was read whole, of its body's.
     since: Instant,
     /// Since when an answer has been waiting to be written. Not reset by a further, pipelined answer: a client that
     /// only asks and never reads must not renew its time by asking.
@@ -123,18 +123,20 @@ impl Progress {
         }
     }
 
-    /// A request's head is complete.
-    pub(super) fn begin(&self, has_body: bool) {
+    /// A request's head is complete. Returns when that was.
+    pub(super) fn begin(&self, has_body: bool) -> Instant {
         let mut state = self.lock();
         state.enter(if has_body { Phase::Body } else { Phase::Busy });
         state.unread = has_body;
+        state.since
     }
 
     /// The request's body was read whole: from now on it is answered, whoever wants its place.
     pub(super) fn whole(&self) {
         let mut state = self.lock();
         if state.phase == Phase::Body {
-            state.enter(Phase::Busy);
+            // Without a look at the clock: nobody asks since when.
+            state.phase = Phase::Busy;
             state.unread = false;
         }
     }

@@ -54,12 +54,12 @@ pub fn route<'p>(public_path: &str, method: &Method, path: &'p str) -> Route<'p>
     if segment.contains('/') {
         return Route::Elsewhere;
     }
-    let (bare, known) = (segment.is_empty(), InvoiceRef::parse(segment).is_some());
+    let bare = segment.is_empty();
     match method {
         &Method::POST if bare => Route::Bare,
         &Method::POST => Route::Notification(segment),
         // A look at anything but a ref is answered 404: a 200 for every path would hide a mistyped address.
-        _ if !bare && !known => Route::Elsewhere,
+        _ if !bare && InvoiceRef::parse(segment).is_none() => Route::Elsewhere,
         &Method::GET | &Method::HEAD => Route::Look,
         _ => Route::OtherMethod,
     }

@@ -38,12 +38,18 @@ pub const CUT_MARK: &str = "[cut]";
 /// Shortest secret that is searched for. A shorter one would cut ordinary words out of the document.
 const SHORTEST: usize = 8;
 
-/// Bytes of an anchor. Two texts that share one by chance are 64^8 apart, and so short a needle is searched for sixteen
-/// bytes at a time.
+/// Bytes of an anchor. Two texts that share one by chance are 64^8 apart.
 const ANCHOR: usize = 8;
 
 /// Bytes of a secret that make an anchor of base64: four letters for three of them.
 const ENCODED: usize = ANCHOR / 4 * 3;
+
+/// Of so many bytes in a row two neighbours are looked at: every anchor has one such pair, wherever it begins.
+const STEP: usize = ANCHOR - 1;
+
+/// Bytes that have a whole letter written by its number, from a backslash to the letter behind the last one, wherever they
+/// begin within many such: a letter has nine at most, with four backslashes.
+const SPELT: usize = 10;
 
 /// One secret to be cut out of several texts.
 ///
@@ -57,108 +63,154 @@ pub struct Cutter<'s> {
 
 /// What stands in a text wherever a form of the secret does.
 struct Anchors {
-    /// In the secret as it is and in what JSON makes of it, however often: bytes that no escaping touches.
-    plain: [u8; ANCHOR],
-    /// In what base64 makes of it, by the place its first whole group of three bytes has.
-    encoded: [[u8; ANCHOR]; 3],
+    /// In the secret as it is and in what JSON makes of it, however often: bytes that no escaping touches. And in what
+    /// base64 makes of it, in either alphabet, by the place its first whole group of three bytes has. Each as one number.
+    all: [u64; 7],
+    /// For each byte that comes before another in an anchor, which ones do. By their lowest six bits, so that a pair that is
+    /// not there may be told as one that is.
+    pairs: [u64; 64],
     /// Behind a backslash, where every letter is written by its number: that of the first one.
     unicode: u16,
-    /// Letters in a row that every other form is at least made of. `None`: some form has something else in it.
-    in_a_row: Option<usize>,
+    /// Letters that are written so then, at least.
+    units: usize,
 }
 
 impl Anchors {
     /// `None` when the secret has no [`ANCHOR`] bytes in a row that JSON writes as they are: every text is searched then.
     fn of(secret: &str) -> Option<Self> {
         let bytes = secret.as_bytes();
-        let pieces = bytes.windows(ANCHOR);
-        let plain = pieces
-            .map_while(|piece| <[u8; ANCHOR]>::try_from(piece).ok())
-            .find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
-        let mut encoded = [[0; ANCHOR]; 3];
-        for (from, letters) in encoded.iter_mut().enumerate() {
-            let piece = bytes.get(from..from + ENCODED)?;
-            general_purpose::STANDARD
-                .encode_slice(piece, letters)
-                .ok()?;
-        }
-        let unicode = secret.encode_utf16().next()?;
-        // What base64 makes of it has more letters, also within something longer. A slash may have a backslash before it.
-        let only_letters = bytes.iter().all(|byte| is_letter(*byte) && *byte != b'/');
+        let mut pieces = bytes.windows(ANCHOR);
+        let plain = pieces.find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
+        let [zero, one, two] =
+            [0, 1, 2].map(|from| Some(encoded(*bytes.get(from..)?.first_chunk()?)));
+        let plain: [u8; ANCHOR] = plain.try_into().ok()?;
+        let encoded = [zero?, one?, two?];
+        let mut pairs = [0; 64];
+        add_pairs(&mut pairs, plain);
+        let for_urls = encoded.map(|letters| {
+            add_pairs(&mut pairs, letters);
+            let for_urls = letters.map(for_urls);
+            if for_urls != letters {
+                add_pairs(&mut pairs, for_urls);
+            }
+            u64::from_ne_bytes(for_urls)
+        });
+        let [zero, one, two] = encoded.map(u64::from_ne_bytes);
+        let [for_urls_zero, for_urls_one, for_urls_two] = for_urls;
+        let mut units = secret.encode_utf16();
         Some(Self {
-            plain,
-            encoded,
-            unicode,
-            in_a_row: only_letters.then_some(bytes.len()),
+            all: [
+                u64::from_ne_bytes(plain),
+                zero,
+                one,
+                two,
+                for_urls_zero,
+                for_urls_one,
+                for_urls_two,
+            ],
+            pairs,
+            unicode: units.next()?,
+            // One of UTF-16 has three bytes of UTF-8 at most.
+            units: if secret.is_ascii() {
+                secret.len()
+            } else {
+                secret.len().div_ceil(3)
+            },
         })
     }
 
     /// Whether a form of the secret may stand in this text.
     fn may_be_in(&self, text: &str) -> bool {
-        let from = match self.in_a_row {
-            Some(least) => first_row(text, least),
-            None => Some(text),
-        };
-        from.is_some_and(|from| self.is_written_in(from)) || self.is_spelt_in(text)
+        self.is_written_in(text.as_bytes()) || self.is_spelt_in(text)
     }
 
     /// The same, for all forms whose letters are not written by their numbers.
-    fn is_written_in(&self, text: &str) -> bool {
-        // Only letters, so that no border of a character is in the way.
-        let holds = |piece: &[u8]| str::from_utf8(piece).is_ok_and(|piece| text.contains(piece));
-        let in_base64 = |letters: &[u8; ANCHOR]| {
-            holds(letters) || for_urls(*letters).is_some_and(|letters| holds(&letters))
-        };
-        holds(&self.plain) || self.encoded.iter().any(in_base64)
+    fn is_written_in(&self, text: &[u8]) -> bool {
+        let (steps, _) = text.as_chunks::<STEP>();
+        for (number, [.., first, second]) in steps.iter().enumerate() {
+            let seconds = self.pairs.get(usize::from(first % 64));
+            let is_there = seconds.is_some_and(|seconds| seconds >> (second % 64) & 1 != 0);
+            if is_there && self.is_around(text, number * STEP) {
+                return true;
+            }
+        }
+        false
     }
 
+    /// Whether an anchor has its pair at the end of the step that begins here.
+    fn is_around(&self, text: &[u8], begin: usize) -> bool {
+        let last = begin + STEP - 2;
+        let mut around = text
+            .get(last.saturating_sub(ANCHOR - 2)..)
+            .unwrap_or_default();
+        for _ in 1..ANCHOR {
+            let Some((piece, [_, after @ ..])) = around.first_chunk().zip(Some(around)) else {
+                return false;
+            };
+            let piece = u64::from_ne_bytes(*piece);
+            if self.all.contains(&piece) {
+                return true;
+            }
+            around = after;
+        }
+        false
+    }
+
+    /// The same, for the forms that have every letter written by its number. They are long, so that some of their bytes are
+    /// met by looking here and there.
     fn is_spelt_in(&self, text: &str) -> bool {
         let first = self.unicode;
-        text.contains("\\u")
-            && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
+        let escaped = |piece: &[u8]| piece.windows(2).any(|pair| pair == b"\\u");
+        // A letter has six bytes at least.
+        let mut places = (0..text.len()).step_by(self.units * 6 - SPELT);
+        let text_bytes = text.as_bytes();
+        places.any(|at| {
+            escaped(
+                text_bytes
+                    .get(at..text.len().min(at + SPELT))
+                    .unwrap_or_default(),
+            )
+        }) && (text.contains(&format!("u{first:04x}")) || text.contains(&format!("u{first:04X}")))
     }
 }
 
-/// The text from its first so many letters in a row on. Documents have few long words, and so this jumps from one end of a
-/// word to the next and sees only some of their letters.
-fn first_row(text: &str, least: usize) -> Option<&str> {
-    let mut rest = text.as_bytes();
-    while let Some(row) = rest.get(..least) {
-        let Some(end) = row.iter().rposition(|byte| !is_letter(*byte)) else {
-            // Before it stands a byte of its own, or nothing.
-            return text.get(text.len() - rest.len()..);
-        };
-        rest = rest.get(end + 1..)?;
-    }
-    None
-}
-
-/// True for the letters of both alphabets of base64. Looked up, since it is asked of many.
-fn is_letter(byte: u8) -> bool {
-    #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
-    const LETTERS: [bool; 256] = {
-        let mut letters = [false; 256];
-        let all = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
-        let mut rest = all.as_slice();
-        while let [letter, more @ ..] = rest {
-            letters[*letter as usize] = true;
-            rest = more;
+/// Adds each two neighbours of an anchor.
+fn add_pairs(pairs: &mut [u64; 64], anchor: [u8; ANCHOR]) {
+    let [mut before, rest @ ..] = anchor;
+    for byte in rest {
+        // A remainder of 64 is less than 64.
+        if let Some(seconds) = pairs.get_mut(usize::from(before % 64)) {
+            *seconds |= 1 << (byte % 64);
         }
-        letters
-    };
-    LETTERS.get(usize::from(byte)).is_some_and(|letter| *letter)
+        before = byte;
+    }
 }
 
-/// The same in the alphabet for addresses, if that is another text.
-fn for_urls(letters: [u8; ANCHOR]) -> Option<[u8; ANCHOR]> {
-    let differs = letters.iter().any(|letter| matches!(letter, b'+' | b'/'));
-    differs.then(|| {
-        letters.map(|letter| match letter {
-            b'+' => b'-',
-            b'/' => b'_',
-            other => other,
-        })
-    })
+/// What base64 makes of these bytes.
+fn encoded(bytes: [u8; ENCODED]) -> [u8; ANCHOR] {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    // Each letter is six bits, the first the highest ones.
+    let mut bits = [0; ANCHOR];
+    for (bit, byte) in bits.iter_mut().zip(bytes) {
+        *bit = byte;
+    }
+    let bits = u64::from_be_bytes(bits);
+    let mut letters = [0; ANCHOR];
+    for (letter, place) in letters.iter_mut().zip(0_u32..) {
+        let six = bits >> (58 - 6 * place) & 63;
+        let known = usize::try_from(six).ok().and_then(|six| LETTERS.get(six));
+        *letter = known.copied().unwrap_or_default();
+    }
+    letters
+}
+
+/// The same in the alphabet for addresses.
+const fn for_urls(letter: u8) -> u8 {
+    match letter {
+        b'+' => b'-',
+        b'/' => b'_',
+        other => other,
+    }
 }
 
 /// True for the bytes that JSON writes as they are, whoever writes it.

@@ -52,24 +52,64 @@ pub enum NotAnInvoice {
     Status,
 }
 
+/// The fields that are looked at, found in one pass. None of them stands twice.
+#[derive(Default)]
+struct Own<'f> {
+    id: Option<&'f Field<'f>>,
+    status: Option<&'f Field<'f>>,
+    order_id: Option<&'f Field<'f>>,
+    amount: Option<&'f Field<'f>>,
+    currency: Option<&'f Field<'f>>,
+    updated_at: Option<&'f Field<'f>>,
+    expire_at: Option<&'f Field<'f>>,
+    method: Option<&'f Field<'f>>,
+    payment_url: Option<&'f Field<'f>>,
+    requisites: Option<&'f Field<'f>>,
+}
+
+impl<'f> Own<'f> {
+    fn of(object: &'f Fields<'f>) -> Self {
+        let mut own = Self::default();
+        for (name, field) in object.iter() {
+            let place = match name {
+                "id" => &mut own.id,
+                "status" => &mut own.status,
+                "internalId" => &mut own.order_id,
+                "amount" => &mut own.amount,
+                "currency" => &mut own.currency,
+                "updatedAt" => &mut own.updated_at,
+                "expireAt" => &mut own.expire_at,
+                "paymentMethod" => &mut own.method,
+                "paymentUrl" => &mut own.payment_url,
+                "dealRequisites" => &mut own.requisites,
+                _ => continue,
+            };
+            *place = Some(field);
+        }
+        own
+    }
+}
+
 /// Reads an invoice object. The document is kept whole in the report, in one spelling: only so every occurrence of a
 /// secret is found and cut. Numbers keep their digits, names their order.
 pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
-    let id = object
-        .text("id")
+    let own = Own::of(object);
+    let text = |field: Option<&'_ Field<'_>>| field.and_then(Field::text).map(str::to_owned);
+    let short = |field: Option<&'_ Field<'_>>| field.and_then(Field::text).map(capped);
+    let id = own
+        .id
+        .and_then(Field::text)
         .and_then(|id| InvoiceId::new(id).ok())
         .ok_or(NotAnInvoice::Id)?;
-    let status = object
-        .get("status")
+    let status = own
+        .status
         .and_then(Field::as_str)
         .and_then(Status::new)
         .ok_or(NotAnInvoice::Status)?;
     let mut odd = retyped(object);
-    let (updated_at, updated_at_text) = time(object, "updatedAt", &mut odd);
-    let (expire_at, _) = time(object, "expireAt", &mut odd);
-    let given = object
-        .get("dealRequisites")
-        .filter(|field| field.is_given());
+    let (updated_at, updated_at_text) = time(own.updated_at, "updatedAt", &mut odd);
+    let (expire_at, _) = time(own.expire_at, "expireAt", &mut odd);
+    let given = own.requisites.filter(|field| field.is_given());
     let requisites = given.and_then(requisites);
     if given.is_some() && requisites.is_none() {
         let field = "dealRequisites";
@@ -79,15 +119,15 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     Ok(Report {
         id,
         status,
-        order_id: object.text("internalId").map(str::to_owned),
-        amount: reported(object.get("amount")),
-        currency: object.text("currency").map(capped),
+        order_id: text(own.order_id),
+        amount: reported(own.amount),
+        currency: short(own.currency),
         updated_at,
         updated_at_text,
         service_ms: None,
         expire_at,
-        method: object.text("paymentMethod").map(capped),
-        payment_url: object.text("paymentUrl").map(str::to_owned),
+        method: short(own.method),
+        payment_url: text(own.payment_url),
         requisites,
         raw: object.to_json(),
         odd,
@@ -120,11 +160,11 @@ fn retyped(object: &Fields<'_>) -> Vec<Odd> {
 
 /// A time as an instant; or, when there is one and it is not readable, as it was written.
 fn time(
-    object: &Fields<'_>,
+    value: Option<&Field<'_>>,
     field: &'static str,
     odd: &mut Vec<Odd>,
 ) -> (Option<Moment>, Option<String>) {
-    let Some(value) = object.get(field).filter(|value| value.is_given()) else {
+    let Some(value) = value.filter(|value| value.is_given()) else {
         return (None, None);
     };
     match value.as_str().and_then(Moment::read) {

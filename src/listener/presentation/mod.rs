@@ -8,7 +8,7 @@ mod place;
 mod plain;
 mod signed;
 
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 
 use crate::invoice::notify_token::NotifyToken;
 use crate::wire::fields::Fields;
@@ -100,16 +100,27 @@ enum Finding {
     Doubled,
 }
 
-impl Finding {
-    /// Judges the values of a place; all of them, whatever the first one is.
-    fn of<T>(values: &[T], is_empty: impl Fn(&T) -> bool, is_right: impl Fn(&T) -> bool) -> Self {
-        let judged = values.iter().take(MOST_VALUES);
-        let right = judged.filter(|value| is_right(value)).count();
-        match right {
-            _ if values.iter().all(is_empty) => Self::Nothing,
-            0 => Self::Wrong,
-            right if right == values.len() => Self::Right,
-            _ => Self::Doubled,
+/// The values of a place, as they are judged one by one; all of them, whatever the first one is.
+#[derive(Default)]
+struct Tally {
+    all: usize,
+    right: usize,
+    given: bool,
+}
+
+impl Tally {
+    fn take<T>(&mut self, value: &T, is_empty: impl Fn(&T) -> bool, is_right: impl Fn(&T) -> bool) {
+        self.given |= !is_empty(value);
+        self.right += usize::from(self.all < MOST_VALUES && is_right(value));
+        self.all += 1;
+    }
+
+    fn finding(&self) -> Finding {
+        match self.right {
+            _ if !self.given => Finding::Nothing,
+            0 => Finding::Wrong,
+            right if right == self.all => Finding::Right,
+            _ => Finding::Doubled,
         }
     }
 }
@@ -195,6 +206,9 @@ impl Presentations {
         (carried, lines): (Carried<'_>, Lines<'_>),
         body_signature: &BodySignature<'_>,
     ) -> Finding {
+        if !lines.may_have(place) {
+            return Finding::Nothing;
+        }
         match place {
             Place::Header(_)
             | Place::Bearer
@@ -202,8 +216,11 @@ impl Presentations {
             | Place::Query(_)
             | Place::Body(_) => {
                 let pinned = self.is_pinned().then_some(self.places.as_slice());
-                let values = plain::values(place, (carried, lines), pinned);
-                Finding::of(&values, Presented::is_empty, |value| value.is(token))
+                let mut tally = Tally::default();
+                plain::each_value(place, (carried, lines), pinned, |value| {
+                    tally.take(&value, Presented::is_empty, |value| value.is(token));
+                });
+                tally.finding()
             }
             Place::Hmac(name) => signed::in_header(name, lines, body_signature),
             Place::StandardWebhooks => signed::standard_webhooks(token, lines, carried.raw),
@@ -234,6 +251,17 @@ impl<'a> Lines<'a> {
         Self { headers, lengths }
     }
 
+    /// False when the header that a place is in is not there. It is asked of most places.
+    #[inline]
+    fn may_have(self, place: &Place) -> bool {
+        match place {
+            Place::Header(name) | Place::Hmac(name) => self.lengths & length_bit(name) != 0,
+            Place::Bearer | Place::BasicPassword => self.lengths & length_bit(&AUTHORIZATION) != 0,
+            Place::StandardWebhooks => self.lengths & length_bit(&signed::SIGNATURE) != 0,
+            Place::Query(_) | Place::Body(_) => true,
+        }
+    }
+
     /// The values of a header, blanks around them cut off.
     fn get(self, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
         let may_be = self.lengths & length_bit(name) != 0;
@@ -244,6 +272,7 @@ impl<'a> Lines<'a> {
     }
 }
 
+#[inline]
 fn length_bit(name: &HeaderName) -> u64 {
     1 << (name.as_str().len() % 64)
 }

@@ -41,21 +41,30 @@ enum Scheme {
     Basic,
 }
 
-/// The values in a place, empty ones included: beside another value they are one that differs. `pinned` are all places
-/// the merchant named, if he did.
-pub(super) fn values<'a>(
+/// Hands over the values in a place, empty ones included: beside another value they are one that differs. `pinned` are all
+/// places the merchant named, if he did.
+pub(super) fn each_value<'a>(
     place: &Place,
     (carried, lines): (Carried<'a>, Lines<'a>),
     pinned: Option<&[Place]>,
-) -> Vec<Presented<'a>> {
+    mut take: impl FnMut(Presented<'a>),
+) {
     match place {
-        Place::Header(name) => lines.get(name).map(Presented::Borrowed).collect(),
-        Place::Bearer => authorization(Scheme::Bearer, lines, pinned),
-        Place::BasicPassword => authorization(Scheme::Basic, lines, pinned),
-        Place::Query(name) => carried.query.map_or_else(Vec::new, |all| query(all, name)),
-        Place::Body(pointer) => at(carried.body, pointer).into_iter().collect(),
+        Place::Header(name) => lines.get(name).map(Presented::Borrowed).for_each(take),
+        Place::Bearer => authorization(Scheme::Bearer, lines, pinned).for_each(take),
+        Place::BasicPassword => authorization(Scheme::Basic, lines, pinned).for_each(take),
+        Place::Query(name) => {
+            if let Some(all) = carried.query {
+                query(all, name).for_each(take);
+            }
+        }
+        Place::Body(pointer) => {
+            if let Some(value) = at(carried.body, pointer) {
+                take(value);
+            }
+        }
         // They carry no token.
-        Place::Hmac(_) | Place::StandardWebhooks => Vec::new(),
+        Place::Hmac(_) | Place::StandardWebhooks => {}
     }
 }
 
@@ -65,17 +74,16 @@ fn authorization<'a>(
     own: Scheme,
     lines: Lines<'a>,
     pinned: Option<&[Place]>,
-) -> Vec<Presented<'a>> {
-    let is_others = |scheme: Option<Scheme>| match (pinned, scheme) {
+) -> impl Iterator<Item = Presented<'a>> {
+    let is_others = move |scheme: Option<Scheme>| match (pinned, scheme) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(places), Some(Scheme::Bearer)) => places.contains(&Place::Bearer),
         (Some(places), Some(Scheme::Basic)) => places.contains(&Place::BasicPassword),
     };
-    let read = |value: &'a [u8]| {
+    let read = move |value: &'a [u8]| {
         let blank = value.iter().position(u8::is_ascii_whitespace);
         let (word, rest) = value.split_at(blank.unwrap_or(value.len()));
-        let rest = rest.trim_ascii_start();
         let scheme = if word.eq_ignore_ascii_case(b"bearer") {
             Some(Scheme::Bearer)
         } else if word.eq_ignore_ascii_case(b"basic") {
@@ -85,13 +93,15 @@ fn authorization<'a>(
         };
         match scheme {
             _ if value.is_empty() => Some(Presented::Borrowed(value)),
-            Some(Scheme::Bearer) if own == Scheme::Bearer => Some(Presented::Borrowed(rest)),
-            Some(Scheme::Basic) if own == Scheme::Basic => Some(password(rest)),
+            Some(Scheme::Bearer) if own == Scheme::Bearer => {
+                Some(Presented::Borrowed(rest.trim_ascii_start()))
+            }
+            Some(Scheme::Basic) if own == Scheme::Basic => Some(password(rest.trim_ascii_start())),
             other if is_others(other) => None,
             _ => Some(Presented::Unreadable),
         }
     };
-    lines.get(&AUTHORIZATION).filter_map(read).collect()
+    lines.get(&AUTHORIZATION).filter_map(read)
 }
 
 /// What stands behind the first colon. Blanks around it are cut off: `echo USER:TOKEN | base64` leaves a newline.
@@ -109,15 +119,12 @@ fn password(credentials: &[u8]) -> Presented<'_> {
     })
 }
 
-fn query<'a>(query: &'a str, name: &str) -> Vec<Presented<'a>> {
-    query
-        .split('&')
-        .filter_map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (percent_decoded(key) == name.as_bytes())
-                .then(|| Presented::Decoded(percent_decoded(value).trim_ascii().to_vec()))
-        })
-        .collect()
+fn query<'a>(query: &'a str, name: &str) -> impl Iterator<Item = Presented<'a>> {
+    query.split('&').filter_map(move |pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (percent_decoded(key) == name.as_bytes())
+            .then(|| Presented::Decoded(percent_decoded(value).trim_ascii().to_vec()))
+    })
 }
 
 /// Undoes `%41`; a percent sign without two hex digits stays. `+` stays too: no token of ours has a blank, and senders

@@ -14,7 +14,7 @@ use hyper::header::HeaderName;
 
 use crate::invoice::notify_token::{NotifyToken, Signature, SigningKey};
 
-use super::{Finding, Lines, MOST_VALUES};
+use super::{Finding, Lines, MOST_VALUES, Tally};
 
 /// The headers of Standard Webhooks 1.0.
 pub(super) const ID: HeaderName = HeaderName::from_static("webhook-id");
@@ -60,12 +60,15 @@ pub(super) fn in_header(
     lines: Lines<'_>,
     wanted: &BodySignature<'_>,
 ) -> Finding {
-    let values: Vec<&[u8]> = lines.get(name).collect();
-    Finding::of(
-        &values,
-        |value| value.is_empty(),
-        |value| signature(value).is_some_and(|presented| wanted.matches(&presented)),
-    )
+    let mut tally = Tally::default();
+    for value in lines.get(name) {
+        tally.take(
+            &value,
+            |value| value.is_empty(),
+            |value| signature(value).is_some_and(|presented| wanted.matches(&presented)),
+        );
+    }
+    tally.finding()
 }
 
 /// `standard-webhooks`. Any of several signatures suffices, and versions other than `v1` are left alone, as the scheme has

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::json::{Document, ShapeError, document};
 
+mod quick;
 mod spelling;
 
 pub(super) use self::spelling::spelt;
@@ -36,7 +37,7 @@ pub struct Fields<'b> {
 type Entry<'b> = (Cow<'b, str>, Field<'b>);
 
 /// What a field holds. A text that is borrowed was written without any escape, and is written so again.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub enum Field<'b> {
     /// A string.
     Text(Cow<'b, str>),
@@ -57,19 +58,16 @@ impl<'b> Fields<'b> {
 
     /// Reads one JSON object and nothing around it.
     pub(super) fn strict(text: &'b str) -> Result<Self, ShapeError> {
-        let mut reader = serde_json::Deserializer::from_str(text);
-        let entries = reader.deserialize_map(Entries);
-        let entries = entries.map_err(|_cause| ShapeError::NotJson)?;
-        reader.end().map_err(|_cause| ShapeError::NotJson)?;
+        let (entries, as_it_stands) = match quick::entries(text) {
+            Some(entries) => (entries, Some(text)),
+            None => whole(text)?,
+        };
         if is_doubled(&entries) {
             return Err(ShapeError::DoubledName);
         }
-        let text = text.trim_ascii();
-        // No other spelling of the same is as short, so that the length alone tells.
-        let is_spelt = spelling::bytes(&entries) == Some(text.len());
         Ok(Self {
             entries,
-            as_it_stands: is_spelt.then_some(text),
+            as_it_stands,
         })
     }
 
@@ -77,11 +75,6 @@ impl<'b> Fields<'b> {
     pub fn get(&self, name: &str) -> Option<&Field<'b>> {
         let own = self.entries.iter().find(|(own, _)| own == name);
         own.map(|(_, field)| field)
-    }
-
-    /// The text of a string that is not empty, or the digits of a number, as [`json::text`](super::json::text) has it.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.get(name).and_then(Field::text)
     }
 
     /// All of them.
@@ -128,6 +121,18 @@ impl<'b> Fields<'b> {
     }
 }
 
+/// The fields of an object of any form, and its text where that is the one spelling.
+fn whole(text: &str) -> Result<(Vec<Entry<'_>>, Option<&str>), ShapeError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let entries = reader.deserialize_map(Entries);
+    let entries = entries.map_err(|_cause| ShapeError::NotJson)?;
+    reader.end().map_err(|_cause| ShapeError::NotJson)?;
+    let text = text.trim_ascii();
+    // No other spelling of the same is as short, so that the length alone tells.
+    let is_spelt = spelling::bytes(&entries) == Some(text.len());
+    Ok((entries, is_spelt.then_some(text)))
+}
+
 /// Whether a name stands twice.
 fn is_doubled(entries: &[Entry<'_>]) -> bool {
     if entries.len() > FEW {
@@ -160,7 +165,7 @@ impl Field<'_> {
         }
     }
 
-    /// As [`Fields::text`].
+    /// The text of a string that is not empty, or the digits of a number, as [`json::text`](super::json::text) has it.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) if text.is_empty() => None,

@@ -145,7 +145,107 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
+/// What the quick reading finds is what the whole one finds, spelt as it stands. Whether it read it.
+#[track_caller]
+fn is_quick(text: &str) -> bool {
+    let Some(quick) = quick::entries(text) else {
+        return false;
+    };
+    let (entries, as_it_stands) = whole(text).expect(text);
+    assert_eq!(quick, entries, "{text}");
+    assert_eq!(as_it_stands, Some(text));
+    assert_eq!(spelling::of(&quick), text);
+    true
+}
+
+#[test]
+fn the_usual_form_is_read_quickly_and_no_other() {
+    for text in [
+        r#"{"id":"i-1","":"","a":null,"b":true,"c":false}"#,
+        r#"{"a":"\"\\\b\f\n\r\t","b":"{\"c\":\"é\"}"}"#,
+        r#"{"a":"1","a":"2"}"#,
+        "{\"a\":\"\u{7f}\u{2028}\"}",
+    ] {
+        assert!(is_quick(text), "{text}");
+    }
+    for text in [
+        "",
+        "{",
+        "{}",
+        "{\"",
+        "{\"a\"",
+        "{\"a\":",
+        "{\"a\":\"",
+        "{\"a\":\"b\"",
+        "{\"a\":\"b\",",
+        "{\"a\":\"b\",}",
+        "{\"a\":\"b\"} ",
+        " {\"a\":\"b\"}",
+        "{\"a\":\"b\"}}",
+        "{\"a\":nul}",
+        "{\"a\":truee}",
+        "{\"a\":1}",
+        "{\"a\":{}}",
+        r#"{"a":"\/"}"#,
+        r#"{"a":"\u0041"}"#,
+        r#"{"a":"\x"}"#,
+        r#"{"a":"\"#,
+        r#"{"a":"\""#,
+        r#"{"\n":"b"}"#,
+        "{\"a\":\"\u{1f}\"}",
+        "{\"a\":\"12345678\n\"}",
+        "{\"\t\":\"\"}",
+        "{\"a\":\"\\\"\n\"}",
+        "{\"a\" :\"b\"}",
+    ] {
+        assert!(!is_quick(text), "{text}");
+    }
+}
+
+/// Every byte that ends a run, at each place in a word and beside each other byte.
+#[test]
+fn a_text_ends_where_it_ends_whatever_stands_beside_it() {
+    for before in 0..20 {
+        for byte in 0..=0x7f_u8 {
+            let filled = "\u{e9}".repeat(before / 2) + if before % 2 == 0 { "" } else { "#" };
+            let text = format!("{{\"{filled}\":\"{filled}{}!\"}}", char::from(byte));
+            let plain = !matches!(byte, b'"' | b'\\' | ..b' ');
+            assert_eq!(is_quick(&text), plain, "{text:?}");
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn the_quick_reading_finds_what_the_whole_one_does(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                8 => Just("\"a\":\"b\""), 4 => Just(","), 2 => Just("\"cd\":\"\\\"\\\\\\n\""), 1 => Just("\"é\":null"), 1 => Just("\""),
+                1 => Just(":"), 1 => Just("\\"), 1 => Just("\\u0041"), 1 => Just(" "), 1 => Just("{"), 1 => Just("}"), 1 => Just("1"),
+                1 => Just("true"), 1 => Just("\u{1}"),
+            ],
+            0..12,
+        ),
+        commas: bool,
+    ) {
+        let text = format!("{{{}}}", pieces.join(if commas { "," } else { "" }));
+        is_quick(&text);
+        check(text.as_bytes());
+    }
+
+    #[test]
+    fn any_texts_are_read_quickly_when_serde_json_writes_them(
+        texts in proptest::collection::vec(("\\PC{0,12}", "[a-c\"\\\\\n\t/é]{0,20}"), 1..6),
+    ) {
+        let fields = texts.iter().map(|(name, text)| {
+            format!("{}:{}", Value::from(name.as_str()), Value::from(text.as_str()))
+        });
+        let text = format!("{{{}}}", fields.collect::<Vec<_>>().join(","));
+        let has_plain_names = !texts.iter().any(|(name, _)| name.contains(['"', '\\']));
+        prop_assert_eq!(is_quick(&text), has_plain_names, "{}", text);
+        check(text.as_bytes());
+    }
+
     #[test]
     fn any_object_is_read_alike(value in value(), whole: bool, cut in 0_usize..60) {
         let text = value.to_string();
