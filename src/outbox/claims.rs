@@ -207,15 +207,13 @@ impl Outbox {
             .spawn(attempt::run(desk, claimed, waiting, its_turn));
         self.active.insert(task.id(), key);
         let (id, now) = (task.id(), Instant::now().into_std());
-        match hook.filter(|hook| self.places.free(*hook, now) == 0) {
-            Some(hook) => self.hand.put(hook, InHand { id, turn }, now),
-            None => {
-                if let Some(hook) = hook {
-                    self.places.begin(Run::Ours(id), hook, now);
-                }
-                turn.send(()).unwrap_or_default();
+        if let Some(hook) = hook {
+            if self.places.free(hook, now) == 0 {
+                return self.hand.put(hook, InHand { id, turn }, now);
             }
+            self.places.begin(Run::Ours(id), hook, now);
         }
+        turn.send(()).unwrap_or_default();
     }
 }
 

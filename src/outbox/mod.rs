@@ -51,7 +51,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(15);
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// Processes that wait for the next claim while more is due than can run: named with it, they need no commit of their own.
-/// As many as usually end together; those that are claimed beyond are started and named one by one.
+/// As many as usually end together, or as are claimed ahead at once; those that are claimed beyond are started and named one by
+/// one.
 const STARTED_AHEAD: usize = 2;
 
 /// How often deliveries that stand as running, with nobody here who runs them, are looked for while there are some, or were
