@@ -1,5 +1,5 @@
-//! How a changed invoice is stored: what every notification changes by a short statement, everything only when something
-//! else changed too.
+//! How a changed invoice is stored: what most notifications change by their event alone, what any notification changes by a
+//! short statement, everything only when something else changed too.
 //!
 //! Relies on the transaction: between loading an invoice and saving it nobody else changes it. Promises that a value is left
 //! out only when it is the one that was loaded.
@@ -8,13 +8,13 @@ use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
 use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
-use super::usual;
+use super::{standing, usual};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Claim, Invoice, Pending};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::Stored;
+use crate::ledger::store::{NewEvent, Stored};
 
 /// What most notifications change.
 pub(super) const SAVE_OFTEN: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
@@ -77,6 +77,19 @@ impl Loaded {
     /// What was read may not be what stands there any more.
     pub(super) fn forget(&mut self) {
         self.key = None;
+    }
+
+    /// The revision with which an event stands for this invoice's row, when nothing else of it changed; its cause is given.
+    pub(super) fn stands(
+        &mut self,
+        stored: &Stored,
+        event: &NewEvent<'_>,
+        cause: &Claim,
+    ) -> Option<i64> {
+        let revision = standing::stands(stored, event, cause)?;
+        self.now.take(stored);
+        let same = self.key == Some(stored.row.key) && self.then == self.now;
+        same.then_some(revision)
     }
 
     /// Stores an invoice.
