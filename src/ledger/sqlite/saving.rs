@@ -156,14 +156,39 @@ fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
     saved.map(drop)
 }
 
-/// The values that seldom change, one behind the other, so that two invoices are compared at once and nothing is allocated
-/// for it.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seldom(Vec<u8>);
+/// Numbers of an invoice that seldom change, lengths of texts among them.
+const NUMBERS: usize = 30;
+
+/// The values that seldom change: the numbers and how long each text is, and the texts one behind the other, so that two
+/// invoices are compared at once and nothing is allocated for it.
+#[derive(Debug, PartialEq, Eq)]
+struct Seldom {
+    numbers: [i64; NUMBERS],
+    texts: Vec<u8>,
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self {
+            numbers: [0; NUMBERS],
+            texts: Vec::new(),
+        }
+    }
+}
+
+/// No number of an invoice, nor a length.
+const NONE: i64 = i64::MIN;
+
+fn number(number: Option<i64>) -> i64 {
+    number.unwrap_or(NONE)
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
+}
 
 impl Seldom {
     fn take(&mut self, stored: &Stored) {
-        self.0.clear();
         // Named one by one: what is added later is not forgotten here.
         let Stored {
             invoice,
@@ -174,13 +199,6 @@ impl Seldom {
             newest: _,
             document: _,
         } = stored;
-        self.row(row);
-        self.judged(invoice);
-        self.number(Some(*sorted_by));
-        self.number(Some(*generation));
-    }
-
-    fn row(&mut self, row: &InvoiceRow) {
         let InvoiceRow {
             key: _,
             reference: _,
@@ -213,42 +231,6 @@ impl Seldom {
             updated_ms: _,
             revision: _,
         } = row;
-        for text in [
-            invoice_id.as_deref(),
-            Some(mode.as_str()),
-            Some(method),
-            Some(opening.as_str()),
-            opening_note.as_deref(),
-            creator.as_ref().map(|mark| mark.boot_id.as_str()),
-            Some(outcome.as_str()),
-            found_by.map(Source::as_str),
-            Some(amount_agreed),
-            Some(currency_agreed),
-            amount_reported.as_deref(),
-            currency_reported.as_deref(),
-            requisites.as_deref(),
-            payment_url.as_deref(),
-        ] {
-            self.text(text);
-        }
-        for number in [
-            creator.as_ref().map(|mark| i64::from(mark.pid)),
-            creator.as_ref().map(|mark| mark.start_ticks),
-            Some(*creator_deadline_ms),
-            Some(*outcome_ms),
-            *expire_ms,
-            Some(*created_ms),
-            Some(i64::from(*unresolved)),
-        ] {
-            self.number(number);
-        }
-        for word in attention {
-            self.text(Some(word));
-        }
-        self.text(None);
-    }
-
-    fn judged(&mut self, invoice: &Invoice) {
         let Invoice {
             order_id: _,
             id: _,
@@ -265,16 +247,53 @@ impl Seldom {
             failed_fired,
             recorded: _,
         } = invoice;
-        for is_so in [*doubt, *paid_counted, *paid_fired, *failed_fired] {
-            self.0.push(u8::from(is_so));
+        let Self { numbers, texts } = self;
+        texts.clear();
+        let mut text = |text: Option<&str>| {
+            let Some(text) = text else { return NONE };
+            texts.extend_from_slice(text.as_bytes());
+            count(text.len())
+        };
+        *numbers = [
+            *sorted_by,
+            *generation,
+            text(invoice_id.as_deref()),
+            i64::from(*mode as u8),
+            text(Some(method)),
+            i64::from(*opening as u8),
+            text(opening_note.as_deref()),
+            text(creator.as_ref().map(|mark| mark.boot_id.as_str())),
+            number(creator.as_ref().map(|mark| i64::from(mark.pid))),
+            number(creator.as_ref().map(|mark| mark.start_ticks)),
+            *creator_deadline_ms,
+            i64::from(*outcome as u8),
+            *outcome_ms,
+            number(found_by.map(|source| i64::from(source as u8))),
+            text(Some(amount_agreed)),
+            text(Some(currency_agreed)),
+            text(amount_reported.as_deref()),
+            text(currency_reported.as_deref()),
+            i64::from(*unresolved),
+            text(requisites.as_deref()),
+            text(payment_url.as_deref()),
+            number(*expire_ms),
+            *created_ms,
+            i64::from(*doubt),
+            i64::from(*paid_counted),
+            i64::from(*paid_fired),
+            i64::from(*failed_fired),
+            count(attention.len()),
+            count(doubted.len()),
+            number(pending.as_ref().map(|pending| pending.since_ms)),
+        ];
+        for word in attention {
+            self.word(Some(word));
         }
         for claim in doubted {
             self.claim(claim);
         }
-        self.text(None);
-        if let Some(Pending { claim, since_ms }) = pending {
+        if let Some(Pending { claim, since_ms: _ }) = pending {
             self.claim(claim);
-            self.number(Some(*since_ms));
         }
     }
 
@@ -286,25 +305,20 @@ impl Seldom {
             at,
         }: &Claim,
     ) {
-        self.text(Some(status.as_str()));
-        self.text(match verdict {
+        self.word(Some(status.as_str()));
+        self.word(match verdict {
             Verdict::Agrees => None,
             Verdict::Differs(what) => Some(what),
         });
-        self.number(at.map(Moment::as_ns));
+        let at = number(at.map(Moment::as_ns));
+        self.texts.extend_from_slice(&at.to_ne_bytes());
     }
 
-    fn text(&mut self, text: Option<&str>) {
-        self.number(text.map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)));
-        if let Some(text) = text {
-            self.0.extend_from_slice(text.as_bytes());
-        }
-    }
-
-    fn number(&mut self, number: Option<i64>) {
-        let mut packed = [u8::from(number.is_some()); 9];
-        let (_, value) = packed.split_at_mut(1);
-        value.copy_from_slice(&number.unwrap_or_default().to_ne_bytes());
-        self.0.extend_from_slice(&packed);
+    /// A text of those there may be any number of: with its length in front.
+    fn word(&mut self, word: Option<&str>) {
+        let length = number(word.map(|word| count(word.len())));
+        self.texts.extend_from_slice(&length.to_ne_bytes());
+        self.texts
+            .extend_from_slice(word.unwrap_or_default().as_bytes());
     }
 }
