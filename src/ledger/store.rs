@@ -222,11 +222,11 @@ pub(super) trait Store {
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
     /// The same to record what is heard of it. What was kept may be given instead of what would be read, and the document
     /// (`row.raw`) may be left out where an event has it.
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        self.load(key)
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
+        Ok(self.load(key)?.map(Box::new))
     }
     /// Gives an invoice back that was recalled and is now as it was saved, for the next time it is recalled.
-    fn keep(&mut self, _stored: Stored) {}
+    fn keep(&mut self, _stored: Box<Stored>) {}
     /// The invoice with this id of the service.
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// Stores a changed invoice.

@@ -334,7 +334,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         Ok(found)
     }
 
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
         let found = match self.known.take(key) {
             Some(stored) => {
                 if cfg!(debug_assertions) {
@@ -343,7 +343,10 @@ impl<C: Statements> Store for SqliteStore<C> {
                 }
                 Some(stored)
             }
-            None => invoices::recall(&mut self.connection, key).map_err(from_sqlite)?,
+            None => {
+                let read = invoices::recall(&mut self.connection, key).map_err(from_sqlite)?;
+                read.map(Box::new)
+            }
         };
         if let Some(stored) = &found {
             self.loaded.note(stored);
@@ -351,7 +354,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         Ok(found)
     }
 
-    fn keep(&mut self, stored: Stored) {
+    fn keep(&mut self, stored: Box<Stored>) {
         self.known.put(stored);
     }
 
