@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use crate::clock;
@@ -21,7 +21,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::status::Status;
 use crate::invoice::sum::Sum;
 use crate::ledger::bulk::{self, Crowd};
-use crate::ledger::{Begun, DueRow, FILE_NAME, Intent, InvoiceKey, Ledger, Settled};
+use crate::ledger::{Begun, DueRow, FILE_NAME, Intent, InvoiceKey, Ledger, Reader, Settled};
 use crate::poller::budget::Turn;
 use crate::poller::pass;
 use crate::poller::recheck::Recheck;
@@ -53,6 +53,8 @@ pub struct Looked {
 pub struct Shop {
     runtime: Runtime,
     ledger: Ledger,
+    /// The poller's own, as the daemon has it.
+    reader: Reader,
     path: PathBuf,
     schedule: Schedule,
     recheck: Recheck,
@@ -87,7 +89,11 @@ impl Shop {
         let ledger = Ledger::open(options.expect("readable")).expect("a ledger");
         let schedule = plain::schedule(settings);
         Self {
-            runtime: Runtime::new().expect("threads"),
+            runtime: Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime"),
+            reader: ledger.reader().for_a_thread(),
             ledger,
             path,
             recheck: Recheck::at_start(&schedule),
@@ -98,6 +104,7 @@ impl Shop {
 
     /// Closes the ledger.
     pub fn close(self) {
+        drop(self.reader);
         self.runtime.block_on(self.ledger.close(PATIENCE));
     }
 
@@ -114,7 +121,7 @@ impl Shop {
 
     /// One look at what is due, as the poller makes it, with every question answered and recorded.
     pub fn look(&mut self) -> Looked {
-        let (reader, writer) = (self.ledger.reader(), self.ledger.writer());
+        let (reader, writer) = (self.reader.clone(), self.ledger.writer());
         let (schedule, recheck, turn) = (&self.schedule, &mut self.recheck, &mut self.turn);
         self.runtime.block_on(async move {
             let began = Instant::now();

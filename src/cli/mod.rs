@@ -27,14 +27,13 @@ mod status;
 mod when;
 mod whoami;
 
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::thread;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
 
 use context::Context;
 use failure::{Exit, Failure};
@@ -115,9 +114,6 @@ fn hidden(id: &'static str, flag: &'static str) -> clap::Arg {
         .hide(true)
 }
 
-/// Threads of the runtime at most, however many cores there are: all that is durable passes one writer, and two of them
-/// read from the network faster than it writes. Each more costs memory and wake-ups.
-const WORKERS_MOST: usize = 4;
 /// Threads that still block when the command is done get this long; nothing durable depends on them.
 const LAST_WAIT: Duration = Duration::from_secs(2);
 
@@ -134,12 +130,11 @@ fn run_command(cli: Cli) -> ExitCode {
     let fits = without_use(&cli.command, &cli.global);
     let ended = fits.and_then(|()| Context::new(cli.global));
     let ended = ended.and_then(|context| {
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(cores.min(WORKERS_MOST))
+        // One thread for what a command waits for. The parts of the daemon have threads of their own.
+        let runtime = Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| Failure::new(Exit::Error, error).context("could not start threads"))?;
+            .map_err(|error| Failure::new(Exit::Error, error).context("could not start"))?;
         let ended = runtime.block_on(dispatch(cli.command, context));
         runtime.shutdown_timeout(LAST_WAIT);
         ended

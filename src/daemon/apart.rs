@@ -1,7 +1,8 @@
 //! A part of the daemon in a thread of its own, which nothing else has a turn in.
 //!
-//! What the outbox does for a run of a hook is a dozen short steps, each behind another's end. In the runtime that all
-//! share, most of them wake a second thread, which finds that the first has done the work: that costs more than the steps.
+//! What the listener does for a notification, and the outbox for a run of a hook, is a dozen short steps, each behind another's
+//! end. In a runtime that shares its tasks among threads most of them wake a second thread, which finds that the first has
+//! done the work: that costs as much as the steps. And a disk that a part waits for holds up that part alone.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,8 +1,7 @@
 //! The only place that wires tasks: what runs beside what, who is told to stop, and in which order it ends.
 //!
-//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles, and the outbox in a thread of its
-//! own (`apart`). Beside them stored invoices
-//! are looked over when the lists of status names changed. When one ends before it was
+//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles and in a thread of its own
+//! (`apart`). Beside them stored invoices are looked over when the lists of status names changed. When one ends before it was
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
@@ -89,8 +88,14 @@ pub(crate) enum Error {
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
     /// A thread of its own cannot be started.
-    #[error("could not start the thread of the outbox")]
-    Thread(#[source] io::Error),
+    #[error("could not start the thread of {part}")]
+    Thread {
+        /// Which part's.
+        part: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
     /// The scheduler cannot be started.
     #[error("could not start the poller's bell")]
     Bell(#[source] BellError),
@@ -140,37 +145,35 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
     let bells = ledger.bells();
     let mut loops: JoinSet<&'static str> = JoinSet::new();
     let (reader, writer) = (ledger.reader(), ledger.writer());
-    reader.furnish().await;
     let book = LedgerBook {
-        reader: reader.clone(),
+        reader: reader.for_a_thread(),
         writer: writer.clone(),
     };
+    // Each runtime has its own list of sockets to look at.
+    let socket = socket
+        .into_std()
+        .map_err(|source| Error::Listen { address, source })?;
     let stopping = shutdown.clone();
-    loops.spawn(async move {
-        let served = listener::run(socket, heard, book, stopping).await;
-        tracing::info!(?served, "the listener has stopped");
-        "the listener"
-    });
-    let gate = Gate::new(plain::gate_limits(&settings));
-    let store = Store::new(&state_dir);
-    let elsewhere = Elsewhere::of_daemon();
+    beside(&mut loops, "listener", "the listener", move || {
+        listen(socket, heard, book, stopping)
+    })?;
     let parts = poller::Parts {
         writer: writer.clone(),
-        reader: reader.clone(),
+        reader: reader.for_a_thread(),
         client,
-        gate,
-        store,
-        elsewhere,
+        gate: Gate::new(plain::gate_limits(&settings)),
+        store: Store::new(&state_dir),
+        elsewhere: Elsewhere::of_daemon(),
     };
     let (polls, stopping) = (plain::poller_settings(&settings), shutdown.clone());
-    loops.spawn(async move {
+    beside(&mut loops, "poller", "the poller", move || async move {
+        parts.reader.furnish().await;
         poller::run(parts, polls, bell, bells.ask, stopping).await;
-        "the poller"
-    });
-    let (over, beside) = (writer.clone(), reader.clone());
+    })?;
+    let (over, all) = (writer.clone(), reader.clone());
     let stopping = shutdown.clone();
     loops.spawn(async move {
-        reassess::run(over, beside, stopping).await;
+        reassess::run(over, all, stopping).await;
         "the look over stored invoices"
     });
     let hurry = Shutdown::new();
@@ -178,14 +181,9 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
         stop: shutdown.clone(),
         hurry: hurry.clone(),
     };
-    let outbox = apart::start("outbox", move || {
+    beside(&mut loops, "outbox", "the outbox", move || {
         outbox::run(writer, reader, hooks, bells.owed, wishes)
-    });
-    let outbox = outbox.map_err(Error::Thread)?;
-    loops.spawn(async move {
-        outbox.await;
-        "the outbox"
-    });
+    })?;
 
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
@@ -207,6 +205,41 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
     drop(lock);
     tracing::info!("tilld has stopped");
     ended
+}
+
+/// Starts a part in a thread of its own. Its end is heard by its name.
+fn beside<Part: Future<Output = ()>>(
+    loops: &mut JoinSet<&'static str>,
+    thread: &'static str,
+    name: &'static str,
+    part: impl FnOnce() -> Part + Send + 'static,
+) -> Result<(), Error> {
+    let ended =
+        apart::start(thread, part).map_err(|source| Error::Thread { part: name, source })?;
+    loops.spawn(async move {
+        ended.await;
+        name
+    });
+    Ok(())
+}
+
+/// Hears notifications until the stop.
+async fn listen(
+    socket: std::net::TcpListener,
+    settings: listener::Settings,
+    book: LedgerBook,
+    stop: Shutdown,
+) {
+    let socket = match TcpListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => {
+            tracing::error!(reason = %error, "the listener's socket could not be waited for");
+            return;
+        }
+    };
+    book.reader.furnish().await;
+    let served = listener::run(socket, settings, book, stop).await;
+    tracing::info!(?served, "the listener has stopped");
 }
 
 /// Says what works, and not as anybody would want it.

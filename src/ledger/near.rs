@@ -1,121 +1,99 @@
-//! Connections for short look-ups on the asker's own thread. A look-up of one row takes a few microseconds; a blocking
+//! A connection for short look-ups on the asker's own thread. A look-up of one row takes a few microseconds; a blocking
 //! thread and back takes ten times that, and caps what a small machine can hear in a second.
 //!
-//! Relies on the questions being look-ups by key. Promises that a thread that asks here never waits: not for a connection,
-//! whose turn is a task's to wait for, not for a lock of the file, which is told as an error at once, and never for the
-//! writer, since the log is read beside it. What it may wait for is the disk, when a page is in nobody's memory. That is why
-//! there is one connection less than the runtime has threads: a disk that is slow, or that never answers, holds all threads
-//! but one, and the last one goes on accepting, timing out and stopping, with everything that is asked sent to blocking
-//! threads. A runtime of one thread has none to spare, and all its questions go there.
+//! Relies on the questions being look-ups by key, and on the asker having a thread that nobody else has turns in, such as the
+//! parts of the daemon have. Promises that a thread that asks here never waits for another one: not for the connection, not
+//! for a lock of the file, which is told as an error at once, and never for the writer, since the log is read beside it.
+//! What it may wait for is the disk, when a page is in nobody's memory: a disk that never answers holds this part alone, whose
+//! work cannot be done without it, and not the stop. One that was slow is asked on blocking threads for a while, where one
+//! look-up does not wait for another.
 //!
 //! Nothing is kept of what was found. An invoice heard of a moment ago would be found sooner than a ref that never was, and
 //! an unknown ref must cost what a wrong token costs.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::Instant;
 
 use super::sqlite::ReadStore;
 use super::store::StoreError;
 
 /// How long such a connection waits for a lock. Only a recovery after a crash holds one, and it is waited for elsewhere.
 const BUSY: Duration = Duration::ZERO;
-
-/// How long a task waits for its turn. A connection is held for microseconds, or for some milliseconds when its holder's
-/// thread has to let others run; beyond that the disk is slow, and it is better asked on a blocking thread.
-const TURN_WITHIN: Duration = Duration::from_millis(20);
-
-/// The connections of one reader; opened by the first who find them missing, on a blocking thread.
-#[derive(Default)]
-pub(super) struct Near(OnceLock<Places>);
-
-struct Places {
-    all: Box<[Place]>,
-    /// As many turns as connections.
-    turns: Semaphore,
-}
+/// What takes longer has waited for the disk.
+const SLOW_FROM: Duration = Duration::from_millis(20);
+/// How long a disk that was slow is asked on blocking threads.
+const ASIDE_FOR: Duration = Duration::from_secs(1);
 
 /// One connection, held for one question and never across an `.await`.
-type Place = Mutex<Option<ReadStore>>;
+#[derive(Default)]
+pub(super) struct Near(Mutex<Place>);
+
+#[derive(Default)]
+struct Place {
+    /// `None` before it is opened, and after it could not answer.
+    open: Option<ReadStore>,
+    /// Until when it is not asked.
+    aside_until: Option<Instant>,
+}
 
 impl Near {
-    /// Asks here; `None` when it is to be asked on a blocking thread, since there is no connection, none became free in
-    /// time, or it could not answer.
-    pub(super) async fn ask<T>(
+    /// Asks here; `None` when it is to be asked on a blocking thread, since the connection is not there or in use, the disk
+    /// was slow lately, or it could not answer.
+    pub(super) fn ask<T>(
         &self,
         question: impl Fn(&ReadStore) -> Result<T, StoreError>,
     ) -> Option<T> {
-        let places = self.places();
-        if places.all.is_empty() {
+        let mut place = self.free()?;
+        let began = Instant::now();
+        if place.aside_until.is_some_and(|until| began < until) {
             return None;
         }
-        let turn = match places.turns.try_acquire() {
-            Ok(turn) => turn,
-            Err(_taken) => timeout(TURN_WITHIN, places.turns.acquire())
-                .await
-                .ok()?
-                .ok()?,
-        };
-        // One that is to be opened anew keeps nobody from the others.
-        let mut open = places.all.iter().filter_map(free);
-        let open = open.find(|place| place.is_some());
-        let answered = open.and_then(|mut place| {
-            let answered = question(place.as_ref()?);
-            if answered.is_err() {
-                // Told by whoever asks again.
-                *place = None;
-            }
-            answered.ok()
-        });
-        drop(turn);
-        answered
+        let answered = question(place.open.as_ref()?);
+        place.note(began.elapsed());
+        if answered.is_err() {
+            // Told by whoever asks again.
+            place.open = None;
+        }
+        answered.ok()
     }
 
-    /// Opens what is missing. For a blocking thread.
+    /// Opens the connection if it is missing. For a blocking thread.
     pub(super) fn furnish(&self, path: &Path) {
-        for place in &self.places().all {
-            if let Some(mut place) = free(place)
-                && place.is_none()
-            {
-                // What is wrong with the file is told by whoever asks next.
-                *place = ReadStore::open_without_waiting(path, BUSY).ok();
-            }
+        if let Some(mut place) = self.free()
+            && place.open.is_none()
+        {
+            // What is wrong with the file is told by whoever asks next.
+            place.open = ReadStore::open_without_waiting(path, BUSY).ok();
         }
     }
 
-    fn places(&self) -> &Places {
-        self.0.get_or_init(|| {
-            let threads = Handle::try_current().map_or(1, |own| own.metrics().num_workers());
-            let all: Box<[Place]> = (1..threads).map(|_| Mutex::new(None)).collect();
-            let turns = Semaphore::new(all.len());
-            Places { all, turns }
-        })
+    /// The place, if nobody holds it. One whose holder panicked is emptied.
+    fn free(&self) -> Option<MutexGuard<'_, Place>> {
+        match self.0.try_lock() {
+            Ok(free) => Some(free),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(left)) => {
+                self.0.clear_poison();
+                let mut left = left.into_inner();
+                *left = Place::default();
+                Some(left)
+            }
+        }
     }
 }
 
-/// The place, if nobody holds it. One whose holder panicked is emptied.
-fn free(place: &Place) -> Option<MutexGuard<'_, Option<ReadStore>>> {
-    match place.try_lock() {
-        Ok(free) => Some(free),
-        Err(TryLockError::WouldBlock) => None,
-        Err(TryLockError::Poisoned(left)) => {
-            place.clear_poison();
-            let mut left = left.into_inner();
-            *left = None;
-            Some(left)
-        }
+impl Place {
+    /// Takes note of what an answer took.
+    fn note(&mut self, took: Duration) {
+        self.aside_until = (took >= SLOW_FROM).then(|| Instant::now() + ASIDE_FOR);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-    use std::pin::pin;
-    use std::task::Poll;
     use std::thread::{self, ThreadId};
 
     use super::super::tests::open;
@@ -129,59 +107,52 @@ mod tests {
         asked.expect("answered")
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-    async fn a_look_up_stays_on_its_thread_while_a_connection_is_free() {
+    #[tokio::test]
+    async fn a_look_up_stays_on_the_thread_it_has_a_connection_for() {
         let directory = tempfile::tempdir().expect("a directory");
-        let reader = open(&directory).reader();
+        let everybodys = open(&directory).reader();
         let own = thread::current().id();
+        for _ in 0..2 {
+            assert_ne!(thread_of(&everybodys).await, own, "it has none");
+        }
+        let reader = everybodys.for_a_thread();
         assert_ne!(thread_of(&reader).await, own, "nothing is open yet");
         assert_eq!(thread_of(&reader).await, own);
-        let places = reader.near().places();
-        let [one, other] = &*places.all else {
-            panic!("{} connections for three threads", places.all.len());
-        };
-        let turn = || places.turns.try_acquire().expect("a turn");
-        let held = (turn(), one.lock().expect("free"));
-        assert_eq!(thread_of(&reader).await, own, "the other one is free");
-        let both = (held, turn(), other.lock().expect("free"));
-        assert_ne!(thread_of(&reader).await, own, "none became free");
-        drop(both);
+        let near = reader.near().expect("one");
+        let meanwhile = near.ask(|_store| Ok(near.ask(|_store| Ok(()))));
+        assert_eq!(meanwhile, Some(None), "it was in use");
         assert_eq!(thread_of(&reader).await, own);
+        assert_ne!(thread_of(&everybodys.for_a_thread()).await, own, "another");
     }
 
-    /// A rush that finds every connection taken waits for its turn, and fills no blocking threads.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_turn_that_comes_in_time_is_waited_for() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let reader = open(&directory).reader();
-        let own = thread::current().id();
-        thread_of(&reader).await;
-        let turn = reader.near().places().turns.try_acquire().expect("a turn");
-        let mut asked = pin!(thread_of(&reader));
-        let first = poll_fn(|context| Poll::Ready(asked.as_mut().poll(context))).await;
-        assert!(first.is_pending(), "it waits");
-        drop(turn);
-        assert_eq!(asked.await, own);
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[tokio::test]
     async fn a_connection_that_failed_is_opened_anew() {
         let directory = tempfile::tempdir().expect("a directory");
-        let reader = open(&directory).reader();
+        let reader = open(&directory).reader().for_a_thread();
         let own = thread::current().id();
-        thread_of(&reader).await;
-        let failed: Option<()> = reader.near().ask(|_store| Err(StoreError::Moved)).await;
-        assert!(failed.is_none());
+        reader.furnish().await;
+        assert_eq!(thread_of(&reader).await, own);
+        let near = reader.near().expect("one");
+        assert!(near.ask(|_store| Err::<(), _>(StoreError::Moved)).is_none());
         assert_ne!(thread_of(&reader).await, own);
         assert_eq!(thread_of(&reader).await, own);
     }
 
-    #[tokio::test]
-    async fn a_runtime_of_one_thread_has_none_to_spare() {
+    #[tokio::test(start_paused = true)]
+    async fn a_disk_that_was_slow_is_asked_elsewhere_for_a_while() {
         let directory = tempfile::tempdir().expect("a directory");
-        let reader = open(&directory).reader();
-        for _ in 0..2 {
-            assert_ne!(thread_of(&reader).await, thread::current().id());
-        }
+        let reader = open(&directory).reader().for_a_thread();
+        let own = thread::current().id();
+        reader.furnish().await;
+        let note = |took| {
+            let near = reader.near().expect("one");
+            near.0.lock().expect("free").note(took);
+        };
+        note(SLOW_FROM / 2);
+        assert_eq!(thread_of(&reader).await, own, "that was not slow");
+        note(SLOW_FROM);
+        assert_ne!(thread_of(&reader).await, own);
+        tokio::time::advance(ASIDE_FOR).await;
+        assert_eq!(thread_of(&reader).await, own, "it may be quick again");
     }
 }

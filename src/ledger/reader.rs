@@ -1,5 +1,5 @@
 //! Reads, beside the writer and never waiting for it. Each read runs on a blocking thread with a connection from a small
-//! pool; a connection that failed is dropped and opened anew. What each notification looks up is asked on the request's own
+//! pool; a connection that failed is dropped and opened anew. What each notification looks up is asked on the listener's own
 //! thread first, see [`super::near`].
 
 use std::ops::RangeInclusive;
@@ -31,7 +31,11 @@ const UNSORTED_MOST: u32 = 1_000;
 
 /// Reads the ledger. Cheap to clone.
 #[derive(Clone)]
-pub struct Reader(Arc<Pool>);
+pub struct Reader {
+    pool: Arc<Pool>,
+    /// For short look-ups of one who has a thread of its own.
+    near: Option<Arc<Near>>,
+}
 
 struct Pool {
     path: PathBuf,
@@ -40,8 +44,6 @@ struct Pool {
     /// Connections at rest; whoever takes one owns it until it is back.
     resting: Mutex<Vec<ReadStore>>,
     places: Semaphore,
-    /// For short look-ups.
-    near: Near,
 }
 
 impl Reader {
@@ -49,23 +51,37 @@ impl Reader {
     pub(super) fn open(path: PathBuf, sealer: Option<Arc<Sealer>>) -> Result<Self, OpenError> {
         let first = ReadStore::open(&path)?;
         let (resting, places) = (Mutex::new(vec![first]), Semaphore::new(CONNECTIONS));
-        Ok(Self(Arc::new(Pool {
+        let pool = Pool {
             path,
             opener: sealer.map(Opener::new),
             resting,
             places,
-            near: Near::default(),
-        })))
+        };
+        Ok(Self {
+            pool: Arc::new(pool),
+            near: None,
+        })
     }
 
-    /// Opens what short look-ups are asked on, in the runtime they will be asked in. Without it the first who ask find it
-    /// missing and all go to blocking threads at once, which then stay for a while and keep what they have allocated.
+    /// The same for one who has a thread of its own, which may wait for the disk: its short look-ups stay on that thread.
+    pub(crate) fn for_a_thread(&self) -> Self {
+        Self {
+            pool: Arc::clone(&self.pool),
+            near: Some(Arc::default()),
+        }
+    }
+
+    /// Opens what short look-ups are asked on. Without it the first who ask find it missing and all go to blocking threads
+    /// at once, which then stay for a while and keep what they have allocated.
     pub(crate) async fn furnish(&self) {
-        let pool = Arc::clone(&self.0);
-        let furnished = tokio::task::spawn_blocking(move || pool.near.furnish(&pool.path)).await;
+        let Some(near) = self.near.clone() else {
+            return;
+        };
+        let pool = Arc::clone(&self.pool);
+        let furnished = tokio::task::spawn_blocking(move || near.furnish(&pool.path)).await;
         if let Err(ended) = furnished {
             // Whoever asks opens it then.
-            tracing::debug!(error = %ended, "could not open the connections for look-ups");
+            tracing::debug!(error = %ended, "could not open the connection for look-ups");
         }
     }
 
@@ -75,9 +91,9 @@ impl Reader {
         T: Send + 'static,
         F: FnOnce(&ReadStore) -> Result<T, StoreError> + Send + 'static,
     {
-        let pool = Arc::clone(&self.0);
+        let pool = Arc::clone(&self.pool);
         let place = self
-            .0
+            .pool
             .places
             .acquire()
             .await
@@ -91,31 +107,34 @@ impl Reader {
         }
     }
 
-    /// Asks for one row on this very thread, or, when no connection is free for that, as [`Reader::ask`] does.
+    /// Asks for one row on this very thread, or, when there is no connection for that, as [`Reader::ask`] does.
     pub(super) async fn glance<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
         F: Fn(&ReadStore) -> Result<T, StoreError> + Send + 'static,
     {
-        if let Some(answer) = self.0.near.ask(&question).await {
+        let Some(near) = &self.near else {
+            return self.ask(question).await;
+        };
+        if let Some(answer) = near.ask(&question) {
             return Ok(answer);
         }
-        let pool = Arc::clone(&self.0);
+        let (pool, near) = (Arc::clone(&self.pool), Arc::clone(near));
         self.ask(move |store| {
-            pool.near.furnish(&pool.path);
+            near.furnish(&pool.path);
             question(store)
         })
         .await
     }
 
     #[cfg(test)]
-    pub(super) fn near(&self) -> &Near {
-        &self.0.near
+    pub(super) fn near(&self) -> Option<&Near> {
+        self.near.as_deref()
     }
 
     /// The invoice behind a ref, with its token opened.
     pub async fn watched(&self, reference: InvoiceRef) -> Result<Option<Watched>, ReadError> {
-        let pool = Arc::clone(&self.0);
+        let pool = Arc::clone(&self.pool);
         self.glance(move |store| {
             let found = store.sealed_by_ref(&reference)?;
             let found = found.map(|(key, sealed)| (key, reference.clone(), sealed));
@@ -132,7 +151,7 @@ impl Reader {
         id: InvoiceId,
         order_id: Option<String>,
     ) -> Result<Option<Watched>, ReadError> {
-        let pool = Arc::clone(&self.0);
+        let pool = Arc::clone(&self.pool);
         self.glance(move |store| {
             let by_id = store.sealed_by_id(&id)?;
             let by_order = match &order_id {
@@ -146,7 +165,7 @@ impl Reader {
 
     /// The notify token of an invoice, to cut it out of what the service says about it.
     pub async fn notify_token(&self, key: InvoiceKey) -> Result<Option<NotifyToken>, ReadError> {
-        let pool = Arc::clone(&self.0);
+        let pool = Arc::clone(&self.pool);
         self.ask(move |store| {
             let found = store.sealed_by_key(key)?;
             Ok(found

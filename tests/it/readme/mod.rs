@@ -94,7 +94,7 @@ fn the_files_it_links_to_are_there() {
             "" => readme.clone(),
             file => {
                 assert!(root.join(file).exists(), "{target}: no such file");
-                std::fs::read_to_string(root.join(file)).unwrap_or_default()
+                fs::read_to_string(root.join(file)).unwrap_or_default()
             }
         };
         let known = heading.is_empty() || anchors(&page).iter().any(|known| known == heading);
