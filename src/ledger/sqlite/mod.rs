@@ -335,18 +335,18 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
-        let found = match self.known.take(key) {
-            Some(stored) => {
-                if cfg!(debug_assertions) {
-                    let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
-                    known::assert_stands(&stored, read);
-                }
-                Some(stored)
-            }
-            None => {
-                let read = invoices::recall(&mut self.connection, key).map_err(from_sqlite)?;
-                read.map(Box::new)
-            }
+        let known = self.known.take(key);
+        if cfg!(debug_assertions)
+            && let Some(stored) = &known
+        {
+            let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
+            known::assert_stands(stored, read);
+        }
+        let found = if known.is_some() {
+            known
+        } else {
+            let read = invoices::recall(&mut self.connection, key).map_err(from_sqlite)?;
+            read.map(Box::new)
         };
         if let Some(stored) = &found {
             self.loaded.note(stored);

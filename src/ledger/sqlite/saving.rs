@@ -157,13 +157,16 @@ fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
 }
 
 /// Numbers of an invoice that seldom change, lengths of texts among them.
-const NUMBERS: usize = 30;
+const NUMBERS: usize = 24;
+/// The same of what decides.
+const JUDGED: usize = 6;
 
 /// The values that seldom change: the numbers and how long each text is, and the texts one behind the other, so that two
 /// invoices are compared at once and nothing is allocated for it.
 #[derive(Debug, PartialEq, Eq)]
 struct Seldom {
     numbers: [i64; NUMBERS],
+    judged: [i64; JUDGED],
     texts: Vec<u8>,
 }
 
@@ -171,6 +174,7 @@ impl Default for Seldom {
     fn default() -> Self {
         Self {
             numbers: [0; NUMBERS],
+            judged: [0; JUDGED],
             texts: Vec::new(),
         }
     }
@@ -185,6 +189,33 @@ fn number(number: Option<i64>) -> i64 {
 
 fn count(of: usize) -> i64 {
     i64::try_from(of).unwrap_or(i64::MAX)
+}
+
+fn numbers_judged(invoice: &Invoice) -> [i64; JUDGED] {
+    let Invoice {
+        order_id: _,
+        id: _,
+        agreed: _,
+        revision: _,
+        claim: _,
+        sorted: _,
+        outcome: _,
+        doubt,
+        doubted,
+        pending,
+        paid_counted,
+        paid_fired,
+        failed_fired,
+        recorded: _,
+    } = invoice;
+    [
+        i64::from(*doubt),
+        i64::from(*paid_counted),
+        i64::from(*paid_fired),
+        i64::from(*failed_fired),
+        count(doubted.len()),
+        number(pending.as_ref().map(|pending| pending.since_ms)),
+    ]
 }
 
 impl Seldom {
@@ -231,23 +262,11 @@ impl Seldom {
             updated_ms: _,
             revision: _,
         } = row;
-        let Invoice {
-            order_id: _,
-            id: _,
-            agreed: _,
-            revision: _,
-            claim: _,
-            sorted: _,
-            outcome: _,
-            doubt,
-            doubted,
-            pending,
-            paid_counted,
-            paid_fired,
-            failed_fired,
-            recorded: _,
-        } = invoice;
-        let Self { numbers, texts } = self;
+        let Self {
+            numbers,
+            judged,
+            texts,
+        } = self;
         texts.clear();
         let mut text = |text: Option<&str>| {
             let Some(text) = text else { return NONE };
@@ -278,21 +297,16 @@ impl Seldom {
             text(payment_url.as_deref()),
             number(*expire_ms),
             *created_ms,
-            i64::from(*doubt),
-            i64::from(*paid_counted),
-            i64::from(*paid_fired),
-            i64::from(*failed_fired),
             count(attention.len()),
-            count(doubted.len()),
-            number(pending.as_ref().map(|pending| pending.since_ms)),
         ];
+        *judged = numbers_judged(invoice);
         for word in attention {
             self.word(Some(word));
         }
-        for claim in doubted {
+        for claim in &invoice.doubted {
             self.claim(claim);
         }
-        if let Some(Pending { claim, since_ms: _ }) = pending {
+        if let Some(Pending { claim, since_ms: _ }) = &invoice.pending {
             self.claim(claim);
         }
     }
