@@ -4,17 +4,18 @@
 //! the letter and changes no outcome: inventing a meaning would fulfil or cancel real orders on a guess.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Longest status kept, in bytes. A longer one is not a status but an accident.
 pub const LONGEST_STATUS: usize = 128;
 
-/// A status exactly as the service wrote it: 1 to 128 bytes.
+/// A status exactly as the service wrote it: 1 to 128 bytes. Shared, not copied: a claim is held in several places at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Status(String);
+pub struct Status(Arc<str>);
 
 impl Status {
     /// Takes a status to the letter. `None` when it is empty or longer than 128 bytes.
-    pub fn new(text: impl Into<String>) -> Option<Self> {
+    pub fn new(text: impl Into<Arc<str>>) -> Option<Self> {
         let text = text.into();
         (!text.is_empty() && text.len() <= LONGEST_STATUS).then_some(Self(text))
     }

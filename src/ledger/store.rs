@@ -115,6 +115,15 @@ pub(super) struct NewEvent<'a> {
     pub judged: Option<(Decision, Why)>,
 }
 
+/// Whether an invoice is stored as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Saved {
+    /// Its event tells all of it.
+    WithEvent,
+    /// It is still to be saved.
+    NotYet,
+}
+
 /// What became of the held deliveries of an invoice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Withdrawn {
@@ -213,11 +222,11 @@ pub(super) trait Store {
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
     /// The same to record what is heard of it. What was kept may be given instead of what would be read, and the document
     /// (`row.raw`) may be left out where an event has it.
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        self.load(key)
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
+        Ok(self.load(key)?.map(Box::new))
     }
     /// Gives an invoice back that was recalled and is now as it was saved, for the next time it is recalled.
-    fn keep(&mut self, _stored: Stored) {}
+    fn keep(&mut self, _stored: Box<Stored>) {}
     /// The invoice with this id of the service.
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// Stores a changed invoice.
@@ -229,6 +238,15 @@ pub(super) trait Store {
 
     /// Writes an event and returns its number.
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError>;
+    /// The same for a recalled or loaded invoice that is to be saved next as it is here, but for the event as its document
+    /// where that is the same: such an event may be all that need be written.
+    fn insert_event_of(
+        &mut self,
+        event: &NewEvent<'_>,
+        _stored: &Stored,
+    ) -> Result<(i64, Saved), StoreError> {
+        Ok((self.insert_event(event)?, Saved::NotYet))
+    }
     /// True when the invoice has an event of this kind.
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError>;
     /// Writes a delivery.

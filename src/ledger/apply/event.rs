@@ -9,7 +9,7 @@ use crate::invoice::observation::{Odd, Source};
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
+use crate::ledger::store::{NewEvent, Next, Saved, Store, StoreError, Stored};
 
 /// In front of a status name that stands on no list, in the ledger's small facts; the value counts its events.
 pub(in crate::ledger) const UNSORTED: &str = "unsorted:";
@@ -38,9 +38,31 @@ pub(super) fn write_event<S: Store>(
     change: &Change,
     told: &Told<'_>,
 ) -> Result<RecordedEvent, StoreError> {
+    write(store, rules, invoice, change, told, None).map(|(event, _saved)| event)
+}
+
+/// The same for an invoice that is to be saved next, which the event may do too.
+pub(super) fn write_event_of<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &Stored,
+    change: &Change,
+    told: &Told<'_>,
+) -> Result<(RecordedEvent, Saved), StoreError> {
+    write(store, rules, stored.row.key, change, told, Some(stored))
+}
+
+fn write<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    invoice: InvoiceKey,
+    change: &Change,
+    told: &Told<'_>,
+    to_be_saved: Option<&Stored>,
+) -> Result<(RecordedEvent, Saved), StoreError> {
     let mut text = Uuid::encode_buffer();
     let event_id = &*Uuid::now_v7().hyphenated().encode_lower(&mut text);
-    let seq = store.insert_event(&NewEvent {
+    let event = NewEvent {
         event_id,
         invoice,
         change,
@@ -49,7 +71,11 @@ pub(super) fn write_event<S: Store>(
         reported: told.reported,
         raw: told.raw,
         judged: told.judged,
-    })?;
+    };
+    let (seq, saved) = match to_be_saved {
+        Some(stored) => store.insert_event_of(&event, stored)?,
+        None => (store.insert_event(&event)?, Saved::NotYet),
+    };
     let due_ms = told.at_ms.saturating_add(rules.first_delay_ms);
     let next = told.held.map_or(Next::At(due_ms), Next::Held);
     let mut deliveries = 0;
@@ -59,12 +85,13 @@ pub(super) fn write_event<S: Store>(
             deliveries += 1;
         }
     }
-    Ok(RecordedEvent {
+    let recorded = RecordedEvent {
         seq,
         event_id: event_id.to_owned(),
         kind: change.kind,
         deliveries,
-    })
+    };
+    Ok((recorded, saved))
 }
 
 /// Keeps attention on an invoice whose status stands on no list, and counts the arrivals of each such name. Returns a name

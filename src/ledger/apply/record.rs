@@ -1,7 +1,7 @@
 //! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
 use super::dates::{NOT_FOUND, Touch, date_after, is_due};
-use super::event::{Told, note_odd, note_unsorted, write_event};
+use super::event::{Told, note_odd, note_unsorted, write_event_of};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, restored};
 use crate::invoice::event::Change;
@@ -14,7 +14,7 @@ use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Ask, Claim, Decision, Transition, Why, claim_of, decide};
 use crate::ledger::command::Recorded;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{NewHistory, Store, StoreError, Stored};
+use crate::ledger::store::{NewHistory, Saved, Store, StoreError, Stored};
 
 pub(super) fn record<S: Store>(
     store: &mut S,
@@ -95,6 +95,7 @@ pub(super) fn record_on<S: Store>(
     if !is_line {
         remember(store, key, observation, &claim, judged)?;
     }
+    let mut saved = Saved::NotYet;
     if let Some(change) = &change {
         let told = Told {
             source: Some(observation.source),
@@ -107,13 +108,16 @@ pub(super) fn record_on<S: Store>(
             held,
             judged: is_line.then_some(judged),
         };
-        let event = write_event(store, rules, key, change, &told)?;
+        let (event, with_event) = write_event_of(store, rules, stored, change, &told)?;
+        saved = with_event;
         if stored.document.is_none() && stored.row.raw.as_deref() == told.raw {
             stored.document = Some(event.seq);
         }
         recorded.event = Some(event);
     }
-    store.save(stored)?;
+    if saved == Saved::NotYet {
+        store.save(stored)?;
+    }
     let touch = Touch {
         ask,
         first_id,

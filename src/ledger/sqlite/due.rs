@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
+use super::standing::standing;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
@@ -26,8 +27,11 @@ pub(super) const POLL_STATE: &str =
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
-const FILED: &str = "FROM poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice \
-  WHERE p.class = ?1 AND i.invoice_id IS NOT NULL";
+const FILED: &str = concat!(
+    "FROM ",
+    standing!("poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice"),
+    " WHERE p.class = ?1 AND i.invoice_id IS NOT NULL"
+);
 
 /// Invoices that are due: up to so many of each class, the longest due first. By a clock that was never set, what was dated
 /// by one that was is due as well: nobody would ask until it is set.
@@ -102,9 +106,13 @@ pub(super) fn pollable(
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<DueRow>> {
     let sql = format!(
-        "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
-         coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
-         coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms FROM invoice i LEFT JOIN poll p ON p.invoice = i.id WHERE i.id = ?1",
+        concat!(
+            "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
+             coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
+             coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms FROM ",
+            standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
+            " WHERE i.id = ?1"
+        ),
         rows::INVOICE
     );
     Ok(connection

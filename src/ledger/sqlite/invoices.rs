@@ -6,6 +6,7 @@ use super::Bounds;
 use super::due;
 use super::often::{Often, Statements};
 use super::rows::{self, claim_columns};
+use super::saving::Loaded;
 use super::usual;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
@@ -15,7 +16,7 @@ use crate::invoice::status::Status;
 use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{NewEvent, NewHistory, PollState, Stored, trim_every};
+use crate::ledger::store::{NewEvent, NewHistory, PollState, Saved, Stored, trim_every};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
 const RECORDED_MOST: i64 = 256;
@@ -113,12 +114,37 @@ pub(super) fn insert_event(
     connection: &mut impl Statements,
     event: &NewEvent<'_>,
 ) -> rusqlite::Result<i64> {
-    if let Some(cause) = usual::cause(event) {
-        return connection.often(Often::InsertUsual, |statement| {
-            usual::insert_event(statement, event, cause)
-        });
+    match usual::cause(event) {
+        Some(cause) => insert_usual(connection, event, cause, None),
+        None => connection.often(Often::InsertEvent, |statement| insert_any(statement, event)),
     }
-    connection.often(Often::InsertEvent, |statement| insert_any(statement, event))
+}
+
+/// The same for an invoice that is to be saved as it is here.
+pub(super) fn insert_event_of(
+    connection: &mut impl Statements,
+    loaded: &mut Loaded,
+    event: &NewEvent<'_>,
+    stored: &Stored,
+) -> rusqlite::Result<(i64, Saved)> {
+    let Some(cause) = usual::cause(event) else {
+        return Ok((insert_event(connection, event)?, Saved::NotYet));
+    };
+    let stands = loaded.stands(stored, event, cause);
+    let seq = insert_usual(connection, event, cause, stands)?;
+    let saved = stands.map_or(Saved::NotYet, |_revision| Saved::WithEvent);
+    Ok((seq, saved))
+}
+
+fn insert_usual(
+    connection: &mut impl Statements,
+    event: &NewEvent<'_>,
+    cause: &Claim,
+    stands: Option<i64>,
+) -> rusqlite::Result<i64> {
+    connection.often(Often::InsertUsual, |statement| {
+        usual::insert_event(statement, event, cause, stands)
+    })
 }
 
 /// Writes an event, whatever it tells.

@@ -7,6 +7,7 @@
 //! when it is taken, so that every test of the ledger is one of this.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::Stored;
@@ -18,7 +19,33 @@ const MOST: usize = 4_096;
 const LONGEST: usize = 4_096;
 
 /// Boxed: a table has nearly as many empty places as full ones.
-type Invoices = HashMap<InvoiceKey, Box<Stored>>;
+type Invoices = HashMap<InvoiceKey, Box<Stored>, BuildHasherDefault<Mixed>>;
+
+/// Where a key goes. The keys are the ledger's own numbers, which nobody outside can choose: one multiplication scatters them.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The golden ratio's bits; the table looks at the highest and at the lowest.
+        let mixed = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+
+    fn write_i64(&mut self, number: i64) {
+        self.write_u64(number.cast_unsigned());
+    }
+}
 
 /// The invoices, those that were put in last apart from those before them: when the young are half of what may be kept, the
 /// old are dropped.
@@ -41,14 +68,13 @@ impl Known {
     }
 
     /// Gives an invoice away.
-    pub(super) fn take(&mut self, key: InvoiceKey) -> Option<Stored> {
-        let found = self.young.remove(&key).or_else(|| self.old.remove(&key));
-        found.map(|stored| *stored)
+    pub(super) fn take(&mut self, key: InvoiceKey) -> Option<Box<Stored>> {
+        self.young.remove(&key).or_else(|| self.old.remove(&key))
     }
 
     /// Keeps an invoice that was stored as it is. Its document is left to the event that has it, and the claims that are
     /// events are looked up when they matter.
-    pub(super) fn put(&mut self, mut stored: Stored) {
+    pub(super) fn put(&mut self, mut stored: Box<Stored>) {
         if stored.document.is_some() {
             stored.row.raw = None;
         }
@@ -59,7 +85,7 @@ impl Known {
         if self.young.len() >= MOST / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(stored.row.key, Box::new(stored));
+        self.young.insert(stored.row.key, stored);
     }
 
     /// An invoice was stored that was not taken from here.
@@ -97,11 +123,11 @@ mod tests {
     use super::*;
     use crate::ledger::sqlite::usual::tests::{ledger, read_usual};
 
-    fn one() -> Stored {
-        read_usual(&ledger()).expect("as most are")
+    fn one() -> Box<Stored> {
+        Box::new(read_usual(&ledger()).expect("as most are"))
     }
 
-    fn numbered(key: i64) -> Stored {
+    fn numbered(key: i64) -> Box<Stored> {
         let mut one = one();
         one.row.key = InvoiceKey(key);
         one

@@ -26,6 +26,7 @@ mod runnable;
 mod saving;
 mod schema;
 mod silent;
+mod standing;
 mod story;
 mod usual;
 
@@ -43,7 +44,7 @@ use super::mark::{Keeper, Mark};
 use super::restore::position;
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
-    HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
+    HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored, Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
@@ -333,16 +334,19 @@ impl<C: Statements> Store for SqliteStore<C> {
         Ok(found)
     }
 
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        let found = match self.known.take(key) {
-            Some(stored) => {
-                if cfg!(debug_assertions) {
-                    let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
-                    known::assert_stands(&stored, read);
-                }
-                Some(stored)
-            }
-            None => invoices::recall(&mut self.connection, key).map_err(from_sqlite)?,
+    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
+        let known = self.known.take(key);
+        if cfg!(debug_assertions)
+            && let Some(stored) = &known
+        {
+            let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
+            known::assert_stands(stored, read);
+        }
+        let found = if known.is_some() {
+            known
+        } else {
+            let read = invoices::recall(&mut self.connection, key).map_err(from_sqlite)?;
+            read.map(Box::new)
         };
         if let Some(stored) = &found {
             self.loaded.note(stored);
@@ -350,7 +354,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         Ok(found)
     }
 
-    fn keep(&mut self, stored: Stored) {
+    fn keep(&mut self, stored: Box<Stored>) {
         self.known.put(stored);
     }
 
@@ -374,6 +378,17 @@ impl<C: Statements> Store for SqliteStore<C> {
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
         invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)
+    }
+
+    fn insert_event_of(
+        &mut self,
+        event: &NewEvent<'_>,
+        stored: &Stored,
+    ) -> Result<(i64, Saved), StoreError> {
+        self.known.forget(stored.row.key);
+        let connection = &mut self.connection;
+        let made = invoices::insert_event_of(connection, &mut self.loaded, event, stored);
+        made.map_err(from_sqlite)
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {

@@ -2,8 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::columns;
 use super::deliveries::aside;
 use super::rows;
+use super::standing::standing;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoiceRow, Running,
@@ -26,7 +28,11 @@ pub(super) fn invoices_of_order(
     order: &str,
 ) -> rusqlite::Result<Vec<InvoiceRow>> {
     let sql = format!(
-        "SELECT {} FROM invoice i WHERE i.order_id = ?1 ORDER BY i.id DESC LIMIT 1000",
+        concat!(
+            "SELECT {} FROM ",
+            standing!(),
+            " WHERE i.order_id = ?1 ORDER BY i.id DESC LIMIT 1000"
+        ),
         rows::INVOICE
     );
     let mut statement = connection.prepare_cached(&sql)?;
@@ -39,7 +45,11 @@ pub(super) fn invoice_by_id(
     id: &str,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
     let sql = format!(
-        "SELECT {} FROM invoice i WHERE i.invoice_id = ?1 OR i.ref = ?1 LIMIT 1",
+        concat!(
+            "SELECT {} FROM ",
+            standing!(),
+            " WHERE i.invoice_id = ?1 OR i.ref = ?1 LIMIT 1"
+        ),
         rows::INVOICE
     );
     connection
@@ -52,9 +62,8 @@ pub(super) fn invoice_by_key(
     connection: &Connection,
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
-    let sql = format!("SELECT {} FROM invoice i WHERE i.id = ?1", rows::INVOICE);
     connection
-        .prepare_cached(&sql)?
+        .prepare_cached(columns::BY_KEY)?
         .query_row([key.0], rows::invoice)
         .optional()
 }
@@ -70,8 +79,13 @@ pub(super) fn list_invoices(
         Filter::Attention => "i.attention <> ''",
     };
     let sql = format!(
-        "SELECT {} FROM invoice i WHERE {wish} ORDER BY i.id DESC LIMIT ?1",
-        rows::INVOICE
+        concat!(
+            "SELECT {} FROM ",
+            standing!(),
+            " WHERE {} ORDER BY i.id DESC LIMIT ?1"
+        ),
+        rows::INVOICE,
+        wish
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_map([limit], rows::invoice)?.collect()
@@ -155,7 +169,11 @@ pub(super) fn sealed_by_key(
 /// Openings under way.
 pub(super) fn creating(connection: &Connection) -> rusqlite::Result<Vec<InvoiceRow>> {
     let sql = format!(
-        "SELECT {} FROM invoice i WHERE i.opening = 'creating' LIMIT 1000",
+        concat!(
+            "SELECT {} FROM ",
+            standing!(),
+            " WHERE i.opening = 'creating' LIMIT 1000"
+        ),
         rows::INVOICE
     );
     let mut statement = connection.prepare_cached(&sql)?;

@@ -1,5 +1,5 @@
-//! How a changed invoice is stored: what every notification changes by a short statement, everything only when something
-//! else changed too.
+//! How a changed invoice is stored: what most notifications change by their event alone, what any notification changes by a
+//! short statement, everything only when something else changed too.
 //!
 //! Relies on the transaction: between loading an invoice and saving it nobody else changes it. Promises that a value is left
 //! out only when it is the one that was loaded.
@@ -8,13 +8,13 @@ use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
 use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
-use super::usual;
+use super::{standing, usual};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Claim, Invoice, Pending};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::Stored;
+use crate::ledger::store::{NewEvent, Stored};
 
 /// What most notifications change.
 pub(super) const SAVE_OFTEN: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
@@ -77,6 +77,19 @@ impl Loaded {
     /// What was read may not be what stands there any more.
     pub(super) fn forget(&mut self) {
         self.key = None;
+    }
+
+    /// The revision with which an event stands for this invoice's row, when nothing else of it changed; its cause is given.
+    pub(super) fn stands(
+        &mut self,
+        stored: &Stored,
+        event: &NewEvent<'_>,
+        cause: &Claim,
+    ) -> Option<i64> {
+        let revision = standing::stands(stored, event, cause)?;
+        self.now.take(stored);
+        let same = self.key == Some(stored.row.key) && self.then == self.now;
+        same.then_some(revision)
     }
 
     /// Stores an invoice.
@@ -143,14 +156,70 @@ fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
     saved.map(drop)
 }
 
-/// The values that seldom change, one behind the other, so that two invoices are compared at once and nothing is allocated
-/// for it.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Seldom(Vec<u8>);
+/// Numbers of an invoice that seldom change, lengths of texts among them.
+const NUMBERS: usize = 24;
+/// The same of what decides.
+const JUDGED: usize = 6;
+
+/// The values that seldom change: the numbers and how long each text is, and the texts one behind the other, so that two
+/// invoices are compared at once and nothing is allocated for it.
+#[derive(Debug, PartialEq, Eq)]
+struct Seldom {
+    numbers: [i64; NUMBERS],
+    judged: [i64; JUDGED],
+    texts: Vec<u8>,
+}
+
+impl Default for Seldom {
+    fn default() -> Self {
+        Self {
+            numbers: [0; NUMBERS],
+            judged: [0; JUDGED],
+            texts: Vec::new(),
+        }
+    }
+}
+
+/// No number of an invoice, nor a length.
+const NONE: i64 = i64::MIN;
+
+fn number(number: Option<i64>) -> i64 {
+    number.unwrap_or(NONE)
+}
+
+fn count(of: usize) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
+}
+
+fn numbers_judged(invoice: &Invoice) -> [i64; JUDGED] {
+    let Invoice {
+        order_id: _,
+        id: _,
+        agreed: _,
+        revision: _,
+        claim: _,
+        sorted: _,
+        outcome: _,
+        doubt,
+        doubted,
+        pending,
+        paid_counted,
+        paid_fired,
+        failed_fired,
+        recorded: _,
+    } = invoice;
+    [
+        i64::from(*doubt),
+        i64::from(*paid_counted),
+        i64::from(*paid_fired),
+        i64::from(*failed_fired),
+        count(doubted.len()),
+        number(pending.as_ref().map(|pending| pending.since_ms)),
+    ]
+}
 
 impl Seldom {
     fn take(&mut self, stored: &Stored) {
-        self.0.clear();
         // Named one by one: what is added later is not forgotten here.
         let Stored {
             invoice,
@@ -161,13 +230,6 @@ impl Seldom {
             newest: _,
             document: _,
         } = stored;
-        self.row(row);
-        self.judged(invoice);
-        self.number(Some(*sorted_by));
-        self.number(Some(*generation));
-    }
-
-    fn row(&mut self, row: &InvoiceRow) {
         let InvoiceRow {
             key: _,
             reference: _,
@@ -200,68 +262,52 @@ impl Seldom {
             updated_ms: _,
             revision: _,
         } = row;
-        for text in [
-            invoice_id.as_deref(),
-            Some(mode.as_str()),
-            Some(method),
-            Some(opening.as_str()),
-            opening_note.as_deref(),
-            creator.as_ref().map(|mark| mark.boot_id.as_str()),
-            Some(outcome.as_str()),
-            found_by.map(Source::as_str),
-            Some(amount_agreed),
-            Some(currency_agreed),
-            amount_reported.as_deref(),
-            currency_reported.as_deref(),
-            requisites.as_deref(),
-            payment_url.as_deref(),
-        ] {
-            self.text(text);
-        }
-        for number in [
-            creator.as_ref().map(|mark| i64::from(mark.pid)),
-            creator.as_ref().map(|mark| mark.start_ticks),
-            Some(*creator_deadline_ms),
-            Some(*outcome_ms),
-            *expire_ms,
-            Some(*created_ms),
-            Some(i64::from(*unresolved)),
-        ] {
-            self.number(number);
-        }
+        let Self {
+            numbers,
+            judged,
+            texts,
+        } = self;
+        texts.clear();
+        let mut text = |text: Option<&str>| {
+            let Some(text) = text else { return NONE };
+            texts.extend_from_slice(text.as_bytes());
+            count(text.len())
+        };
+        *numbers = [
+            *sorted_by,
+            *generation,
+            text(invoice_id.as_deref()),
+            i64::from(*mode as u8),
+            text(Some(method)),
+            i64::from(*opening as u8),
+            text(opening_note.as_deref()),
+            text(creator.as_ref().map(|mark| mark.boot_id.as_str())),
+            number(creator.as_ref().map(|mark| i64::from(mark.pid))),
+            number(creator.as_ref().map(|mark| mark.start_ticks)),
+            *creator_deadline_ms,
+            i64::from(*outcome as u8),
+            *outcome_ms,
+            number(found_by.map(|source| i64::from(source as u8))),
+            text(Some(amount_agreed)),
+            text(Some(currency_agreed)),
+            text(amount_reported.as_deref()),
+            text(currency_reported.as_deref()),
+            i64::from(*unresolved),
+            text(requisites.as_deref()),
+            text(payment_url.as_deref()),
+            number(*expire_ms),
+            *created_ms,
+            count(attention.len()),
+        ];
+        *judged = numbers_judged(invoice);
         for word in attention {
-            self.text(Some(word));
+            self.word(Some(word));
         }
-        self.text(None);
-    }
-
-    fn judged(&mut self, invoice: &Invoice) {
-        let Invoice {
-            order_id: _,
-            id: _,
-            agreed: _,
-            revision: _,
-            claim: _,
-            sorted: _,
-            outcome: _,
-            doubt,
-            doubted,
-            pending,
-            paid_counted,
-            paid_fired,
-            failed_fired,
-            recorded: _,
-        } = invoice;
-        for is_so in [*doubt, *paid_counted, *paid_fired, *failed_fired] {
-            self.0.push(u8::from(is_so));
-        }
-        for claim in doubted {
+        for claim in &invoice.doubted {
             self.claim(claim);
         }
-        self.text(None);
-        if let Some(Pending { claim, since_ms }) = pending {
+        if let Some(Pending { claim, since_ms: _ }) = &invoice.pending {
             self.claim(claim);
-            self.number(Some(*since_ms));
         }
     }
 
@@ -273,25 +319,20 @@ impl Seldom {
             at,
         }: &Claim,
     ) {
-        self.text(Some(status.as_str()));
-        self.text(match verdict {
+        self.word(Some(status.as_str()));
+        self.word(match verdict {
             Verdict::Agrees => None,
             Verdict::Differs(what) => Some(what),
         });
-        self.number(at.map(Moment::as_ns));
+        let at = number(at.map(Moment::as_ns));
+        self.texts.extend_from_slice(&at.to_ne_bytes());
     }
 
-    fn text(&mut self, text: Option<&str>) {
-        self.number(text.map(|text| i64::try_from(text.len()).unwrap_or(i64::MAX)));
-        if let Some(text) = text {
-            self.0.extend_from_slice(text.as_bytes());
-        }
-    }
-
-    fn number(&mut self, number: Option<i64>) {
-        let mut packed = [u8::from(number.is_some()); 9];
-        let (_, value) = packed.split_at_mut(1);
-        value.copy_from_slice(&number.unwrap_or_default().to_ne_bytes());
-        self.0.extend_from_slice(&packed);
+    /// A text of those there may be any number of: with its length in front.
+    fn word(&mut self, word: Option<&str>) {
+        let length = number(word.map(|word| count(word.len())));
+        self.texts.extend_from_slice(&length.to_ne_bytes());
+        self.texts
+            .extend_from_slice(word.unwrap_or_default().as_bytes());
     }
 }

@@ -9,6 +9,7 @@ use rusqlite::types::FromSql;
 use rusqlite::{Row, Statement, params};
 
 use super::rows;
+use super::standing::standing;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
@@ -21,25 +22,33 @@ use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewEvent, Stored};
 
 /// What [`stored`] reads, in its order, where all that it takes for granted is so.
-pub(super) const LOAD: &str = "SELECT ref, order_id, invoice_id, mode, method, creator_deadline_ms, outcome_ms, \
-  amount_agreed, currency_agreed, amount_reported, currency_reported, requisites, payment_url, \
-  raw, expire_ms, created_ms, updated_ms, revision, status, claim_ns, sorted_settled, heard_ms, sorted_by, generation, newest_ns, raw_event \
-  FROM invoice WHERE id = ?1 AND sorted_status = status AND doubt = 0 AND paid_counted = 0 AND paid_fired = 0 \
-  AND failed_fired = 0 AND unresolved = 0 AND attention = '' AND outcome = 'open' AND found_by IS NULL \
-  AND opening = 'answered' AND opening_note IS NULL AND creator_boot IS NULL AND claim_differs IS NULL \
-  AND sorted_differs IS NULL AND sorted_ns IS claim_ns AND sorted_meaning = 'open' AND doubted IS NULL \
-  AND pending IS NULL AND amount_asked = amount_agreed AND currency_asked = currency_agreed";
+pub(super) const LOAD: &str = concat!(
+    "SELECT i.ref, i.order_id, i.invoice_id, i.mode, i.method, i.creator_deadline_ms, i.outcome_ms, \
+      i.amount_agreed, i.currency_agreed, i.amount_reported, i.currency_reported, i.requisites, i.payment_url, \
+      iif(n.seq IS NULL, i.raw, NULL), i.expire_ms, i.created_ms, ifnull(n.at_ms, i.updated_ms), \
+      ifnull(n.revision, i.revision), ifnull(n.status, i.status), iif(n.seq IS NULL, i.claim_ns, n.cause_ns), \
+      iif(n.seq IS NULL, i.sorted_settled, 0), ifnull(n.at_ms, i.heard_ms), i.sorted_by, i.generation, \
+      iif(n.seq IS NULL OR i.newest_ns IS NULL, i.newest_ns, n.cause_ns), ifnull(n.seq, i.raw_event) FROM ",
+    standing!(),
+    " WHERE i.id = ?1 AND i.doubt = 0 AND i.paid_counted = 0 AND i.paid_fired = 0 AND i.failed_fired = 0 \
+      AND i.unresolved = 0 AND i.attention = '' AND i.outcome = 'open' AND i.found_by IS NULL \
+      AND i.opening = 'answered' AND i.opening_note IS NULL AND i.creator_boot IS NULL AND i.doubted IS NULL \
+      AND i.pending IS NULL AND i.amount_asked = i.amount_agreed AND i.currency_asked = i.currency_agreed \
+      AND (n.seq IS NOT NULL OR i.sorted_status = i.status AND i.claim_differs IS NULL \
+        AND i.sorted_differs IS NULL AND i.sorted_ns IS i.claim_ns AND i.sorted_meaning = 'open')"
+);
 
 /// Stores an invoice whose sorted claim is the one that stands.
 pub(super) const SAVE: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = NULL, claim_ns = ?4, \
   sorted_status = ?3, sorted_meaning = 'open', sorted_differs = NULL, sorted_ns = ?4, sorted_settled = ?5, raw = ?6, \
   heard_ms = ?7, updated_ms = ?8, newest_ns = ?9, raw_event = ?10 WHERE id = ?1";
 
-/// Writes the event of a notification that brought another status and nothing more.
+/// Writes the event of a notification that brought another status and nothing more. With a revision it stands for the
+/// invoice's row too, see [`standing`](super::standing).
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_differs, \
   cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, \
-  decision, why) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, ?7, ?8, ?9, \
-  'advance', 'newer')";
+  decision, why, revision) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, ?7, ?8, \
+  ?9, 'advance', 'newer', ?10)";
 
 /// The values of a row, one after the other.
 struct Values<'r, 's> {
@@ -189,11 +198,12 @@ pub(super) fn cause<'e>(event: &NewEvent<'e>) -> Option<&'e Claim> {
     (shown && cause.verdict == Verdict::Agrees).then_some(cause)
 }
 
-/// Runs [`INSERT_EVENT`].
+/// Runs [`INSERT_EVENT`]; `stands`: with this revision it is the invoice's row too.
 pub(super) fn insert_event(
     statement: &mut Statement<'_>,
     event: &NewEvent<'_>,
     cause: &Claim,
+    stands: Option<i64>,
 ) -> rusqlite::Result<i64> {
     statement.insert(params![
         event.event_id,
@@ -205,6 +215,7 @@ pub(super) fn insert_event(
         event.reported.0,
         event.reported.1,
         event.raw,
+        stands,
     ])
 }
 
@@ -283,10 +294,13 @@ pub(super) mod tests {
             "'BBBBBBBBBBBBBBBBBBBBBB'",
         ];
         let mut compared = 0;
-        for column in columns::INVOICE.split(", ").skip(1) {
-            let Some(column) = column.strip_prefix("i.") else {
-                continue;
-            };
+        let mut named = connection
+            .prepare("SELECT name FROM pragma_table_info('invoice') WHERE name <> 'id'")
+            .expect("prepared");
+        let names = named.query_map([], |row| row.get(0)).expect("read");
+        let names: Vec<String> = names.collect::<Result<_, _>>().expect("read");
+        assert!(names.len() > 45, "{names:?}");
+        for column in names {
             for value in odd {
                 connection.execute_batch("SAVEPOINT odd").expect("marked");
                 // What the table does not take, or the whole row cannot be read with, is no invoice.
@@ -369,7 +383,7 @@ pub(super) mod tests {
         };
         let claim = cause(&event).expect("one that is written this way");
         let mut short = connection.prepare(INSERT_EVENT).expect("prepared");
-        insert_event(&mut short, &event, claim).expect("written");
+        insert_event(&mut short, &event, claim, None).expect("written");
         event.event_id = "two";
         let mut whole = connection
             .prepare(invoices::INSERT_EVENT)

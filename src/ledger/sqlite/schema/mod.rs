@@ -318,7 +318,9 @@ macro_rules! next_behind {
     };
 }
 
-/// What a notification writes, once instead of twice. An event that was made by the very claim that was heard is its line of
+/// What a notification writes, once instead of twice. An event that tells all that changed of its invoice has the invoice's
+/// revision, and the invoice's row is left as it was: while the newest event of an open invoice has a higher revision than the
+/// row, status and times are the event's. An event that was made by the very claim that was heard is its line of
 /// history too; lines beside it note which event they come after, and those of before this step come after all events of
 /// before it. The newest instant that was heard of an invoice tells whether a claim can be known; of invoices of before it is
 /// not known. The document that stands is not written a second time when an event has it. What is behind another delivery is
@@ -332,6 +334,7 @@ ALTER TABLE invoice ADD COLUMN newest_ns INTEGER;
 ALTER TABLE invoice ADD COLUMN raw_event INTEGER;
 ALTER TABLE event ADD COLUMN decision TEXT;
 ALTER TABLE event ADD COLUMN why TEXT;
+ALTER TABLE event ADD COLUMN revision INTEGER;
 ALTER TABLE history ADD COLUMN after_event INTEGER;
 INSERT INTO meta SELECT 'history_after', coalesce(max(seq), 0) FROM event;
 DROP TRIGGER delivery_made;
@@ -354,6 +357,22 @@ CREATE TRIGGER delivery_ended AFTER UPDATE OF state ON delivery WHEN NEW.state I
 BEGIN UPDATE delivery SET blocked_by = ", unfinished_in_front!(), " WHERE ", next_behind!("NEW"), "; END;
 CREATE TRIGGER delivery_withdrawn AFTER DELETE ON delivery
 BEGIN UPDATE delivery SET blocked_by = ", unfinished_in_front!(), " WHERE ", next_behind!("OLD"), "; END;
+
+DROP VIEW invoices;
+CREATE VIEW invoices AS SELECT
+  i.order_id, i.invoice_id, i.mode, i.method, ifnull(n.status, i.status) AS status, i.outcome,
+  i.amount_asked, i.amount_agreed, i.amount_reported,
+  i.currency_agreed AS currency, i.currency_asked, i.currency_reported,
+  i.opening, i.doubt, i.attention, i.found_by, i.ref,
+  strftime('%Y-%m-%dT%H:%M:%S', i.expire_ms / 1000, 'unixepoch') || printf('.%03dZ', i.expire_ms % 1000) AS expire_at,
+  i.expire_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', i.created_ms / 1000, 'unixepoch') || printf('.%03dZ', i.created_ms % 1000) AS created_at,
+  i.created_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', ifnull(n.at_ms, i.updated_ms) / 1000, 'unixepoch')
+    || printf('.%03dZ', ifnull(n.at_ms, i.updated_ms) % 1000) AS updated_at,
+  ifnull(n.at_ms, i.updated_ms) AS updated_ms
+FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
+  (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
 "
 );
 

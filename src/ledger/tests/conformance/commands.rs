@@ -96,6 +96,30 @@ fn any_act(dice: &mut Dice) -> Act {
     }
 }
 
+/// A notification that brings one of these statuses, newer than all before it.
+pub(super) fn advance(seed: u64, statuses: &[String], now_ms: i64) -> Command {
+    let mut dice = Dice(seed);
+    let key = dice.small(7) + 1;
+    let place = usize::try_from(dice.below(3)).expect("small");
+    let status = statuses.get(place).expect("one of three");
+    let at = now_ms - NOW + dice.small(9);
+    let mut told = said(Source::Notification, &format!("id-{key}"), status, at);
+    told.received_ms = now_ms;
+    told.report.raw = format!("[{}]", dice.below(100));
+    Command::Record(InvoiceKey(key), Box::new(told))
+}
+
+/// Another invoice, or the answer to its create.
+pub(super) fn opened_anew(seed: u64, number: u8, now_ms: i64) -> Command {
+    let mut dice = Dice(seed);
+    let key = dice.small(7) + 1;
+    if dice.below(2) == 0 {
+        return Command::Begin(Box::new(intent_of(key, number, true, now_ms)));
+    }
+    let answer = said(Source::Create, &format!("id-{key}"), "new", 1);
+    Command::Settle(InvoiceKey(key), Settled::Answered(Box::new(answer)))
+}
+
 /// Any command, a bad one now and then: keys may be of nothing.
 pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
     let key = InvoiceKey(dice.small(7) + 1);

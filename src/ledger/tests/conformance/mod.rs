@@ -12,7 +12,7 @@ use crate::ledger::memory::Fate;
 pub(super) use commands::{intent_of, mark};
 pub(super) use pair::{Pair, pair};
 
-use commands::{Dice, any_command};
+use commands::{Dice, advance, any_command, opened_anew};
 
 /// Transactions in one run, of up to nine commands; every kind of command occurs in it many times.
 const ROUNDS: u64 = 80;
@@ -63,6 +63,9 @@ fn both_stores_answer_and_keep_the_same() {
             .filter(|delivery| delivery.state == DeliveryState::Held)
             .count();
     }
+    let path = directory.path().join("ledger.db");
+    let astray = sqlite::count_for_tests(&path, "pragma_foreign_key_check");
+    assert_eq!(astray, 0, "every row belongs somewhere");
     let [events, _] = &pair.ids;
     let deliveries = pair.memory.deliveries();
     let ran: u32 = deliveries.iter().map(|delivery| delivery.attempts).sum();
@@ -73,6 +76,44 @@ fn both_stores_answer_and_keep_the_same() {
         made >= 20 && most > 10 && held > 0,
         "a busy run: {made} events, {most} runs, {held} held"
     );
+}
+
+/// What is at stake: most notifications leave the invoice's row as it was, and nobody may see that. Open invoices, heard of
+/// again and again, with anything else in between.
+#[test]
+fn a_row_that_is_behind_its_event_is_nowhere_seen_to_be() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut pair = pair(&directory);
+    let open = ["new", "wip", "waiting"].map(str::to_owned);
+    pair.rules.policy.lists.open = open.to_vec();
+    pair.adopt();
+    let mut dice = Dice(5);
+    let mut now_ms = NOW + 100;
+    let path = directory.path().join("ledger.db");
+    let behind = "invoice i JOIN event n ON n.invoice = i.id WHERE n.revision > i.revision";
+    let mut seen = 0;
+    for round in 0..ROUNDS {
+        now_ms += 1 + dice.small(10_000);
+        let (mut file, mut memory) = (Vec::new(), Vec::new());
+        for number in 0..=dice.below(9) {
+            let seed = dice.below(u64::MAX);
+            let number = u8::try_from(round * 3 % 250 + number).expect("small");
+            let one_of_these = |place: u64| match place {
+                0 => any_command(&mut Dice(seed), number, now_ms),
+                1..5 => opened_anew(seed, number, now_ms),
+                _ => advance(seed, &open, now_ms),
+            };
+            let place = dice.below(if round < 4 { 6 } else { 60 });
+            file.push(one_of_these(place));
+            memory.push(one_of_these(place));
+        }
+        pair.run(&file, &memory);
+        pair.compare(now_ms);
+        seen += sqlite::count_for_tests(&path, behind).min(1);
+    }
+    let astray = sqlite::count_for_tests(&path, "pragma_foreign_key_check");
+    assert_eq!(astray, 0, "every row belongs somewhere");
+    assert!(seen > 20, "a row was behind after {seen} transactions");
 }
 
 #[test]
