@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 use tilld::bench::Stocked;
 
 use super::inner::{Answer, Inner, Receiver, invented, plain};
-use super::{PATH, Server, Started, Stored, count};
+use super::{FULL, PATH, Server, Started, Stored, count};
 
 /// The ledger of all such receivers.
 const SCHEMA: &str = include_str!("../../peers/schema.sql");
@@ -67,6 +67,8 @@ impl Naive {
         let connection = Connection::open(file).expect("a ledger");
         let set = connection.execute_batch("PRAGMA synchronous = FULL");
         set.expect("SQLite takes it");
+        let synchronous = connection.pragma_query_value(None, "synchronous", |row| row.get(0));
+        assert_eq!(synchronous, Ok(FULL), "its commits are durable");
         Self(Mutex::new(connection))
     }
 
