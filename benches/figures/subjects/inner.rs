@@ -1,5 +1,6 @@
 //! Servers that are compiled into this program and run in a process of their own: it starts itself with a word that says
-//! which. The runtime and hyper's settings are the daemon's, so that what differs is the work.
+//! which. The runtime, which is one thread's, and hyper's settings are those of the daemon's listener, so that what differs
+//! is the work.
 //!
 //! Such a process says its address in a line and ends when its standard input does, so none outlives this program.
 
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -48,12 +50,14 @@ pub(crate) fn serve(args: &[String]) {
 }
 
 fn listen(receiver: impl Receiver) {
-    let runtime = Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.expect("threads");
-    runtime.spawn(accept(Arc::new(receiver)));
+    thread::spawn(|| {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a thread that was started can wait");
+        runtime.block_on(accept(Arc::new(receiver)));
+    });
+    // The process ends with this thread, and takes the other one along.
     let read = io::stdin().read_to_end(&mut Vec::new());
     read.expect("a pipe");
-    runtime.shutdown_background();
 }
 
 async fn accept(receiver: Arc<impl Receiver>) {
@@ -70,6 +74,7 @@ async fn accept(receiver: Arc<impl Receiver>) {
                 .header_read_timeout(None)
                 .max_header_size(BUFFER)
                 .max_buf_size(BUFFER)
+                .writev(false)
                 .half_close(true)
                 .serve_connection(TokioIo::new(stream), service);
             // How a connection ends is the sender's to count.
