@@ -1,23 +1,22 @@
 //! What SQLite can do at most: the rows of a notification written by bare prepared statements, in one thread, on the real
-//! schema and with the daemon's settings. No HTTP, no threads, no decision.
+//! schema, with the daemon's settings and with its way to move the log. No HTTP, no decision, no thread but the log's.
 
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::hooks::Wal;
 use rusqlite::{Connection, OpenFlags, params};
 use tilld::bench::Stocked;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-
+use super::FULL;
 use super::daemon::Home;
+use super::log::Log;
 use crate::notice;
 
-/// Pages in the log from which it is moved, behind the commit as the daemon does.
-const PAGES: i32 = 1_000;
+/// The daemon's settings of its writer's connection, but that the side files stay after it.
+const SETTINGS: &str = "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; PRAGMA cache_size = -1280; \
+                        PRAGMA journal_size_limit = 16777216; PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = OFF";
 /// Statements kept; more than there are.
 const STATEMENTS: usize = 16;
 
@@ -36,7 +35,7 @@ const DELIVERY: &str = "INSERT INTO delivery (event, invoice, hook, state, next_
 /// A ledger that nobody else has open.
 pub(crate) struct Raw {
     connection: Connection,
-    log_pages: Arc<AtomicI32>,
+    log: Log,
     /// Invoices, and how often each was notified of, the one that waits longest first.
     waiting: VecDeque<(Stocked, u64)>,
     written: u64,
@@ -48,37 +47,13 @@ impl Raw {
     pub(crate) fn make(directory: &Path, invoices: u32) -> Self {
         let home = Home::make(directory, "");
         let stocked = home.stock(invoices);
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(home.ledger(), flags).expect("a ledger");
+        let mut connection = open(&home.ledger());
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        // A statement is planned once, whatever is bound to it, as the daemon's are.
-        let planned = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
-        assert_eq!(planned, Ok(true));
-        connection
-            .execute_batch(
-                "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF",
-            )
-            .expect("settings");
-        let pragma = |name: &str| -> String {
-            let value = connection
-                .pragma_query_value(None, name, |row| row.get::<_, rusqlite::types::Value>(0));
-            format!("{:?}", value.expect("a setting"))
-        };
-        // Else it would be fast by promising less.
-        assert_eq!(pragma("synchronous"), "Integer(2)");
-        assert_eq!(pragma("journal_mode"), "Text(\"wal\")");
-        let log_pages = Arc::new(AtomicI32::new(0));
-        let pages = Arc::clone(&log_pages);
-        connection
-            .wal_hook(Some(move |_: &mut Wal, now| {
-                pages.store(now, Ordering::Relaxed);
-                Ok(())
-            }))
-            .expect("a hook");
+        let log = Log::of(&mut connection, open(&home.ledger()));
         let before = events(&connection);
         Self {
             connection,
-            log_pages,
+            log,
             waiting: stocked.into_iter().map(|one| (one, 0)).collect(),
             written: 0,
             before,
@@ -95,9 +70,7 @@ impl Raw {
                 self.one();
             }
             self.run("COMMIT");
-            if self.log_pages.load(Ordering::Relaxed) >= PAGES {
-                self.run("PRAGMA wal_checkpoint(PASSIVE)");
-            }
+            self.log.tidy(&self.connection);
         }
         let rate = (self.written - before) as f64 / began.elapsed().as_secs_f64();
         assert_eq!(events(&self.connection), self.before + self.written);
@@ -144,6 +117,22 @@ impl Raw {
         self.written += 1;
         self.waiting.push_back((of, number + 1));
     }
+}
+
+/// Opens a ledger as the daemon's writer does.
+fn open(ledger: &Path) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(ledger, flags).expect("a ledger");
+    // A statement is planned once, whatever is bound to it, as the daemon's are.
+    let planned = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    assert_eq!(planned, Ok(true));
+    connection.execute_batch(SETTINGS).expect("settings");
+    // Else it would be fast by promising less.
+    let synchronous = connection.pragma_query_value(None, "synchronous", |row| row.get(0));
+    assert_eq!(synchronous, Ok(FULL), "its commits are durable");
+    let mode = connection.pragma_query_value(None, "journal_mode", |row| row.get(0));
+    assert_eq!(mode, Ok("wal".to_owned()));
+    connection
 }
 
 fn events(connection: &Connection) -> u64 {
