@@ -14,6 +14,7 @@ use crate::options::{Effort, MANY, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::crowd::{Crowd, told};
 use crate::subjects::daemon::{Daemon, Home};
+use crate::subjects::held;
 
 /// The part.
 pub(crate) const PART: Part = Part {
@@ -149,11 +150,15 @@ fn measure(
         run: lasts.load,
     };
     let over = AtomicBool::new(false);
-    let (heard, seen) = thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(&daemon, &over));
-        let heard = sender.run(daemon.address, &plan);
-        over.store(true, Ordering::Relaxed);
-        (heard, watching.join().expect("it only looks"))
+    let mut seen = Vec::new();
+    let heard = held(PART.name, &daemon, || {
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| watch(&daemon, &over));
+            let heard = sender.run(daemon.address, &plan);
+            over.store(true, Ordering::Relaxed);
+            seen = watching.join().expect("it only looks");
+            heard
+        })
     });
     assert!(heard.acknowledged > 0, "{:?}", heard.whole);
     let most = |some: &[f64]| some.iter().copied().fold(0.0, f64::max);

@@ -10,6 +10,7 @@ use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::crowd::{Crowd, told};
 use crate::subjects::daemon::Home;
+use crate::subjects::held;
 use crate::subjects::service::Service;
 
 /// The part.
@@ -107,7 +108,7 @@ fn one(options: &Options, crowd: &Crowd, sender: &mut Sender) -> Heard {
             RUN / 3
         },
     };
-    let heard = sender.run(daemon.address, &plan);
+    let heard = held(PART.name, &daemon, || sender.run(daemon.address, &plan));
     assert_eq!(heard.whole.failed, 0, "{:?}", heard.whole);
     daemon.stop();
     heard

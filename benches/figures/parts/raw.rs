@@ -7,8 +7,8 @@ use crate::load::{INVOICES, Pace, Plan, Sender};
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::daemon::Home;
-use crate::subjects::probe;
 use crate::subjects::raw::Raw;
+use crate::subjects::{held, probe};
 
 /// The part.
 pub(crate) const PART: Part = Part {
@@ -41,7 +41,8 @@ fn run(options: &Options, report: &mut Report) {
         run: slice,
     };
     for round in 0..rounds {
-        let rate = sender.run(daemon.address, &plan).rate();
+        let heard = held(PART.name, &daemon, || sender.run(daemon.address, &plan));
+        let rate = heard.rate();
         let what = "the daemon at 256 connections, in the same rounds";
         report.add("raw.tilld.256.rate", what, "1/s", rate);
         for &batch in BATCHES.iter().cycle().skip(round).take(BATCHES.len()) {

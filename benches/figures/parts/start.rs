@@ -9,6 +9,7 @@ use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::crowd::{Crowd, told};
 use crate::subjects::daemon::Home;
+use crate::subjects::held;
 
 /// The part.
 pub(crate) const PART: Part = Part {
@@ -47,10 +48,15 @@ fn run(options: &Options, report: &mut Report) {
         for (name, rows, crowd, sender) in &mut senders {
             let slice = gate.slice(|| {
                 let daemon = crowd.home.start(&options.daemon);
-                let began = Instant::now();
-                let heard = sender.run(daemon.address, &FIRST);
+                let mut sent_for = Duration::ZERO;
+                let heard = held(PART.name, &daemon, || {
+                    let began = Instant::now();
+                    let heard = sender.run(daemon.address, &FIRST);
+                    sent_for = began.elapsed();
+                    heard
+                });
                 assert!(heard.whole.acknowledged > 0, "{:?}", heard.whole);
-                let first = heard.latency.longest().min(began.elapsed());
+                let first = heard.latency.longest().min(sent_for);
                 let took = daemon.started_in;
                 daemon.stop();
                 (took, first)

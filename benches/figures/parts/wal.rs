@@ -14,6 +14,7 @@ use crate::machine::process::ran;
 use crate::options::{Effort, Options};
 use crate::report::{Bar, Report};
 use crate::subjects::daemon::{Daemon, Home};
+use crate::subjects::held;
 
 /// The part.
 pub(crate) const PART: Part = Part {
@@ -126,22 +127,26 @@ fn measure(
     plan: &Plan,
 ) -> Heard {
     let (ends, most) = (AtomicBool::new(false), AtomicU64::new(0));
-    let before = ran(daemon.pid()).expect("it runs");
-    let heard = thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ends.load(Ordering::Relaxed) {
-                let takes = fs::metadata(log).map_or(0, |log| log.len());
-                most.fetch_max(takes, Ordering::Relaxed);
-                thread::sleep(LOOK_EVERY);
-            }
+    let mut took = Duration::ZERO;
+    let heard = held(name, daemon, || {
+        let before = ran(daemon.pid()).expect("it runs");
+        let heard = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ends.load(Ordering::Relaxed) {
+                    let takes = fs::metadata(log).map_or(0, |log| log.len());
+                    most.fetch_max(takes, Ordering::Relaxed);
+                    thread::sleep(LOOK_EVERY);
+                }
+            });
+            let heard = sender.run(daemon.address, plan);
+            ends.store(true, Ordering::Relaxed);
+            heard
         });
-        let heard = sender.run(daemon.address, plan);
-        ends.store(true, Ordering::Relaxed);
+        // Threads that ended take theirs along.
+        took = ran(daemon.pid()).expect("it runs").saturating_sub(before);
         heard
     });
     assert_eq!((heard.whole.refused, heard.whole.failed), (0, 0), "{name}");
-    // Threads that ended take theirs along.
-    let took = ran(daemon.pid()).expect("it runs").saturating_sub(before);
     let each = took.as_secs_f64() * 1e6 / heard.whole.acknowledged.max(1) as f64;
     let most = most.load(Ordering::Relaxed) as f64 / 1e6;
     let reads = if name.contains("stuck") {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tilld::bench::{Stocked, settings, stock};
 
-use super::{Server, Stored, count};
+use super::{Server, Stored, count, look_at};
 
 /// A start that takes longer has failed.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -26,8 +26,8 @@ pub(crate) struct Home {
 
 impl Home {
     /// Makes `directory`, which must not be there, with a config: the defaults, a hook that every change of a status is owed
-    /// to and that never ends, so that each notification makes a delivery and none is run, no wait for it at the stop, and `more` lines of TOML in front
-    /// of the tables.
+    /// to and that never ends, so that each notification makes a delivery and none is run, no wait for it at the stop, and
+    /// `more` lines of TOML in front of the tables.
     pub(crate) fn make(directory: &Path, more: &str) -> Self {
         fs::create_dir_all(directory).expect("a directory");
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -145,6 +145,20 @@ impl Daemon {
     /// Its process.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// The number of the newest event in its ledger.
+    pub(super) fn newest_event(&self) -> i64 {
+        let newest = "SELECT coalesce(max(seq), 0) FROM event";
+        let newest = look_at(&self.ledger).query_row(newest, [], |row| row.get(0));
+        newest.expect("its ledger")
+    }
+
+    /// How many events a notification made after that one. Those before are not looked at, as many as they are.
+    pub(super) fn notified_after(&self, event: i64) -> u64 {
+        let count = "SELECT count(*) FROM event WHERE seq > ?1 AND source = 'notification'";
+        let count = look_at(&self.ledger).query_row(count, [event], |row| row.get::<_, i64>(0));
+        u64::try_from(count.expect("counted")).expect("no less than none")
     }
 
     /// Stops it as systemd does, and waits for its end.

@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OpenFlags};
 use tilld::bench::{Road, Stocked, settings};
 
-use crate::load::INVOICES;
+use crate::load::{Heard, INVOICES, Tally};
 use crate::options::Options;
 
 pub(crate) use self::peers::found as peers;
 
-use self::daemon::Home;
+use self::daemon::{Daemon, Home};
 
 /// Where all of them hear notifications, without the ref.
 pub(crate) const PATH: &str = Home::path();
@@ -118,10 +118,15 @@ fn tilld(options: &Options, directory: &Path, more: &str) -> Started {
     Started { server, stocked }
 }
 
+/// A connection that only reads.
+fn look_at(file: &Path) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(file, flags).expect("a ledger")
+}
+
 /// Counts rows over a connection of its own.
 pub(crate) fn count(file: &Path, events: &str, deliveries: &str) -> Stored {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags).expect("a ledger");
+    let connection = look_at(file);
     let count = |sql| {
         let count = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         u64::try_from(count.expect("counted")).expect("no less than none")
@@ -130,4 +135,25 @@ pub(crate) fn count(file: &Path, events: &str, deliveries: &str) -> Stored {
         events: count(events),
         deliveries: count(deliveries),
     }
+}
+
+/// Fails unless what was acknowledged in a run is there and nothing else is: `events` are those that came to be in it.
+pub(crate) fn hold_against(name: &str, events: u64, whole: Tally) {
+    assert!(
+        events >= whole.acknowledged,
+        "{name} acknowledged what it has not: {events} events, {whole:?}"
+    );
+    assert!(
+        events <= whole.sent,
+        "{name} has what nobody sent: {events} events, {whole:?}"
+    );
+}
+
+/// Sends to a daemon, whose ledger may be a large one, and holds what was heard against the events of notifications that
+/// came to be meanwhile.
+pub(crate) fn held(name: &str, daemon: &Daemon, send: impl FnOnce() -> Heard) -> Heard {
+    let before = daemon.newest_event();
+    let heard = send();
+    hold_against(name, daemon.notified_after(before), heard.whole);
+    heard
 }
