@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         if options.wants(part.name) {
             println!("{}: {}", part.name, part.what);
             let began = Instant::now();
+            report.begin(part.name);
             (part.run)(&options, &mut report);
             println!("  took {} s", began.elapsed().as_secs());
         }

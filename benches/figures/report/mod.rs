@@ -51,6 +51,8 @@ pub(crate) struct Ratio {
     pub(crate) bar_disturbed: Option<Bar>,
     /// Whether both are the same thing measured twice, so that what it is off 1 is noise.
     pub(crate) is_noise: bool,
+    /// The part that asked for it.
+    part: &'static str,
 }
 
 /// Latency at one offered rate.
@@ -86,6 +88,8 @@ pub(crate) struct Report {
     pub(crate) curves: Vec<Curve>,
     /// What a reader must know: what was skipped and why, what was odd.
     pub(crate) notes: Vec<String>,
+    /// The part that is measured.
+    part: &'static str,
 }
 
 /// The middle of what was measured, and its ends.
@@ -133,6 +137,11 @@ impl Bar {
 }
 
 impl Report {
+    /// Says which part is measured from now on.
+    pub(crate) fn begin(&mut self, part: &'static str) {
+        self.part = part;
+    }
+
     /// Adds the value of one round.
     pub(crate) fn add(&mut self, key: &str, what: &str, unit: &'static str, value: f64) {
         let figure = self.figure(key);
@@ -171,12 +180,14 @@ impl Report {
             bar,
             bar_disturbed: None,
             is_noise: false,
+            part: self.part,
         });
         self.ratios.last_mut().expect("it was added")
     }
 
     /// Asks for the ratio of one thing to itself, measured twice in each round. It is the noise that ratios of this kind are
-    /// held against: those of figures whose keys end in the same word, such as `rate`.
+    /// held against: those of the same part, of figures whose keys end in the same word, such as `rate`. What another part
+    /// measures, another way and at another time, has another noise.
     pub(crate) fn noise(&mut self, what: &str, over: &str, under: &str) {
         self.ratio(what, over, under, None).is_noise = true;
     }
@@ -205,7 +216,7 @@ impl Report {
     /// The noise of ratios of this one's kind, when it was measured.
     fn noise_of(&self, ratio: &Ratio) -> Option<Spread> {
         let kind = |it: &Ratio| it.over.rsplit('.').next().map(str::to_owned);
-        let same = |it: &&Ratio| it.is_noise && kind(it) == kind(ratio);
+        let same = |it: &&Ratio| it.is_noise && it.part == ratio.part && kind(it) == kind(ratio);
         let pairs = self
             .ratios
             .iter()
@@ -263,6 +274,11 @@ pub(crate) fn check() {
     assert!((spread.median - 10.0).abs() < 1e-9, "{spread:?}");
     assert!(!report.is_noise(&far, spread.median), "it is far off");
     assert!(report.is_noise(&far, 0.95), "as far as itself, below");
+    let elsewhere = Ratio {
+        part: "another",
+        ..far
+    };
+    assert!(!report.is_noise(&elsewhere, 0.95), "its noise is unknown");
     table::check(&report);
     plot::check();
 }
