@@ -90,12 +90,6 @@ fn ratios(report: &mut Report) {
             "hello.64.rate",
             0.30,
         ),
-        (
-            "at 256, to SQLite alone in batches of 64",
-            "tilld.256.rate",
-            "raw.64.rate",
-            0.50,
-        ),
         ("to FastAPI", "tilld.64.rate", "fastapi.64.rate", 8.0),
         ("to Express", "tilld.64.rate", "express.64.rate", 8.0),
         (
@@ -105,7 +99,7 @@ fn ratios(report: &mut Report) {
             100.0,
         ),
     ] {
-        // Peers and SQLite alone are not always measured.
+        // Peers are not always measured.
         if report.figures.contains_key(under) {
             report.ratio(
                 &format!("acknowledgements {what}"),

@@ -100,6 +100,7 @@ fn run(options: &Options, report: &mut Report) {
         report.bar("idle.wakes.many", Bar::AtMost(4.0));
         report.bar("memory.idle.many", Bar::AtMost(24.0));
         report.bar("memory.load.many", Bar::AtMost(24.0));
+        report.bar("memory.growth.many", Bar::AtMost(0.5));
     }
 }
 
