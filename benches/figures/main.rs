@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         }
     };
     report::check();
+    let began = Instant::now();
     let machine = Machine::read(&options);
     println!("{}", machine.line());
     let mut report = Report::default();
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Some(plot) => write("plot", &options.plot, &plot),
         None => println!("plot: none, no latency was measured against a rate"),
     }
+    println!("took {} s in all", began.elapsed().as_secs());
     ExitCode::SUCCESS
 }
 
