@@ -108,7 +108,7 @@ where
                 shared.freed.notify_one();
             }
             // What all connections share is locked only to say who is to be woken.
-            if !is_known(&mut waker, cx) {
+            if !woken && !is_known(&mut waker, cx) {
                 woken |= stop.as_mut().poll(cx).is_ready();
             }
             woken |= shared.shutdown.is_requested();

@@ -138,6 +138,20 @@ mod tests {
         assert_eq!(thread_of(&reader).await, own);
     }
 
+    #[tokio::test]
+    async fn a_slow_answer_is_noticed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let reader = open(&directory).reader().for_a_thread();
+        reader.furnish().await;
+        let slow = |_: &ReadStore| {
+            thread::sleep(SLOW_FROM);
+            Ok(())
+        };
+        let near = reader.near().expect("one");
+        assert_eq!(near.ask(slow), Some(()));
+        assert_ne!(thread_of(&reader).await, thread::current().id());
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_disk_that_was_slow_is_asked_elsewhere_for_a_while() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -26,7 +26,7 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// How often it is looked whether the ledger was changed: what a command of the operator or another process makes due is
 /// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
 /// runtime that read by itself would take five for each.
-const LOOK_EVERY: Duration = Duration::from_millis(700);
+const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// Refusals held in memory at most; more are counted and dropped.
 const GATHERED_MOST: usize = 1_000;
 

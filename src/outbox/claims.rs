@@ -59,8 +59,11 @@ impl Outbox {
         if self.more {
             let mut lanes = self.lanes();
             // More than there are places for, where as much is due.
+            let mut room = self.hand.room();
             for (hook, lane) in lanes.iter_mut().enumerate() {
-                lane.want = lane.want.saturating_add(self.hand.wants(hook));
+                let ahead = self.hand.wants(hook).min(room);
+                room = room.saturating_sub(ahead);
+                lane.want = lane.want.saturating_add(ahead);
             }
             if lanes.iter().any(|lane| lane.want > 0) {
                 self.claim(lanes).await;
@@ -140,7 +143,12 @@ impl Outbox {
             self.starting = JoinSet::new();
             return;
         }
-        let at_once = usize::try_from(self.hand.at_once()).unwrap_or_default();
+        let hooks = &self.desk.settings.hooks;
+        let is_program = |hook: usize| {
+            let action = hooks.get(hook).map(|hook| &hook.action);
+            matches!(action, Some(Action::Run(_)))
+        };
+        let at_once = usize::try_from(self.hand.at_once(is_program)).unwrap_or_default();
         while self.ahead.len() + self.starting.len() < STARTED_AHEAD.max(at_once) {
             let desk = Arc::clone(&self.desk);
             self.starting.spawn(async move {
@@ -166,6 +174,8 @@ impl Outbox {
                 claimed = &mut claiming => break claimed,
                 Some(id) = self.overs.recv() => self.over(id),
             }
+            // However long the claim takes to be stored.
+            self.hand.give_late_back(Instant::now().into_std());
             self.fill_places();
         };
         match claimed {

@@ -20,6 +20,9 @@ const IN_HAND_FOR: Duration = Duration::from_millis(250);
 const FOR_EACH_PLACE: u32 = 4;
 const FOR_EACH_HOOK: u32 = 8;
 
+/// And for all hooks together: each has a process that waits, with three descriptors of ours.
+const FOR_ALL: u32 = 32;
+
 /// What is in hand, of all hooks. Dropping one of them is giving it back.
 #[derive(Debug)]
 pub(super) struct Hand<T> {
@@ -70,10 +73,18 @@ impl<T> Hand<T> {
         self.hooks.get(hook).map_or(0, wanted)
     }
 
-    /// How many of all hooks one claim takes ahead.
-    pub(super) fn at_once(&self) -> u32 {
-        let quick = self.hooks.iter().filter(|own| own.is_quick);
-        quick.map(|own| own.most.div_ceil(2)).sum()
+    /// How many one claim takes ahead of the hooks that are programs.
+    pub(super) fn at_once(&self, is_program: impl Fn(usize) -> bool) -> u32 {
+        let hooks = self.hooks.iter().enumerate();
+        let quick = hooks.filter(|(hook, own)| own.is_quick && is_program(*hook));
+        let all: u32 = quick.map(|(_, own)| own.most.div_ceil(2)).sum();
+        all.min(FOR_ALL / 2)
+    }
+
+    /// How many more of all hooks may be in hand.
+    pub(super) fn room(&self) -> u32 {
+        let all = self.hooks.iter().map(Own::count).sum();
+        FOR_ALL.saturating_sub(all)
     }
 
     /// Something of this hook was claimed for which there is no place.

@@ -1,7 +1,9 @@
 //! Which deliveries a claim takes: one run of an invoice at a time, each hook's events in order, as many of each lane as it
 //! wants and the longest due first.
 
+use std::fs;
 use std::future::poll_fn;
+use std::path::Path;
 use std::pin::pin;
 use std::task::Poll;
 
@@ -152,6 +154,14 @@ async fn what_is_given_back_waits_as_before_and_was_no_attempt() {
     assert_eq!(running.len(), 1);
 }
 
+/// Commits in the log: frames that name the size of the database (SQLite's file format, section 4.1).
+fn commits(directory: &Path) -> usize {
+    let log = fs::read(directory.join("state/ledger.db-wal")).expect("a log");
+    let (_, frames) = log.split_at_checked(32).expect("a head");
+    let sizes = frames.chunks_exact(24 + 4096).map(|frame| frame.get(4..8));
+    sizes.filter(|size| *size != Some(&[0; 4])).count()
+}
+
 /// An end waits for the claim of the next run: it must not matter which way it is stored, and whether anybody still waits.
 #[tokio::test]
 async fn an_end_that_waits_for_a_claim_is_stored_whatever_comes() {
@@ -179,9 +189,11 @@ async fn an_end_that_waits_for_a_claim_is_stored_whatever_comes() {
     let for_ever = Duration::from_hours(1);
     let first = one(claim().await).expect("one is due");
     // With a claim: that finds the invoice free.
+    let before = commits(directory.path());
     let both = async { tokio::join!(finish(&first, for_ever), claim()) };
     let (ended, next) = timeout(PATIENCE, both).await.expect("in time");
     ended.expect("stored");
+    assert_eq!(commits(directory.path()) - before, 1, "one for both");
     let second = one(next).expect("the next of the invoice");
     // By itself, when told so.
     let told = async { writer.finish_waiting() };

@@ -14,9 +14,15 @@ const QUICKLY: Duration = Duration::from_millis(2);
 #[test]
 fn only_what_is_quick_is_claimed_ahead_and_again_when_half_of_it_is_left() {
     let mut hand = Hand::new(&[ROOM, ROOM]);
-    assert_eq!((hand.wants(0), hand.at_once()), (0, 0), "nothing is known");
+    let at_once = |hand: &Hand<u32>| hand.at_once(|_| true);
+    assert_eq!((hand.wants(0), at_once(&hand)), (0, 0), "nothing is known");
     hand.ended(0, QUICKLY);
-    assert_eq!((hand.wants(0), hand.wants(1), hand.at_once()), (8, 0, 4));
+    assert_eq!((hand.wants(0), hand.wants(1), at_once(&hand)), (8, 0, 4));
+    assert_eq!(
+        hand.at_once(|hook| hook == 1),
+        0,
+        "an address has no process"
+    );
     for number in 0..8 {
         hand.put(0, number, Instant::now());
     }
@@ -28,7 +34,21 @@ fn only_what_is_quick_is_claimed_ahead_and_again_when_half_of_it_is_left() {
     assert_eq!(wanted, [0, 0, 0, 0, 4, 5, 6, 7]);
     assert!(hand.is_empty() && hand.take(0).is_none() && hand.take(1).is_none());
     hand.ended(0, Duration::from_secs(1));
-    assert_eq!((hand.wants(0), hand.at_once()), (0, 0));
+    assert_eq!((hand.wants(0), at_once(&hand)), (0, 0));
+}
+
+/// What is at stake: each that is in hand takes descriptors of the daemon, and there may be many hooks.
+#[test]
+fn however_many_hooks_there_are_not_too_many_are_in_hand() {
+    let mut hand = Hand::new(&[ROOM; 20]);
+    for hook in 0..20 {
+        hand.ended(hook, QUICKLY);
+    }
+    assert_eq!((hand.room(), hand.at_once(|_| true)), (32, 16));
+    for number in 0..40 {
+        hand.put(number % 20, number, Instant::now());
+    }
+    assert_eq!(hand.room(), 0);
 }
 
 #[test]

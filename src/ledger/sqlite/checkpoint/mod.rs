@@ -1,4 +1,4 @@
-//! Moves the log into the file, behind the answers of a commit, so that no acknowledgement waits for it.
+//! Moves the log into the file, behind the answers of a commit, so that no acknowledgement waits for the whole of it.
 //!
 //! Usually the log has a thousand pages or so, and moving them takes some milliseconds: a thread of its own moves them while
 //! the writer goes on, and the writer then moves the few that came meanwhile, since only what is moved as a whole lets the log
@@ -174,7 +174,8 @@ impl Mover {
                 return self.retry_at;
             }
             let left = pages.saturating_sub(self.moved);
-            if left > REST && pages <= LONG && tried == Tried::Further {
+            // One that begins further on is not waited for: so it must not be usual.
+            if left > REST && pages <= INSIST_AT && tried == Tried::Further {
                 return self.start_aside(pages, now);
             }
             if left > LONG {
