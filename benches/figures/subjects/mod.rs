@@ -4,7 +4,6 @@
 pub(crate) mod crowd;
 pub(crate) mod daemon;
 pub(crate) mod inner;
-mod log;
 mod naive;
 pub(crate) mod peers;
 pub(crate) mod probe;

@@ -1,10 +1,7 @@
-//! Moves the log on a thread and a connection of its own, while the writer goes on. Can be stopped at any page: what is not
-//! moved stays in the log.
-//!
-//! The thread stays from the first move to the last, since opening a connection is itself some work of the writer's.
+//! Moves a long log on a thread and a connection of its own, while the writer goes on. Can be stopped at any page: what
+//! is not moved stays in the log.
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -14,24 +11,15 @@ use rusqlite::wal::CheckpointMode;
 use super::super::open;
 use crate::ledger::store::StoreError;
 
-/// Pages in the log, and those of them that are in the file.
-type Brought = rusqlite::Result<(i32, i32)>;
-
-/// The thread.
+/// A move that is under way.
 pub(super) struct Aside {
-    thread: JoinHandle<()>,
-    /// Each is one move.
-    moves: SyncSender<()>,
-    brought: Receiver<Brought>,
+    thread: JoinHandle<rusqlite::Result<(i32, i32)>>,
     stop: InterruptHandle,
-    under_way: bool,
 }
 
 impl std::fmt::Debug for Aside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Aside")
-            .field("under_way", &self.under_way)
-            .finish_non_exhaustive()
+        f.debug_struct("Aside").finish_non_exhaustive()
     }
 }
 
@@ -39,55 +27,28 @@ impl Aside {
     pub(super) fn start(ledger: &Path, busy: Duration) -> Result<Self, StoreError> {
         let connection = open::reopen_writer(ledger, busy)?;
         let stop = connection.get_interrupt_handle();
-        let (moves, wishes) = sync_channel(1);
-        let (tell, brought) = sync_channel(1);
-        let thread = Builder::new().name("ledger-log".into()).spawn(move || {
-            while let Ok(()) = wishes.recv() {
-                let moved = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
-                if tell.send(moved).is_err() {
-                    return;
-                }
-            }
-        });
+        let thread = Builder::new()
+            .name("ledger-log".into())
+            .spawn(move || connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE));
         let thread = thread.map_err(|error| StoreError::Io(Box::new(error)))?;
-        Ok(Self {
-            thread,
-            moves,
-            brought,
-            stop,
-            under_way: false,
-        })
+        Ok(Self { thread, stop })
     }
 
-    /// Begins a move, if none is under way. False when the thread is gone.
-    pub(super) fn begin(&mut self) -> bool {
-        self.under_way = self.under_way || self.moves.try_send(()).is_ok();
-        self.under_way
+    pub(super) fn is_done(&self) -> bool {
+        self.thread.is_finished()
     }
 
-    pub(super) fn is_under_way(&self) -> bool {
-        self.under_way
+    /// Pages in the log, and those of them that are in the file. Waits for the end.
+    pub(super) fn join(self) -> rusqlite::Result<(i32, i32)> {
+        let panicked = |_| Err(rusqlite::Error::InvalidQuery);
+        self.thread.join().unwrap_or_else(panicked)
     }
 
-    /// What the move brought, when it has ended; `wait`: or when it ends. A thread that is gone brings an error.
-    pub(super) fn ended(&mut self, wait: bool) -> Option<Brought> {
-        let gone = || Err(rusqlite::Error::InvalidQuery);
-        let brought = match self.brought.try_recv() {
-            Ok(brought) => brought,
-            Err(TryRecvError::Empty) if wait => self.brought.recv().unwrap_or_else(|_| gone()),
-            Err(TryRecvError::Empty) => return None,
-            Err(TryRecvError::Disconnected) => gone(),
-        };
-        self.under_way = false;
-        Some(brought)
-    }
-
-    /// Ends the thread, and a move that is under way early.
+    /// Ends it early.
     pub(super) fn stop(self) {
         self.stop.interrupt();
-        drop((self.moves, self.brought));
-        if self.thread.join().is_err() {
-            tracing::debug!("the thread that moves the ledger's log ended by a panic");
+        if let Err(error) = self.join() {
+            tracing::debug!(reason = %error, "the ledger's log is left as it is");
         }
     }
 }

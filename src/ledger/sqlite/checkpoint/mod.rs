@@ -1,10 +1,9 @@
-//! Moves the log into the file, behind the answers of a commit, so that no acknowledgement waits for the whole of it.
+//! Moves the log into the file, behind the answers of a commit, so that no acknowledgement waits for it.
 //!
-//! Usually the log has a thousand pages or so, and moving them takes some milliseconds: a thread of its own moves them while
-//! the writer goes on, and the writer then moves the few that came meanwhile, since only what is moved as a whole lets the log
-//! begin anew. Two kinds of reads stand in the way: those that are just passing, which are waited for a moment, and a
-//! transaction that somebody keeps open. Then the log grows: that is told once, tries become rare, and acknowledgements go
-//! on. When it is over, the log's file is cut back in steps, since the writer waits for each.
+//! Usually the log has some thousand pages and a move takes some milliseconds. Two kinds of reads stand in the way: those
+//! that are just passing, which are waited for a moment, and a transaction that somebody keeps open. Then the log grows:
+//! that is told once, tries become rare, and acknowledgements go on. When it is over, what has gathered is moved by a
+//! thread of its own, and the log's file is cut back in steps, since the writer waits for each.
 //!
 //! Relies on being the only hook on the log of the writer's connection. Promises that the log stays below
 //! [`KEPT_BYTES`] unless a read stands in the way.
@@ -39,14 +38,8 @@ const AGAIN: i32 = 250;
 const INSIST_AT: i32 = 2_000;
 /// For how long: a look at an invoice takes some tens of microseconds.
 const INSIST_FOR: Duration = Duration::from_millis(10);
-/// More pages than this are moved by a thread of its own: with them the writer would keep the notifications waiting that
-/// come meanwhile, which decides the longest waits.
-const ASIDE: i32 = 250;
-/// What is left when that thread is done, the writer moves itself, unless there are more pages than this: then the thread
-/// moves them too.
-const REST: i32 = 1_000;
-/// More pages than this no writer moves, nor a command at its end: they would keep it for tens of milliseconds.
-const LONG: i32 = 3_000;
+/// More pages than this are moved by a thread of its own: they would keep the writer for tens of milliseconds.
+const ASIDE: i32 = 3_000;
 /// Between two looks whether that thread is done.
 const ASIDE_PAUSE: Duration = Duration::from_millis(20);
 /// Between two tries while a read stands in the way, doubled from the first to the longest.
@@ -89,8 +82,6 @@ pub(super) struct Mover {
     /// Since when no try has moved all, milliseconds since 1970.
     since_ms: Option<i64>,
     aside: Option<Aside>,
-    /// Pages in the log when its move began.
-    aside_from: i32,
     held: Option<Held>,
     /// The file has grown beyond what it is cut back to, and is cut back in steps.
     long: bool,
@@ -121,7 +112,6 @@ impl Mover {
             pause: PAUSE_FIRST,
             since_ms: None,
             aside: None,
-            aside_from: 0,
             held: None,
             long: false,
         }
@@ -129,8 +119,8 @@ impl Mover {
 
     /// Called once for each connection, a new one too.
     pub(super) fn hook(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
-        // A new connection cuts back as it was settled. The thread's may have had the same trouble as the last one.
-        (self.long, self.aside) = (false, None);
+        // A new connection cuts back as it was settled.
+        self.long = false;
         if self.when == Checkpoint::InCommit {
             return connection.pragma_update(None, "wal_autocheckpoint", PAGES);
         }
@@ -157,39 +147,25 @@ impl Mover {
             return None;
         }
         let now = Instant::now();
-        if self.aside.as_ref().is_some_and(Aside::is_under_way) {
-            // Commits come faster than a usual move takes: it is waited for, or the log would grow without a bound.
-            let hurried = pages > LONG && self.aside_from <= INSIST_AT;
-            let ended = |aside: &mut Aside| aside.ended(hurried);
-            let Some(brought) = self.aside.as_mut().and_then(ended) else {
+        if let Some(aside) = self.aside.take() {
+            if !aside.is_done() {
+                self.aside = Some(aside);
                 return Some(now + ASIDE_PAUSE);
-            };
-            if brought.is_err() {
-                // Another one has a connection without what went wrong.
-                self.aside = None;
             }
-            let tried = self.judge(brought, pages);
-            if tried == Tried::Whole {
-                self.whole(connection, pages, now);
-                return self.retry_at;
-            }
-            let left = pages.saturating_sub(self.moved);
-            // One that begins further on is not waited for: so it must not be usual.
-            if left > REST && pages <= INSIST_AT && tried == Tried::Further {
-                return self.start_aside(pages, now);
-            }
-            if left > LONG {
+            let tried = self.judge(aside.join(), pages);
+            if pages.saturating_sub(self.moved) > ASIDE && tried != Tried::Whole {
                 self.put_off(connection, tried, pages, now);
                 return self.retry_at;
             }
         } else if pages < self.next_at && self.retry_at.is_none_or(|at| at > now) {
             return self.retry_at;
-        } else if pages.saturating_sub(self.moved) > ASIDE && self.when == Checkpoint::AfterAnswers
-        {
+        }
+        if pages.saturating_sub(self.moved) > ASIDE {
+            if self.when == Checkpoint::WhenShort {
+                self.next_at = pages.saturating_add(PAGES);
+                return None;
+            }
             return self.start_aside(pages, now);
-        } else if pages.saturating_sub(self.moved) > LONG {
-            self.next_at = pages.saturating_add(PAGES);
-            return None;
         }
         match self.attempt(connection, pages) {
             Tried::Whole => self.whole(connection, pages, now),
@@ -281,20 +257,18 @@ impl Mover {
     }
 
     fn start_aside(&mut self, pages: i32, now: Instant) -> Option<Instant> {
-        if !self.aside.as_mut().is_some_and(Aside::begin) {
-            self.aside = Aside::start(&self.ledger, self.busy)
-                .inspect_err(|error| {
-                    tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
-                })
-                .ok();
+        match Aside::start(&self.ledger, self.busy) {
+            Ok(aside) => {
+                self.aside = Some(aside);
+                Some(now + ASIDE_PAUSE)
+            }
+            Err(error) => {
+                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
+                self.next_at = pages.saturating_add(PAGES);
+                self.retry_at = Some(now + PAUSE_LONGEST);
+                self.retry_at
+            }
         }
-        if self.aside.as_mut().is_some_and(Aside::begin) {
-            self.aside_from = pages;
-            return Some(now + ASIDE_PAUSE);
-        }
-        self.next_at = pages.saturating_add(PAGES);
-        self.retry_at = Some(now + PAUSE_LONGEST);
-        self.retry_at
     }
 
     /// The log is longer than it ever is while nothing stands in its way.
@@ -335,7 +309,7 @@ impl Mover {
         if let Some(aside) = self.aside.take() {
             aside.stop();
         }
-        if pages >= PAGES && pages.saturating_sub(self.moved) <= LONG {
+        if pages >= PAGES && pages.saturating_sub(self.moved) <= ASIDE {
             let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
             self.judge(passive, pages);
         }
