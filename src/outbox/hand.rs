@@ -1,7 +1,8 @@
 //! What is claimed ahead of a place, so that none is idle while a claim is stored. Pure; the time is an argument.
 //!
-//! Only of hooks whose runs take no longer than a few commits do. What is in hand stands as running in the ledger, so nothing else of its invoice runs meanwhile: it is given back when no place comes
-//! free soon, and its hook has nothing claimed ahead from then on until a run of it was quick again.
+//! Only of hooks whose runs take no longer than a few commits do. What is in hand stands as running in the ledger, so nothing
+//! else of its invoice runs meanwhile: it is given back when no place comes free soon, and its hook has nothing claimed ahead
+//! from then on until a run of it was quick again.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

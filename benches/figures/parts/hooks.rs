@@ -51,6 +51,7 @@ fn run(options: &Options, report: &mut Report) {
             for (who, pace) in [("hooks", hooks), ("bare", before.between(after))] {
                 let words = format!("{who} {name}, {AT_ONCE} at once");
                 report.add(&key(who, "rate"), &words, "1/s", pace.rate);
+                let words = format!("processor time for each, {words}");
                 report.add(&key(who, "cpu"), &words, "us", pace.cpu_us);
             }
         }
@@ -122,7 +123,7 @@ fn bare(program: &Path, runs: u32) -> Pace {
     Pace::of(runs, took, used)
 }
 
-/// A daemon that has so many due when it starts, from the first claim to the last end. The processor time is all that it
+/// A daemon that has so many due when it starts, from the first begin of a run to the last end. The processor time is all that it
 /// takes from its start on.
 fn hooks(options: &Options, directory: &Path, program: &Path, runs: u32) -> Pace {
     let home = Home::make(&directory.join("home"), "");

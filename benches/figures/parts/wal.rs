@@ -154,10 +154,14 @@ fn measure(
     } else {
         "no stuck reader"
     };
+    let pace = match plan.pace {
+        Pace::Closed => "full load",
+        _ => "1,000/s",
+    };
     let mut add = |of: &str, what: &str, unit: &'static str, value: f64| {
         report.add(
             &format!("{name}.{of}"),
-            &format!("{what}, {reads}"),
+            &format!("{what}, {pace}, {reads}"),
             unit,
             value,
         );
