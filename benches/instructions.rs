@@ -12,6 +12,7 @@
 #[path = "figures/notice.rs"]
 mod notice;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -127,11 +128,37 @@ fn counted(directory: &Path, count: u64, out: &Path) -> u64 {
     let told = String::from_utf8_lossy(&ran.stderr);
     assert!(ran.status.success(), "under valgrind: {told}");
     let profile = fs::read_to_string(out).expect("a profile");
+    assert_eq!(
+        on_the_road(&profile).len(),
+        1,
+        "{ROAD} names one call: {:?}",
+        on_the_road(&profile)
+    );
     let total = profile
         .lines()
         .find_map(|line| line.strip_prefix("summary:"));
     let total = total.expect("a total").trim();
     total.parse().expect("a number")
+}
+
+/// The functions of a profile that [`ROAD`] names: with a second one, what is counted would begin or end elsewhere.
+fn on_the_road(profile: &str) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    for line in profile.lines() {
+        let numbered = line
+            .split_once("fn=(")
+            .and_then(|(_, rest)| rest.split_once(") "));
+        let of_road = |name: &str| {
+            name.split_once("Road")
+                .is_some_and(|(_, rest)| rest.contains("take"))
+        };
+        found.extend(
+            numbered
+                .map(|(_number, name)| name)
+                .filter(|name| of_road(name)),
+        );
+    }
+    found
 }
 
 fn config(state: &Path) -> String {

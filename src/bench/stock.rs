@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 use crate::clock;
@@ -61,7 +61,8 @@ pub fn stock(settings: &Settings, count: u32) -> Vec<Stocked> {
     // What is measured later with short queues and small batches is not filled with them.
     (options.queue, options.batch) = (2 * AT_ONCE, AT_ONCE);
     let ledger = Ledger::open(options).expect("a ledger");
-    let runtime = Runtime::new().expect("threads");
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
     let numbers: Vec<u32> = (1..=count).collect();
     let mut made = Vec::new();
     for some in numbers.chunks(AT_ONCE) {

@@ -7,11 +7,12 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 8] = [
+const SWITCHES: [&str; 9] = [
     "TILLD_INVOICES",
     "TILLD_KILLS",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",
+    "TILLD_PROGRAM",
     "TILLD_RUNS",
     "TILLD_SEED",
     "TILLD_SEEDS",

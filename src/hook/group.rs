@@ -151,8 +151,10 @@ impl Drop for Leader {
 mod tests {
     use std::fs;
     use std::io::{PipeReader, Read as _, Write as _, pipe};
+    use std::thread;
 
     use rustix::process::{Pid, kill_process};
+    use tokio::runtime::Handle;
 
     use super::*;
     use crate::hook::launch::stand_in;
@@ -242,7 +244,7 @@ mod tests {
     }
 
     /// Its end may come while it is let go of: then nobody else will ever release it.
-    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    #[tokio::test]
     async fn none_that_ends_while_it_is_dropped_stays_unreaped() {
         let launcher = stand_in();
         for _ in 0..100 {
@@ -256,7 +258,11 @@ mod tests {
                 groups.push(leader.mark.pid);
                 // Without an order it ends.
                 drop(stdin);
-                tokio::spawn(async move { drop(leader) });
+                let runtime = Handle::current();
+                thread::spawn(move || {
+                    let _entered = runtime.enter();
+                    drop(leader);
+                });
             }
             until(|| groups.iter().all(|group| !is_there(*group))).await;
         }

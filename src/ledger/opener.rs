@@ -79,7 +79,7 @@ mod tests {
         })
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[tokio::test]
     async fn a_ref_that_nobody_has_costs_what_another_costs() {
         let directory = tempfile::tempdir().expect("a directory");
         let ledger = open(&directory);

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::harness::{Issued, PATIENCE, Setup, World, skip, wait_until};
 
 /// What the log takes at most while nothing stands in its way (`KEPT_BYTES`).
-const USUAL_BYTES: u64 = 16 * 1024 * 1024;
+const USUAL_BYTES: u64 = 15 * 1024 * 1024;
 /// What a notification carries here beside its invoice: two of a hundred fill the usual log.
 const MUCH_BYTES: usize = 400_000;
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::sql;
+use crate::harness::{sql, under_test};
 
 /// The promise: everything is over within this.
 const BOUND: Duration = Duration::from_secs(20);
@@ -29,7 +29,7 @@ const STEPS: [&str; 9] = [
 
 /// `tilld demo`, with temporary directories of its own in `temp`.
 fn demo(temp: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+    let mut command = Command::new(under_test());
     command.arg("demo").args(args);
     // Settings and tokens of whoever runs it must not reach what the demo starts.
     command

@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use crate::harness::under_test;
+
 /// One machine. Its config names a service nobody listens for, so that a create leaves a refused invoice behind.
 pub(crate) struct Shop {
     home: tempfile::TempDir,
@@ -45,7 +47,7 @@ impl Shop {
 
     /// The command `tilld` with these arguments, not started.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+        let mut command = Command::new(under_test());
         command
             .env_clear()
             .env("HOME", self.home.path())

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use tilld::config::keys;
 
-use crate::harness::skip;
+use crate::harness::{skip, under_test};
 
 /// What the daemon allows itself beyond its settings: 5 s of the outbox, 5 s for parts that do not end, 5 s to close the
 /// ledger.
@@ -80,7 +80,7 @@ fn systemd_finds_nothing_wrong_with_it() {
     let dir = tempfile::tempdir().expect("a directory");
     let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
     // The program is not installed where the unit expects it.
-    let unit = unit.replace("/usr/local/bin/tilld", env!("CARGO_BIN_EXE_tilld"));
+    let unit = unit.replace("/usr/local/bin/tilld", &under_test());
     let verify = |text: &str| {
         let file = dir.path().join("tilld.service");
         fs::write(&file, text).expect("written");

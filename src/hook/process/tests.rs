@@ -363,7 +363,7 @@ async fn output_without_end_is_bounded() {
     assert!(String::from_utf8_lossy(&finished.stdout).contains("bytes dropped]\n"));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_hundred_runs_at_once_leave_nothing() {
     let stage = Stage::script("cat >/dev/null; (exit 1); exit 7");
     let mut marks = Vec::new();

@@ -16,6 +16,7 @@ mod setup;
 mod shop;
 mod world;
 
+use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The program under test: the one that was built for this run, or another build of it that `TILLD_PROGRAM` names, so that
+/// what is promised can be looked at where the figures are taken.
+pub(crate) fn under_test() -> String {
+    env::var("TILLD_PROGRAM").unwrap_or_else(|_none| env!("CARGO_BIN_EXE_tilld").to_owned())
+}
 
 /// Waits until `cond` holds, looking every 20 ms; panics with `what` after `bound`.
 #[track_caller]

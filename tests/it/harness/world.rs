@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::ledger::{self, Neighbour};
 use super::process::{self, Process, Ran};
 use super::setup::{HOOKS, Hook, SECRET_END, Setup};
-use super::{Answer, PATIENCE, http, wait_for, wait_until};
+use super::{Answer, PATIENCE, http, under_test, wait_for, wait_until};
 
 /// The path of the public address.
 const PATH: &str = "/n";
@@ -106,10 +106,10 @@ impl World {
         let mut command = match words.next() {
             Some(program) => {
                 let mut command = Command::new(program);
-                command.args(words).arg(env!("CARGO_BIN_EXE_tilld"));
+                command.args(words).arg(under_test());
                 command
             }
-            None => Command::new(env!("CARGO_BIN_EXE_tilld")),
+            None => Command::new(under_test()),
         };
         bare(&mut command, self.dir());
         command.arg("--config").arg(self.dir().join("config.toml"));
@@ -344,7 +344,7 @@ fn bare(command: &mut Command, dir: &Path) {
 }
 
 fn start_sandbox(dir: &Path, seed: u32, flags: &[String]) -> Process {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+    let mut command = Command::new(under_test());
     bare(&mut command, dir);
     command.args(["--json", "sandbox", "--listen=127.0.0.1:0"]);
     command.args(["--control=127.0.0.1:0", "--interval=1"]);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Setup, World, children, wait_until};
+use crate::harness::{PATIENCE, Setup, World, children, under_test, wait_until};
 
 /// The results of a hook's attempts, by their number.
 fn results(world: &World, hook: &str) -> Vec<String> {
@@ -225,7 +225,7 @@ fn no_more_hooks_run_at_once_than_allowed() {
 fn a_hook_may_ask_tilld() {
     let script = format!(
         "{} --config \"${{1%/hooks/*}}/config.toml\" --state-dir \"${{1%/hooks/*}}/state\" --json invoice show \"$TILLD_ORDER_ID\" >> \"$1\"",
-        env!("CARGO_BIN_EXE_tilld")
+        under_test()
     );
     let world = Setup::new().quiet().hook("ask", &["paid"], &script).start();
     world.pay("A-1");

@@ -16,6 +16,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
+use crate::harness::under_test;
 use stub::{DEVICE_CODE, Say, Stub, TOKEN};
 
 /// One merchant's machine and the service it talks to.
@@ -85,7 +86,7 @@ impl Scene {
     }
 
     fn command_at(&self, args: &[&str], service: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+        let mut command = Command::new(under_test());
         let config = self.home.path().join("config.toml");
         let text = format!(
             "{}\n[service]\nurl = \"{service}\"\ncabinet_url = \"https://cabinet.example\"\n[listener]\npublic_url = \"http://127.0.0.1:1/n\"\n",

@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 use super::{CREATE, serves};
-use crate::harness::{Service, Setup, World, skip};
+use crate::harness::{Service, Setup, World, skip, under_test};
 
 /// A name that exists nowhere: a request only gets somewhere through a proxy.
 const REMOTE: &str = "http://pay.invalid";
@@ -143,7 +143,7 @@ fn a_proxy_that_would_put_a_secret_into_the_config_or_is_none_is_refused() {
     let file = dir.path().join("config.toml");
     let check = |proxy: &str| {
         fs::write(&file, format!("[service]\nproxy = {proxy:?}\n")).expect("written");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+        let mut command = Command::new(under_test());
         command.env_clear().env("HOME", dir.path());
         command.args(["hook", "list", "--config"]).arg(&file);
         let ended = command.output().expect("tilld runs");

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::{TOKEN, kinds};
-use crate::harness::{PATIENCE, Setup, World, wait_until};
+use crate::harness::{PATIENCE, Setup, World, under_test, wait_until};
 use crate::secrets::holding;
 
 /// Where the token lies for tilld. Its name keeps it out of the search for leaks.
@@ -214,7 +214,7 @@ fn a_token_is_read_from_standard_input_and_no_login_is_needed() {
     let aside = world.dir().join("credentials.aside");
     fs::rename(&credentials, &aside).expect("moved");
     let input = File::open(token_file(&world, TOKEN)).expect("readable");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
+    let mut command = Command::new(under_test());
     command
         .env_clear()
         .env("HOME", world.dir())
