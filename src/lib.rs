@@ -58,6 +58,8 @@
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
+//! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
+//! | [`control`] | the local socket through which the shop uses tilld without holding its secrets |
 //! | [`sandbox`] | the imitation payment service |
 //! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
@@ -125,12 +127,14 @@
 //! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
 //! with their commands in `README.md` under "Try it", and nowhere else.
 
+mod answer;
 #[doc(hidden)]
 pub mod bench;
 mod cli;
 mod client;
 mod clock;
 pub mod config;
+mod control;
 mod daemon;
 mod entropy;
 pub mod hook;

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::output::talk;
 use super::owner;
 use crate::daemon::{is_served, plain};
-use crate::ledger::{Ledger, OpenError, ReadError, Reader, WriteError};
+use crate::ledger::{Ledger, OpenError, Reader};
 
 /// How long a command waits for its last change to be stored; it was answered already.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -99,23 +99,5 @@ impl From<OpenError> for Failure {
             OpenError::Thread(_) => (Exit::Error, "the machine has no room for another thread"),
         };
         Self::new(exit, error).hint(hint)
-    }
-}
-
-impl From<ReadError> for Failure {
-    fn from(error: ReadError) -> Self {
-        Self::new(Exit::Ledger, error)
-    }
-}
-
-impl From<WriteError> for Failure {
-    fn from(error: WriteError) -> Self {
-        let transient = error.is_transient();
-        let failure = Self::new(Exit::Ledger, error);
-        if transient {
-            failure.hint("another program holds the ledger, or the disk is full: mend that and run the command again")
-        } else {
-            failure
-        }
     }
 }

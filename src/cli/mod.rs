@@ -5,8 +5,8 @@
 //! [`Command`] with the line `--help` shows, and an arm in [`dispatch`]. Settings and the state directory come from
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
-mod argv;
 mod context;
+mod control;
 mod db;
 mod delivery;
 mod demo;
@@ -35,6 +35,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 
+use crate::answer::argv;
 use context::Context;
 use failure::{Exit, Failure};
 
@@ -92,6 +93,8 @@ enum Command {
     Invoice(invoice::Args),
     /// Show what hooks were told and what they answered, and have them told again
     Delivery(delivery::Args),
+    /// Describe the control socket, through which the shop uses tilld without holding its secrets
+    Control(control::Args),
     /// Show which notifications were refused, and why
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
@@ -141,7 +144,7 @@ fn run_command(cli: Cli) -> ExitCode {
     });
     match ended {
         Ok(exit) => exit.into(),
-        Err(failure) => failure.report(json).into(),
+        Err(failure) => failure::report(&failure, json).into(),
     }
 }
 
@@ -155,6 +158,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
         Command::Delivery(args) => delivery::run(args, context).await,
+        Command::Control(args) => control::run(&args, &context),
         Command::Refusal(args) => refusal::run(args, context).await,
         Command::Hook(args) => hook::run(args, context).await,
         Command::Db(args) => db::run(args, context).await,

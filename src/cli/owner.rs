@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use super::argv;
 use super::failure::{Exit, Failure};
+use crate::answer::argv;
 
 /// Whoever runs the command is not the owner of the state directory.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,14 @@
 //! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
 
 use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::print_json;
 use super::{owner, service};
 use crate::client::credentials::ENV_TOKEN;
+use crate::daemon::control::SocketError;
 use crate::daemon::{self, LockError, Start, plain};
 use crate::{clock, telemetry};
 
@@ -28,6 +30,8 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     if args.check {
         return report(&context);
     }
+    // It changes the environment, so it comes before any thread.
+    let control = inherited_socket()?;
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
@@ -47,10 +51,29 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         state_dir,
         public_url,
         client,
+        control,
         ready,
     })
     .await?;
     Ok(Exit::Ok)
+}
+
+/// The control socket, when systemd listens on it and hands it over.
+fn inherited_socket() -> Result<Option<UnixListener>, Failure> {
+    let mut handed = listenfd::ListenFd::from_env();
+    for at in 0..handed.len() {
+        match handed.take_unix_listener(at) {
+            Ok(Some(socket)) => return Ok(Some(socket)),
+            Ok(None) => {}
+            Err(error) => {
+                let failure = Failure::new(Exit::Config, error);
+                return Err(failure
+                    .context("a socket that was handed over is no listening Unix socket")
+                    .hint("`ListenStream=` of the socket unit must be a path"));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// What a start would refuse.
@@ -115,6 +138,11 @@ impl From<daemon::Error> for Failure {
                 .hint("stop the other one first, or give this one another `state_dir`"),
             Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
                 .hint("the state directory must belong to the user tilld runs as"),
+            Error::Control(cause @ SocketError::Taken(_)) => Self::new(Exit::Ledger, cause)
+                .hint("stop the other program, or set `control.socket` to another path"),
+            error @ Error::Control(_) => Self::new(Exit::Ownership, error).hint(
+                "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
+            ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
             error @ Error::Presentation(_) => Self::new(Exit::Config, error).hint(
                 "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",

@@ -5,6 +5,7 @@
 //! [`Settings::require_service`] and [`Settings::require_public`] by the commands that need them. Secrets are no settings:
 //! they live in files of their own.
 
+mod control;
 mod error;
 mod hooks;
 mod keys;
@@ -17,6 +18,7 @@ pub mod state_dir;
 mod validate;
 mod variables;
 
+pub use control::Control;
 pub use error::{Error, Origin};
 pub use hooks::{Hook, ON_ABANDONED, OnAbandoned, Outbox};
 pub use keys::{Key, keys, variable_of};

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::invoice::status::StatusLists;
 use crate::telemetry::{Format, Level};
 
+use super::control::Control;
 use super::hooks::{Hook, OnAbandoned, Outbox};
 use super::presentations::Presentations;
 
@@ -31,6 +32,8 @@ pub struct Settings {
     pub service: Service,
     /// The public listener.
     pub listener: Listener,
+    /// The socket for the shop.
+    pub control: Control,
     /// What the service's status names mean.
     pub statuses: Statuses,
     /// How claims are judged.
@@ -302,6 +305,8 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("listener.idle_time_s", (1, 3600)),
         ("listener.connections", (1, 10_000)),
         ("listener.drain_s", (0, 300)),
+        ("control.connections", (1, 10_000)),
+        ("control.followers", (1, 10_000)),
         ("poller.cadence_s", (1, 60)),
         ("poller.schedule.until_s", (1, 90 * DAY_S)),
         ("poller.schedule.every_s", (1, DAY_S)),

@@ -62,7 +62,7 @@ impl Settings {
     /// Keys that have rules beyond a range, each with the rule it breaks.
     fn rules(&self) -> Vec<(&'static str, Option<String>)> {
         let plain_http = self.service.allow_plain_http;
-        vec![
+        let mut rules = vec![
             (
                 "state_dir",
                 self.state_dir
@@ -127,7 +127,9 @@ impl Settings {
                     "must be at most `ledger.history_rows`",
                 ),
             ),
-        ]
+        ];
+        rules.extend(self.control.rules());
+        rules
     }
 
     fn schedule_rule(&self) -> Option<String> {

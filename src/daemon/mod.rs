@@ -6,10 +6,12 @@
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
 mod apart;
+pub(crate) mod control;
 mod lock;
 pub(crate) mod plain;
 mod reassess;
 mod schedule;
+pub(crate) mod status;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +19,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -56,6 +58,8 @@ pub(crate) struct Start {
     pub public_url: String,
     /// The service.
     pub client: Client,
+    /// The control socket, when systemd handed one over.
+    pub control: Option<std::os::unix::net::UnixListener>,
     /// Called once with the address listened on, when notifications can come.
     pub ready: Box<dyn FnOnce(SocketAddr) + Send>,
 }
@@ -84,6 +88,9 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+    /// There is no control socket.
+    #[error("could not open the control socket")]
+    Control(#[from] control::SocketError),
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
@@ -111,19 +118,21 @@ pub(crate) fn set_umask() {
 
 /// Runs until SIGTERM, SIGINT or SIGHUP, then stops in order: no new work, running hooks finish, what was heard is stored.
 /// A second SIGTERM or SIGINT ends running hooks at once; they run again after the next start.
-pub(crate) async fn run(start: Start) -> Result<(), Error> {
+pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     set_umask();
+    let mut stop = StopSignals::new().map_err(Error::Signals)?;
+    ledger::prepare(&start.state_dir)?;
+    // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
+    let lock = take_lock(&start.state_dir).await?;
+    let (asked, control_path) = control::socket(&mut start)?;
     let Start {
         settings,
         state_dir,
         public_url,
         client,
+        control: _taken,
         ready,
     } = start;
-    let mut stop = StopSignals::new().map_err(Error::Signals)?;
-    ledger::prepare(&state_dir)?;
-    // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
-    let lock = take_lock(&state_dir).await?;
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
@@ -157,11 +166,26 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
     beside(&mut loops, "listener", "the listener", move || {
         listen(socket, heard, book, stopping)
     })?;
+    let gate = Gate::new(plain::gate_limits(&settings));
+    let parts = crate::control::Parts {
+        writer: writer.clone(),
+        reader: reader.clone(),
+        client: client.clone(),
+        gate: gate.clone(),
+        store: Store::new(&state_dir),
+        elsewhere: Elsewhere::of_daemon(),
+        told: bells.told,
+        status: control::status(reader.clone(), settings.clone(), state_dir.clone()),
+    };
+    let (served, stopping) = (control::settings(&settings, &public_url), shutdown.clone());
+    beside(&mut loops, "control", "the control socket", move || {
+        answer(asked, served, parts, stopping)
+    })?;
     let parts = poller::Parts {
         writer: writer.clone(),
         reader: reader.for_a_thread(),
         client,
-        gate: Gate::new(plain::gate_limits(&settings)),
+        gate,
         store: Store::new(&state_dir),
         elsewhere: Elsewhere::of_daemon(),
     };
@@ -185,6 +209,7 @@ pub(crate) async fn run(start: Start) -> Result<(), Error> {
         outbox::run(writer, reader, hooks, bells.owed, wishes)
     })?;
 
+    tracing::info!(control = %control_path.display(), "tilld answers on {}", control_path.display());
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
@@ -240,6 +265,24 @@ async fn listen(
     book.reader.furnish().await;
     let served = listener::run(socket, settings, book, stop).await;
     tracing::info!(?served, "the listener has stopped");
+}
+
+/// Answers the shop until the stop.
+async fn answer(
+    socket: std::os::unix::net::UnixListener,
+    settings: crate::control::Settings,
+    parts: crate::control::Parts,
+    stop: Shutdown,
+) {
+    let socket = match UnixListener::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => {
+            tracing::error!(reason = %error, "the control socket could not be waited for");
+            return;
+        }
+    };
+    let served = crate::control::run(socket, settings, parts, stop).await;
+    tracing::info!(?served, "the control socket is closed");
 }
 
 /// Says what works, and not as anybody would want it.

@@ -1,5 +1,6 @@
 //! Where connections come from, and what to do when none can be had.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
@@ -19,13 +20,16 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 pub(super) trait Accept: Send {
     /// What a connection is read from and written to.
     type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// What is known of who connects.
+    type Peer: fmt::Display + Clone + Send + Sync + 'static;
 
     /// The next connection. Must lose none when dropped.
-    fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, SocketAddr)>> + Send;
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, Self::Peer)>> + Send;
 }
 
 impl Accept for TcpListener {
     type Io = TcpStream;
+    type Peer = SocketAddr;
 
     async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (stream, peer) = TcpListener::accept(self).await?;

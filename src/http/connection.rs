@@ -1,7 +1,6 @@
 //! One connection, from accept to close: hyper's future beside the connection's deadlines, its eviction and the stop.
 
 use std::future::{Future as _, poll_fn};
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use tokio::time::Duration;
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
-use super::{Body, HangUp, Limits, Response, Service, plain};
+use super::{Answer, Body, HangUp, Limits, Response, Service, plain};
 use crate::shutdown::Shutdown;
 
 /// hyper's smallest read buffer, in bytes; it panics below.
@@ -61,7 +60,7 @@ pub(super) struct Shared<S> {
 /// Serves one connection until it ends. Never fails: a connection's trouble is its own.
 pub(super) async fn run<I, S>(
     io: I,
-    peer: SocketAddr,
+    peer: S::Peer,
     progress: Arc<Progress>,
     shared: Arc<Shared<S>>,
 ) -> End
@@ -71,9 +70,9 @@ where
 {
     let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
     let service = service_fn(|request| {
-        let (progress, shared) = (&progress, &shared);
+        let (progress, shared, peer) = (&progress, &shared, &peer);
         async move {
-            let response = answer(request, peer, progress, shared).await;
+            let response = answer(request, peer.clone(), progress, shared).await;
             match response.extensions().get::<HangUp>() {
                 // An error is how a service of hyper closes without an answer.
                 Some(HangUp) => Err(HungUp),
@@ -160,7 +159,7 @@ fn builder(limits: &Limits) -> http1::Builder {
 
 async fn answer<S: Service>(
     request: Request<Incoming>,
-    peer: SocketAddr,
+    peer: S::Peer,
     progress: &Arc<Progress>,
     shared: &Shared<S>,
 ) -> Response {
@@ -168,7 +167,7 @@ async fn answer<S: Service>(
     let started = progress.begin(has_body);
     let mut response = if is_sound(&request) {
         let request = request.map(|body| Body::new(body, Arc::clone(progress)));
-        guarded(&shared.service, request, peer, &shared.panics).await
+        guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
         plain(StatusCode::BAD_REQUEST, "bad request\n")
     };
@@ -185,6 +184,10 @@ async fn answer<S: Service>(
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));
     }
+    if let Answer::Flowing(flow) = response.body_mut() {
+        progress.flows();
+        flow.attach(Arc::clone(progress));
+    }
     progress.answered(unread);
     response
 }
@@ -193,10 +196,11 @@ async fn answer<S: Service>(
 async fn guarded<S: Service>(
     service: &S,
     request: Request<Body>,
-    peer: SocketAddr,
+    peer: S::Peer,
     panics: &AtomicU64,
 ) -> Response {
-    let mut call = pin!(async move { service.call(request, peer).await });
+    let from = peer.clone();
+    let mut call = pin!(async move { service.call(request, from).await });
     // Unwind safe: the future is dropped unused after a panic, and the service's own state is behind its own guards.
     let outcome = poll_fn(
         |cx| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {

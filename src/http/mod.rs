@@ -10,27 +10,31 @@
 mod accept;
 mod body;
 mod connection;
+mod flow;
 mod framing;
+mod local;
 mod progress;
 mod serve;
 mod socket;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
 pub(crate) use body::{Body, BodyError, read_body};
+pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
+pub(crate) use local::{Local, serve_local};
 pub(crate) use serve::{Served, serve};
 
-/// An answer whose whole body is in memory. Nothing here streams, so an answer's size is known and its time bounded.
-pub(crate) type Response = hyper::Response<Full<Bytes>>;
+/// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]
+/// for the others.
+pub(crate) type Response = hyper::Response<Answer>;
 
 /// What a client may cost. Every field is enforced; each has a test that sees it fire.
 #[derive(Clone, Debug)]
@@ -85,11 +89,14 @@ impl Default for Limits {
 /// and not both lengths. When the client goes away the future may be dropped at any `.await`: work that must be
 /// finished belongs in a task of its own (A17). A panic is answered 500 and counted.
 pub(crate) trait Service: Clone + Send + Sync + 'static {
-    /// Answers one request of the client at `peer`.
+    /// What is known of a client.
+    type Peer: fmt::Display + Clone + Send + Sync + 'static;
+
+    /// Answers one request of a client.
     fn call(
         &self,
         request: Request<Body>,
-        peer: SocketAddr,
+        peer: Self::Peer,
     ) -> impl Future<Output = Response> + Send;
 }
 
@@ -107,6 +114,15 @@ pub(crate) fn html(status: StatusCode, page: impl Into<Bytes>) -> Response {
     with_type(status, page.into(), "text/html; charset=utf-8")
 }
 
+/// An answer that goes on, of this type.
+pub(crate) fn flowing(flow: Flow, kind: &'static str) -> Response {
+    let mut response = Response::new(Answer::Flowing(flow));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
 /// An answer that is a JSON document, already serialised.
 pub(crate) fn json(status: StatusCode, document: impl Into<Bytes>) -> Response {
     with_type(status, document.into(), "application/json")
@@ -114,7 +130,7 @@ pub(crate) fn json(status: StatusCode, document: impl Into<Bytes>) -> Response {
 
 /// An answer without a body and without a type.
 pub(crate) fn empty(status: StatusCode) -> Response {
-    let mut response = Response::new(Full::new(Bytes::new()));
+    let mut response = Response::new(Bytes::new().into());
     *response.status_mut() = status;
     response
 }
@@ -132,7 +148,7 @@ pub(crate) fn hang_up() -> Response {
 struct HangUp;
 
 fn with_type(status: StatusCode, body: Bytes, kind: &'static str) -> Response {
-    let mut response = Response::new(Full::new(body));
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response
         .headers_mut()

@@ -73,6 +73,8 @@ struct State {
     /// Since when an answer has been waiting to be written. Not reset by a further, pipelined answer: a client that
     /// only asks and never reads must not renew its time by asking.
     unwritten_since: Option<Instant>,
+    /// The answer under way goes on until somebody ends it.
+    flows: bool,
     /// The request in progress has a body that may not have been read to its end.
     unread: bool,
     /// The client will send nothing more.
@@ -95,6 +97,7 @@ impl Progress {
                 phase: Phase::Fresh,
                 since: Instant::now(),
                 unwritten_since: None,
+                flows: false,
                 unread: false,
                 ended: false,
                 asked: None,
@@ -152,11 +155,28 @@ impl Progress {
         state.unwritten_since = state.unwritten_since.or(Some(state.since));
     }
 
+    /// The answer that is under way goes on; each of its pieces has its own time to be written.
+    pub(super) fn flows(&self) {
+        self.lock().flows = true;
+    }
+
+    /// Another piece of it is being written.
+    pub(super) fn flows_on(&self) {
+        let mut state = self.lock();
+        state.unwritten_since = state.unwritten_since.or_else(|| Some(Instant::now()));
+    }
+
+    /// It has come to its end, which is being written.
+    pub(super) fn flowed_out(&self) {
+        self.lock().flows = false;
+        self.flows_on();
+    }
+
     /// Everything handed to the socket is out. True when that ended an answer.
     pub(super) fn flushed(&self) -> bool {
         let mut state = self.lock();
         state.unwritten_since = None;
-        let answered = state.phase == Phase::Answering;
+        let answered = state.phase == Phase::Answering && !state.flows;
         if answered {
             state.enter(Phase::Idle);
         }

@@ -41,7 +41,7 @@ pub struct Served {
 
 /// Serves `listener` until `shutdown` is requested, then closes what is idle, finishes what is in progress within
 /// `drain`, and cuts the rest. Returns when every connection has ended.
-pub(crate) async fn serve<S: Service>(
+pub(crate) async fn serve<S: Service<Peer = SocketAddr>>(
     listener: TcpListener,
     limits: Limits,
     service: S,
@@ -52,7 +52,7 @@ pub(crate) async fn serve<S: Service>(
 }
 
 /// [`serve`] for any source of connections.
-pub(super) async fn run<A: Accept, S: Service>(
+pub(super) async fn run<A: Accept, S: Service<Peer = A::Peer>>(
     source: A,
     limits: Limits,
     service: S,
@@ -96,7 +96,11 @@ impl<S: Service> Serving<S> {
     /// At the cap one newcomer is held in hand, unread, until one without a whole request makes room for it or a busy one
     /// is done; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
     /// room may have become busy by the time a newcomer is there.
-    async fn accept_until_stop<A: Accept>(&mut self, source: &A, shutdown: &Shutdown) {
+    async fn accept_until_stop<A: Accept<Peer = S::Peer>>(
+        &mut self,
+        source: &A,
+        shutdown: &Shutdown,
+    ) {
         let freed = Arc::clone(&self.shared.freed);
         let mut in_hand = None;
         loop {
@@ -120,7 +124,7 @@ impl<S: Service> Serving<S> {
         }
     }
 
-    fn admit<I>(&mut self, io: I, peer: SocketAddr)
+    fn admit<I>(&mut self, io: I, peer: S::Peer)
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {

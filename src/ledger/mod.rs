@@ -41,7 +41,7 @@ use std::time::Duration;
 use crate::clock::wall_ms;
 use crate::wake::Wake;
 
-pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules};
+pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules, standing};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Page, Whose};
 pub(crate) use command::{
@@ -124,6 +124,8 @@ pub(crate) struct Bells {
     pub owed: Wake,
     /// An invoice is to be asked about soon.
     pub ask: Wake,
+    /// Something happened that is to be told.
+    pub told: Wake,
 }
 
 /// An open ledger. Close it to wait for the writer's end.

@@ -258,6 +258,11 @@ impl Reader {
             .await
     }
 
+    /// The number of the newest event; 0 when there is none.
+    pub async fn newest_event(&self) -> Result<i64, ReadError> {
+        self.ask(ReadStore::newest_event).await
+    }
+
     /// The event with this id, or else with this number.
     pub async fn find_event(&self, name: &str) -> Result<Option<EventRow>, ReadError> {
         let name = name.to_owned();

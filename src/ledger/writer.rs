@@ -293,6 +293,7 @@ impl<S: Store> Worker<S> {
         self.look_at = now + LOOK_EVERY;
         if self.store.others_wrote() | std::mem::take(&mut self.committed) {
             self.bells.owed.ring();
+            self.bells.told.ring();
         }
     }
 
@@ -343,6 +344,9 @@ impl<S: Store> Worker<S> {
             Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };
+        if recorded.iter().any(|one| one.event.is_some()) {
+            self.bells.told.ring();
+        }
         let owed = |one: &Recorded| one.event.as_ref().is_some_and(|event| event.deliveries > 0);
         if recorded.iter().any(owed) {
             self.bells.owed.ring();

@@ -148,6 +148,8 @@ struct Arrival {
 }
 
 impl<B: Book> http::Service for Listener<B> {
+    type Peer = SocketAddr;
+
     async fn call(&self, request: Request<http::Body>, peer: SocketAddr) -> Response {
         let inner = &self.0;
         let path = request.uri().path();

@@ -18,9 +18,9 @@ use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::invoice::opening::{Mode, Wanted};
+use crate::invoice::opening::{Judgement, Mode, Wanted, judge};
 use crate::ledger::{
-    Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer,
+    Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer, standing,
 };
 use crate::process_mark::ProcessMark;
 use crate::secret::Secret;
@@ -180,6 +180,25 @@ impl Ticket {
 }
 
 impl Opener<'_> {
+    /// What the ledger says by itself. A page that is loaded again needs no turn at the gate, and is answered while the
+    /// service is away; whatever else is found is judged again by the writer.
+    async fn look_first(&self, order: &Order) -> Option<Opened> {
+        let found = self.reader.invoices_of_order(order.order_id.as_str());
+        // Trouble with the ledger is told by whoever writes to it.
+        let mut rows = found.await.ok()?;
+        let window_ms = self.settings.window_ms;
+        let standing: Option<Vec<_>> = rows.iter().map(|row| standing(row, window_ms)).collect();
+        let judged = judge(&standing?, &order.wanted, clock::wall_ms());
+        let mut row = |at| (at < rows.len()).then(|| Box::new(rows.swap_remove(at)));
+        match judged {
+            Judgement::Standing(at) => row(at).map(Opened::Standing),
+            Judgement::Paid(at) => row(at).map(Opened::Paid),
+            Judgement::Unknown(at) => row(at).map(Opened::Unknown),
+            Judgement::Differs(at, what) => row(at).map(|row| Opened::Differs(row, what)),
+            Judgement::Open | Judgement::BeingCreated(_) => None,
+        }
+    }
+
     /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
     async fn try_once(
         &self,

@@ -74,6 +74,9 @@ impl Opener<'_> {
         wait: Duration,
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<Opened, Error> {
+        if let Some(opened) = self.look_first(order).await {
+            return Ok(opened);
+        }
         let until = Instant::now() + wait;
         let left = || until.saturating_duration_since(Instant::now());
         let mut pauses = Pauses::default();

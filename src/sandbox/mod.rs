@@ -195,7 +195,11 @@ async fn tick(world: World, shutdown: Shutdown) {
     }
 }
 
-async fn serve<S: http::Service>(listener: TcpListener, service: S, shutdown: Shutdown) {
+async fn serve<S: http::Service<Peer = SocketAddr>>(
+    listener: TcpListener,
+    service: S,
+    shutdown: Shutdown,
+) {
     let served = http::serve(listener, Limits::default(), service, shutdown, DRAIN).await;
     tracing::debug!(?served, "a listener of the sandbox has stopped");
 }
@@ -251,6 +255,8 @@ impl Sandbox {
 struct Site(World);
 
 impl http::Service for Site {
+    type Peer = SocketAddr;
+
     async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
         let body = match http::read_body(body, &Limits::default()).await {
@@ -282,6 +288,8 @@ struct Controls {
 }
 
 impl http::Service for Controls {
+    type Peer = SocketAddr;
+
     async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
         let body = match http::read_body(body, &Limits::default()).await {

@@ -7,7 +7,8 @@ use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::super::owner;
 use super::create::parse_amount;
-use super::{show, view};
+use super::view;
+use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
 use crate::daemon::is_served;
 use crate::invoice::amount::Amount;
@@ -81,12 +82,12 @@ fn tell_owed(context: &Context, recorded: &[Recorded]) -> Result<(), Failure> {
 
 /// The invoice that is meant: the only one of the order with other figures than agreed, else the newest.
 async fn choose(reader: &Reader, name: &str) -> Result<InvoiceRow, Failure> {
-    let found = show::find(reader, name).await?;
+    let found = find(reader, name).await?;
     let differing: Vec<&InvoiceRow> = found.iter().filter(|row| differs(row)).collect();
     match (differing.as_slice(), found.first()) {
         ([row], _) => Ok((*row).clone()),
         ([], Some(newest)) => Ok(newest.clone()),
-        ([], None) => Err(show::not_found(name)),
+        ([], None) => Err(not_found(name)),
         (several, _) => {
             let told: Vec<String> = several
                 .iter()

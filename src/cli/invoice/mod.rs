@@ -4,7 +4,6 @@
 
 mod accept_amount;
 mod adopt;
-mod attention;
 mod create;
 mod list;
 mod poll;
@@ -16,8 +15,8 @@ mod wait;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 
-pub(super) use attention::{advice, sentences};
-pub(super) use show::{find, not_found};
+pub(super) use crate::answer::attention::sentences;
+pub(super) use crate::answer::find::{find, not_found};
 
 /// The ends of `create` a script must tell apart.
 const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or paid already, or it differs, 4 login needed,

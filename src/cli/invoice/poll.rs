@@ -5,18 +5,14 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::talk;
 use super::super::{ledger, owner, service};
-use super::wait::meant;
-use super::{show, view};
-use crate::client::credentials::TokenSource;
-use crate::client::error::Error as FetchError;
+use super::view;
+use crate::answer::find::{find, meant, not_found};
+use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
 use crate::daemon::plain;
 use crate::invoice::ids::{IdError, LONGEST_ID, OrderId};
-use crate::invoice::opening::Opening;
-use crate::invoice::transition::Decision;
-use crate::ledger::InvoiceRow;
-use crate::poller::now::{Error, Inquirer, Nothing};
+use crate::poller::now::{Error, Inquirer};
 
 /// Flags of `invoice poll`.
 #[derive(Debug, clap::Args)]
@@ -40,8 +36,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
     let reader = ledger::open_reader(&context)?;
-    let found = show::find(&reader, &args.name).await?;
-    let row = meant(found).ok_or_else(|| show::not_found(&args.name))?;
+    let found = find(&reader, &args.name).await?;
+    let row = meant(found).ok_or_else(|| not_found(&args.name))?;
     if row.invoice_id.is_none() {
         view::print(context.output, &row, wall_ms())?;
         return Err(nothing_to_ask(&row));
@@ -65,82 +61,12 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     view::print(context.output, &row, wall_ms())?;
     match asked {
         Ok(decision) => {
-            told(decision);
+            if let Some(remark) = remark(decision) {
+                talk(remark);
+            }
             Ok(Exit::Ok)
         }
         Err(Error::NoId) => Err(nothing_to_ask(&row)),
         Err(error) => Err(failure(error, found.source)),
-    }
-}
-
-/// What an answer that did not simply count is good for.
-fn told(decision: Decision) {
-    match decision {
-        Decision::Pending | Decision::Doubt => {
-            talk("the answer contradicts what stands: a second one must agree before it counts");
-        }
-        Decision::Overtaken => {
-            talk("the invoice moved on while the answer was under way: ask again");
-        }
-        Decision::Advance
-        | Decision::AdvanceAgreed
-        | Decision::Repeat
-        | Decision::Confirmed
-        | Decision::Stale
-        | Decision::NotThisInvoice
-        | Decision::OtherId
-        | Decision::Operator
-        | Decision::Reassessed => {}
-    }
-}
-
-/// Why an invoice without an id cannot be asked about.
-fn nothing_to_ask(row: &InvoiceRow) -> Failure {
-    let order = &row.order_id;
-    if row.opening == Opening::Refused {
-        let text =
-            format!("the create of order `{order}` opened no invoice: there is nothing to ask");
-        return Failure::new(Exit::NotPaid, text).hint("run `tilld invoice create` again");
-    }
-    if row.is_lost(wall_ms()) {
-        let text = format!(
-            "nobody knows whether the create of order `{order}` reached the service, and there is no id to ask for"
-        );
-        return Failure::new(Exit::Unknown, text).hint(
-            "look the order up in the cabinet; `tilld invoice adopt ORDER --id ID` settles it",
-        );
-    }
-    let text = format!("the create of order `{order}` is still under way");
-    Failure::new(Exit::Unknown, text).hint("wait for its answer: `tilld invoice wait ORDER`")
-}
-
-fn failure(error: Error, source: TokenSource) -> Failure {
-    match error {
-        Error::Nothing(Nothing::Fetch { id, source: cause }) => {
-            let hidden = matches!(
-                cause,
-                FetchError::NotFound { .. } | FetchError::Forbidden { .. }
-            );
-            let failure = service::failure(cause, Some(source))
-                .context(format!("could not ask the service about invoice `{id}`"));
-            if hidden {
-                failure.hint(
-                    "look for the id in the cabinet of the shop that `tilld whoami` names; nothing was changed, and \
-                     other invoices are asked about as before",
-                )
-            } else {
-                failure
-            }
-        }
-        error @ Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
-        error @ Error::Nothing(Nothing::OtherOrder { .. }) => Failure::new(Exit::Unreachable, error)
-            .hint("something else may answer in the service's place; nothing was changed"),
-        error @ (Error::NoId
-        | Error::Read(_)
-        | Error::Nothing(Nothing::Read { .. } | Nothing::Store { .. })) => {
-            Failure::new(Exit::Ledger, error).hint(
-                "another program holds the ledger, or the disk is full: mend that and run the command again",
-            )
-        }
     }
 }

@@ -5,8 +5,8 @@ use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::view;
+use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
-use crate::ledger::{InvoiceRow, Reader};
 
 /// Flags of `invoice show`.
 #[derive(Debug, clap::Args)]
@@ -43,19 +43,4 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         view::print(context.output, row, now_ms)?;
     }
     Ok(Exit::Ok)
-}
-
-/// The invoices a person means: those of the order with this id, newest first, or else the one with this id or ref.
-pub(in crate::cli) async fn find(reader: &Reader, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
-    let of_order = reader.invoices_of_order(name).await?;
-    if !of_order.is_empty() {
-        return Ok(of_order);
-    }
-    Ok(reader.find_invoice(name).await?.into_iter().collect())
-}
-
-/// No invoice goes by this name.
-pub(in crate::cli) fn not_found(name: &str) -> Failure {
-    let error = format!("no invoice with the order id, invoice id or ref `{name}` in the ledger");
-    Failure::new(Exit::NotFound, error).hint("`tilld invoice list` shows what is there")
 }

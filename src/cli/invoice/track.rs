@@ -16,6 +16,7 @@ use super::super::output::{escape, print_json, talk};
 use super::super::{ledger, owner};
 use super::create::{parse_amount, parse_order};
 use super::view;
+use crate::answer::invoice;
 use crate::clock::wall_ms;
 use crate::daemon::{self, plain};
 use crate::entropy;
@@ -57,7 +58,7 @@ pub(super) fn parse_id(text: &str) -> Result<InvoiceId, IdError> {
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
-    invoice: view::Shown<'a>,
+    invoice: invoice::Shown<'a>,
     notification_url: &'a str,
 }
 
@@ -76,7 +77,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let row = tracked?;
     if context.output.json() {
         print_json(&Shown {
-            invoice: view::json(&row),
+            invoice: invoice::json(&row),
             notification_url: &address,
         })?;
     } else {

@@ -10,13 +10,12 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
 use super::super::{ledger, service};
-use super::{show, view};
+use super::view;
+use crate::answer::find::{end, find, meant, not_found, still_open};
 use crate::client::error::Error as FetchError;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
 use crate::daemon::{self, plain};
-use crate::invoice::opening::Opening;
-use crate::invoice::status::Outcome;
 use crate::ledger::InvoiceRow;
 use crate::poller::now::{Error, Inquirer, Nothing};
 use crate::telemetry::chain;
@@ -61,8 +60,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let reader = ledger::open_reader(&context)?;
     let mut asking: Option<Asking> = None;
     loop {
-        let found = show::find(&reader, &args.name).await?;
-        let row = meant(found).ok_or_else(|| show::not_found(&args.name))?;
+        let found = find(&reader, &args.name).await?;
+        let row = meant(found).ok_or_else(|| not_found(&args.name))?;
         if let Some(end) = end(&row, wall_ms()) {
             close(asking).await;
             view::print(context.output, &row, wall_ms())?;
@@ -71,13 +70,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         if Instant::now() >= until {
             close(asking).await;
             view::print(context.output, &row, wall_ms())?;
-            let text = format!(
-                "order `{}` is still {} after {} s",
-                row.order_id,
-                row.outcome,
-                args.timeout.as_secs()
-            );
-            return Err(Failure::new(Exit::TimeOut, text).hint("run it again to go on waiting"));
+            return Err(still_open(&row, args.timeout.as_secs()));
         }
         if daemon::is_served(&context.state_dir()?) {
             close(asking.take()).await;
@@ -94,47 +87,6 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
             }
         }
         sleep_until(until.min(Instant::now() + LOOK_EVERY)).await;
-    }
-}
-
-/// The one to wait for among the invoices of an order, newest first: the one that was paid, since with it the order is;
-/// else the newest that was not refused, since an older one may still be paid; else the newest.
-pub(super) fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
-    let paid = found.iter().position(|row| row.outcome == Outcome::Paid);
-    let asked = || found.iter().position(|row| row.opening != Opening::Refused);
-    let at = paid.or_else(asked).unwrap_or_default();
-    found.into_iter().nth(at)
-}
-
-/// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.
-fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>> {
-    let unknown =
-        |text: String, hint: &str| Some(Err(Failure::new(Exit::Unknown, text).hint(hint)));
-    match row.outcome {
-        Outcome::Paid => Some(Ok(Exit::Ok)),
-        Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => Some(Ok(Exit::NotPaid)),
-        Outcome::Open if row.unresolved => unknown(
-            format!(
-                "the service never gave a final answer about order `{}`",
-                row.order_id
-            ),
-            "look the order up in the cabinet",
-        ),
-        // Without a daemon nobody writes down that a creator is gone; a notification would have named the id.
-        Outcome::Open if row.is_lost(now_ms) => unknown(
-            format!(
-                "nobody knows whether the create of order `{}` reached the service",
-                row.order_id
-            ),
-            "look the order up in the cabinet; `tilld invoice adopt ORDER --id ID` settles it",
-        ),
-        Outcome::Open if row.opening == Opening::Refused => {
-            let text = format!("the create of order `{}` opened no invoice", row.order_id);
-            Some(Err(
-                Failure::new(Exit::NotPaid, text).hint("run `tilld invoice create` again")
-            ))
-        }
-        Outcome::Open => None,
     }
 }
 

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::super::argv;
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{print_json, talk};
 use super::wait::{self, Stop};
 use super::{Places, show};
+use crate::answer::argv;
 use crate::client::credentials::CredentialsError;
 use crate::client::login::request::{LoginRequest, RequestError};
 use crate::client::login::{FinishError, Finished, LoginError, Tick, finish as go_on};

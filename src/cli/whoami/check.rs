@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::context::Context;
-use super::super::failure::{Exit, Failure};
+use super::super::failure::{Exit, Failure, report};
 use super::super::{ledger, service};
 use crate::client::error::Error;
 use crate::invoice::ids::InvoiceId;
@@ -83,7 +83,7 @@ impl Verdict {
         match self {
             Self::Valid(_) | Self::NotRefused(..) | Self::Unknown => Exit::Ok,
             Self::Refused(_, failure) | Self::Unreachable(_, failure) | Self::Unusable(failure) => {
-                failure.report(false)
+                report(&failure, false)
             }
         }
     }

@@ -255,6 +255,7 @@ struct Exhausted {
 }
 
 impl Accept for Exhausted {
+    type Peer = SocketAddr;
     type Io = TcpStream;
 
     fn accept(&self) -> impl Future<Output = io::Result<(TcpStream, SocketAddr)>> + Send {

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use http_body_util::Full;
 use hyper::{Request, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,11 +48,13 @@ struct Trial {
 }
 
 impl Service for Trial {
+    type Peer = SocketAddr;
+
     async fn call(&self, request: Request<Body>, _peer: SocketAddr) -> Response {
         self.seen.fetch_add(1, Ordering::SeqCst);
         match request.uri().path() {
             "/panic" => panic!("on purpose"),
-            "/big" => Response::new(Full::new(vec![b'x'; 32 << 20].into())),
+            "/big" => Response::new(Bytes::from(vec![b'x'; 32 << 20]).into()),
             "/held" => {
                 let limits = self.limits.clone().unwrap_or_else(small);
                 if let Err(error) = read_body(request.into_body(), &limits).await {

@@ -5,6 +5,7 @@ mod dates;
 mod event;
 mod lists;
 mod opening;
+pub(crate) use opening::standing;
 mod operator;
 mod reassess;
 mod record;

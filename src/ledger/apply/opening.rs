@@ -85,8 +85,9 @@ fn begin_anew<S: Store>(
     Ok(Begun::Fresh(own.key))
 }
 
-/// `None` is impossible for rows this code wrote: their sums were checked before they were stored.
-fn standing(row: &InvoiceRow, window_ms: i64) -> Option<Standing> {
+/// An invoice as it is judged whether its order may be given another. `None` is impossible for rows this code wrote: their sums
+/// were checked before they were stored.
+pub(crate) fn standing(row: &InvoiceRow, window_ms: i64) -> Option<Standing> {
     // Redirect answers carry no `expireAt` (contract 2.3): a configured window stands in.
     let stand_in = row.created_ms.saturating_add(window_ms);
     Some(Standing {

@@ -187,6 +187,13 @@ impl ReadStore {
         chosen::page(&self.0, act, choice, page).map_err(from_sqlite)
     }
 
+    pub(in crate::ledger) fn newest_event(&self) -> Result<i64, StoreError> {
+        let newest = "SELECT coalesce(max(seq), 0) FROM event";
+        self.0
+            .query_row(newest, [], |row| row.get(0))
+            .map_err(from_sqlite)
+    }
+
     pub(in crate::ledger) fn newest_delivery(&self) -> Result<DeliveryKey, StoreError> {
         chosen::newest(&self.0).map_err(from_sqlite)
     }

@@ -24,7 +24,7 @@ const LEAVES: [&str; 8] = [
 ];
 
 /// Who may import whom beside the leaves.
-const IMPORTS: [(&str, &[&str]); 14] = [
+const IMPORTS: [(&str, &[&str]); 15] = [
     ("invoice", &[]),
     ("http", &[]),
     ("wire", &["invoice"]),
@@ -38,7 +38,18 @@ const IMPORTS: [(&str, &[&str]); 14] = [
     // The request it sends is `wire`'s own type.
     ("opening", &["client", "ledger", "invoice", "wire"]),
     ("poller", &["client", "ledger", "invoice"]),
-    ("control", &["http", "opening", "ledger", "invoice"]),
+    // What whoever asks is told: ends of what was asked of service and ledger, in words.
+    (
+        "answer",
+        &["client", "ledger", "invoice", "opening", "poller", "wire"],
+    ),
+    // What it opens and asks goes through `opening` and `poller`, whose arguments are `client`'s and `wire`'s own types.
+    (
+        "control",
+        &[
+            "answer", "http", "opening", "poller", "client", "ledger", "invoice", "wire",
+        ],
+    ),
     ("outbox", &["ledger", "hook", "invoice"]),
     ("sandbox", &["http", "wire", "invoice"]),
     (
@@ -81,7 +92,14 @@ const HOMES: [(&str, &[&str]); 8] = [
         ],
     ),
     ("figment", &["src/config/"]),
-    ("nix", &["src/hook/inherited.rs", "src/hook/members.rs"]),
+    (
+        "nix",
+        &[
+            "src/daemon/control.rs",
+            "src/hook/inherited.rs",
+            "src/hook/members.rs",
+        ],
+    ),
     ("fork", &["src/hook/launcher/serve.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),

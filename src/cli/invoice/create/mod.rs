@@ -9,6 +9,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
 use super::super::{ledger, service};
 use super::wait::parse_time;
+use crate::answer::create::{Tried, failure};
 use crate::client::gate::Gate;
 use crate::daemon::plain;
 use crate::invoice::amount::{Amount, AmountError};
@@ -19,9 +20,6 @@ use crate::opening::patient::{Patience, Told};
 use crate::opening::{Opener, Order};
 use crate::telemetry::chain;
 use crate::wire::create::ReturnUrls;
-
-use ends::Tried;
-pub(super) use ends::doubtful;
 
 /// Longest `--wait`. A customer is gone by then, and a job that may take longer is better run again.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
@@ -136,7 +134,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     ledger.close(ledger::CLOSE_WITHIN).await;
     match opened {
         Ok(opened) => ends::show(&context, opened),
-        Err(error) => Err(ends::failure(error, found.source, tried)),
+        Err(error) => Err(failure(error, found.source, tried)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Counts, sizes and times as `status` tells them to people. Pure.
 
-use super::super::report::Count;
+use crate::daemon::status::Count;
 
 /// A count that may have stopped.
 pub(super) fn number(count: Count) -> String {

@@ -6,7 +6,7 @@ mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
-use super::report::{Login, Report, Restored};
+use crate::daemon::status::{Login, Report, Restored};
 use measures::{number, size};
 use needs::needs;
 
@@ -118,9 +118,9 @@ fn refused(report: &Report) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::tests::report;
     use super::*;
     use crate::config::Settings;
+    use crate::daemon::status::tests::report;
     use crate::ledger::{Overview, Restore, Tally};
 
     #[test]

@@ -1,9 +1,9 @@
 //! What needs a person, for people: one line each, then what helps. Pure.
 
-use super::super::super::argv;
-use super::super::polling::{Access, Polling};
-use super::super::report::{Count, LedgerFile, Report, Restored};
 use super::measures::{number, size};
+use crate::answer::argv;
+use crate::daemon::status::{Access, Polling};
+use crate::daemon::status::{Count, LedgerFile, Report, Restored};
 
 /// What needs a person, each with what helps.
 pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {

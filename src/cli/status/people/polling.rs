@@ -1,9 +1,9 @@
 //! The polling for people: one line each for who waits, the caps and the delay, and more only when something keeps the
 //! service from being asked. Pure.
 
-use super::super::polling::{Access, Polling};
-use super::super::report::{Due, Report};
 use super::measures::{bound, number, span};
+use crate::daemon::status::{Access, Polling};
+use crate::daemon::status::{Due, Report};
 
 /// Who is to be asked about, the most pressing class first.
 pub(super) fn due(due: &Due) -> String {
@@ -110,10 +110,10 @@ fn delay(polling: &Polling, daemon_running: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::report::Around;
-    use super::super::super::report::tests::{around, report};
     use super::*;
     use crate::config::Settings;
+    use crate::daemon::status::Around;
+    use crate::daemon::status::tests::{around, report};
     use crate::invoice::silence::Class;
     use crate::ledger::{DueOf, Overdue, Overview, Silent, Tally};
     use crate::poller::standing::{Login, Outage, Standing};

@@ -7,17 +7,17 @@ use std::ffi::OsString;
 const WHERE: [&str; 2] = ["--config", "--state-dir"];
 
 /// This command, to be run again.
-pub(super) fn again() -> String {
+pub(crate) fn again() -> String {
     again_of(std::env::args_os())
 }
 
 /// `tilld login` for the config and state directory that this command was given.
-pub(super) fn login() -> String {
+pub(crate) fn login() -> String {
     login_of(std::env::args_os())
 }
 
 /// True when this command was to answer in JSON, for mistakes that keep the line from being parsed.
-pub(super) fn wants_json() -> bool {
+pub(crate) fn wants_json() -> bool {
     flags(std::env::args_os()).any(|arg| arg == "--json")
 }
 

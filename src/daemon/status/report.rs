@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::invoice::advice;
 use super::polling::{DueOfClass, Polling};
+use crate::answer::attention::advice;
 use crate::config::{Presentations, Settings, Statuses};
 use crate::daemon::plain::owed_names;
 use crate::invoice::moment::Moment;
@@ -15,54 +15,54 @@ use crate::poller::standing::Standing;
 
 /// How everything stands. Times are UTC with milliseconds.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) daemon_running: bool,
-    pub(super) ledger: LedgerFile,
-    pub(super) login: Login,
-    pub(super) last_notification: Option<LastNotification>,
-    pub(super) presentation: Presentation,
-    pub(super) refusals_24h: Refusals,
-    pub(super) due: Due,
-    pub(super) polling: Polling,
-    pub(super) deliveries: Deliveries,
-    pub(super) attention: Vec<UnderAttention>,
+pub(crate) struct Report {
+    pub(crate) daemon_running: bool,
+    pub(crate) ledger: LedgerFile,
+    pub(crate) login: Login,
+    pub(crate) last_notification: Option<LastNotification>,
+    pub(crate) presentation: Presentation,
+    pub(crate) refusals_24h: Refusals,
+    pub(crate) due: Due,
+    pub(crate) polling: Polling,
+    pub(crate) deliveries: Deliveries,
+    pub(crate) attention: Vec<UnderAttention>,
     /// The counts of `attention` are of the newest invoices only: there are more.
-    pub(super) more_attention: bool,
-    pub(super) unsorted: Vec<Unsorted>,
+    pub(crate) more_attention: bool,
+    pub(crate) unsorted: Vec<Unsorted>,
     /// The hooks that deliveries wait for though the config has none of the name.
-    pub(super) unknown_hooks: Vec<String>,
-    pub(super) restored: Option<Restored>,
-    pub(super) needs_person: bool,
+    pub(crate) unknown_hooks: Vec<String>,
+    pub(crate) restored: Option<Restored>,
+    pub(crate) needs_person: bool,
 }
 
 /// What is known beside ledger and settings.
-pub(super) struct Around {
+pub(crate) struct Around {
     /// Milliseconds since 1970.
-    pub(super) now_ms: i64,
-    pub(super) daemon_running: bool,
-    pub(super) ledger: LedgerFile,
-    pub(super) login: Login,
+    pub(crate) now_ms: i64,
+    pub(crate) daemon_running: bool,
+    pub(crate) ledger: LedgerFile,
+    pub(crate) login: Login,
     /// When the stored login was stored, milliseconds since 1970, for whoever may know.
-    pub(super) login_stored_ms: Option<i64>,
+    pub(crate) login_stored_ms: Option<i64>,
     /// What a daemon last said of its polling.
-    pub(super) standing: Option<Standing>,
+    pub(crate) standing: Option<Standing>,
 }
 
 /// The ledger's file.
 #[derive(Debug, Serialize)]
-pub(super) struct LedgerFile {
-    pub(super) path: String,
-    pub(super) bytes: u64,
+pub(crate) struct LedgerFile {
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
     /// Of the log beside it.
-    pub(super) wal_bytes: u64,
+    pub(crate) wal_bytes: u64,
     /// Since when it cannot be moved into the file, while it is longer than usual for that.
-    pub(super) wal_held_since: Option<String>,
+    pub(crate) wal_held_since: Option<String>,
 }
 
 /// The access token, as far as whoever asks may know.
 #[derive(Debug, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(super) enum Login {
+pub(crate) enum Login {
     /// There is one.
     Stored {
         source: &'static str,
@@ -79,71 +79,71 @@ pub(super) enum Login {
 
 /// The newest accepted notification.
 #[derive(Debug, Serialize)]
-pub(super) struct LastNotification {
-    pub(super) at: String,
-    pub(super) order_id: String,
+pub(crate) struct LastNotification {
+    pub(crate) at: String,
+    pub(crate) order_id: String,
 }
 
 /// Where notifications carry their notify token.
 #[derive(Debug, Serialize)]
-pub(super) struct Presentation {
+pub(crate) struct Presentation {
     /// Where the last one did, in the config's words, while that is remembered. A pinned list remembers nothing, and what
     /// was remembered before it says nothing of the notifications since.
-    pub(super) last: Option<String>,
+    pub(crate) last: Option<String>,
     /// The config says where, instead of `auto`.
-    pub(super) pinned: bool,
+    pub(crate) pinned: bool,
 }
 
 /// Refused notifications.
 #[derive(Debug, Serialize)]
-pub(super) struct Refusals {
+pub(crate) struct Refusals {
     #[serde(flatten)]
-    pub(super) all: Count,
-    pub(super) commonest_reason: Option<String>,
-    pub(super) commonest_count: u64,
+    pub(crate) all: Count,
+    pub(crate) commonest_reason: Option<String>,
+    pub(crate) commonest_count: u64,
 }
 
 /// Invoices that are due to be asked about.
 #[derive(Debug, Serialize)]
-pub(super) struct Due {
+pub(crate) struct Due {
     #[serde(flatten)]
-    pub(super) all: Count,
-    pub(super) oldest_due_at: Option<String>,
-    pub(super) oldest_late_ms: Option<i64>,
+    pub(crate) all: Count,
+    pub(crate) oldest_due_at: Option<String>,
+    pub(crate) oldest_late_ms: Option<i64>,
     /// Of the same invoice.
-    pub(super) oldest_order_id: Option<String>,
+    pub(crate) oldest_order_id: Option<String>,
     /// Since it was opened here.
-    pub(super) oldest_age_ms: Option<i64>,
-    pub(super) urgent: DueOfClass,
-    pub(super) young: DueOfClass,
-    pub(super) old: DueOfClass,
+    pub(crate) oldest_age_ms: Option<i64>,
+    pub(crate) urgent: DueOfClass,
+    pub(crate) young: DueOfClass,
+    pub(crate) old: DueOfClass,
 }
 
 /// Deliveries that are not done.
 #[derive(Debug, Serialize)]
-pub(super) struct Deliveries {
-    pub(super) waiting: Count,
-    pub(super) running: Count,
-    pub(super) held: Count,
-    pub(super) abandoned: Count,
+pub(crate) struct Deliveries {
+    pub(crate) waiting: Count,
+    pub(crate) running: Count,
+    pub(crate) held: Count,
+    pub(crate) abandoned: Count,
 }
 
 /// The last restore of the ledger from a copy.
 #[derive(Debug, Serialize)]
-pub(super) struct Restored {
+pub(crate) struct Restored {
     /// When it was opened after it.
-    pub(super) at: String,
+    pub(crate) at: String,
     /// Its number.
-    pub(super) generation: i64,
+    pub(crate) generation: i64,
     /// Deliveries that are held because of it.
-    pub(super) held: Count,
+    pub(crate) held: Count,
 }
 
 /// A count that stops at a bound; `more` says that it did.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Count {
-    pub(super) count: u64,
-    pub(super) more: bool,
+pub(crate) struct Count {
+    pub(crate) count: u64,
+    pub(crate) more: bool,
 }
 
 impl From<Tally> for Count {
@@ -154,26 +154,26 @@ impl From<Tally> for Count {
 
 /// Why invoices stand under attention.
 #[derive(Debug, Serialize)]
-pub(super) struct UnderAttention {
-    pub(super) reason: String,
-    pub(super) count: u64,
+pub(crate) struct UnderAttention {
+    pub(crate) reason: String,
+    pub(crate) count: u64,
     /// The newest orders, a few.
-    pub(super) orders: Vec<String>,
-    pub(super) advice: &'static str,
+    pub(crate) orders: Vec<String>,
+    pub(crate) advice: &'static str,
 }
 
 /// A status name that stands on no list.
 #[derive(Debug, Serialize)]
-pub(super) struct Unsorted {
-    pub(super) status: String,
+pub(crate) struct Unsorted {
+    pub(crate) status: String,
     /// How many events brought it.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// What sorts it as paid, under `[statuses]`.
-    pub(super) line: String,
+    pub(crate) line: String,
 }
 
 impl Report {
-    pub(super) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
+    pub(crate) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
         let attention: Vec<UnderAttention> = overview
             .attention
             .iter()
@@ -284,16 +284,16 @@ fn unsorted(met: &[(String, u64)], statuses: &Statuses) -> Vec<Unsorted> {
 }
 
 /// UTC with milliseconds.
-pub(super) fn time(ms: i64) -> String {
+pub(crate) fn time(ms: i64) -> String {
     Moment::from_ms(ms).to_string()
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// What stands around a quiet ledger, at 2026-11-28T10:02:00.004Z.
-    pub(in crate::cli::status) fn around() -> Around {
+    pub(crate) fn around() -> Around {
         let ledger = LedgerFile {
             path: "/var/lib/tilld/ledger.db".to_owned(),
             bytes: 139_264,
@@ -311,7 +311,7 @@ pub(super) mod tests {
     }
 
     /// A quiet ledger beside these settings.
-    pub(in crate::cli::status) fn report(overview: &Overview, settings: &Settings) -> Report {
+    pub(crate) fn report(overview: &Overview, settings: &Settings) -> Report {
         Report::new(overview, settings, around())
     }
 

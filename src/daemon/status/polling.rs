@@ -20,32 +20,32 @@ const LOOKED_AT_WITHIN_MS: i64 = 180_000;
 
 /// How the polling stands. Times are UTC with milliseconds.
 #[derive(Debug, Serialize)]
-pub(super) struct Polling {
+pub(crate) struct Polling {
     /// Requests to the service, at most.
-    pub(super) requests_per_second: u64,
+    pub(crate) requests_per_second: u64,
     /// Requests to the service under way at once, at most.
-    pub(super) at_once: u64,
-    pub(super) login: Access,
+    pub(crate) at_once: u64,
+    pub(crate) login: Access,
     /// Since when a login is needed, or the one there is is refused.
-    pub(super) login_since: Option<String>,
+    pub(crate) login_since: Option<String>,
     /// Since when the service gives no answers.
-    pub(super) outage_since: Option<String>,
+    pub(crate) outage_since: Option<String>,
     /// What the last request met.
-    pub(super) outage_reason: Option<String>,
-    pub(super) left_alone_until: Option<String>,
+    pub(crate) outage_reason: Option<String>,
+    pub(crate) left_alone_until: Option<String>,
     /// An invoice is young below this age.
-    pub(super) young_below_ms: i64,
+    pub(crate) young_below_ms: i64,
     /// Young invoices that are watched, due or not.
-    pub(super) young: Count,
+    pub(crate) young: Count,
     /// A lost notification of a young invoice is made up for within this time; `None` while nobody asks, or when there are
     /// too many to tell.
-    pub(super) found_within_ms: Option<i64>,
+    pub(crate) found_within_ms: Option<i64>,
 }
 
 /// The login, as the daemon met it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Access {
+pub(crate) enum Access {
     /// It was not refused.
     Good,
     /// There is none, or none that can be used.
@@ -58,15 +58,15 @@ pub(super) enum Access {
 
 /// Invoices of one class that are due to be asked about.
 #[derive(Debug, Serialize)]
-pub(super) struct DueOfClass {
+pub(crate) struct DueOfClass {
     #[serde(flatten)]
-    pub(super) all: Count,
-    pub(super) oldest_due_at: Option<String>,
-    pub(super) oldest_late_ms: Option<i64>,
+    pub(crate) all: Count,
+    pub(crate) oldest_due_at: Option<String>,
+    pub(crate) oldest_late_ms: Option<i64>,
 }
 
 impl DueOfClass {
-    pub(super) fn new(overview: &Overview, class: Class, now_ms: i64) -> Self {
+    pub(crate) fn new(overview: &Overview, class: Class, now_ms: i64) -> Self {
         let of = overview.silent.due.iter().find(|of| of.class == class);
         let oldest_ms = of.and_then(|of| of.oldest_ms);
         Self {
@@ -78,7 +78,7 @@ impl DueOfClass {
 }
 
 impl Polling {
-    pub(super) fn new(overview: &Overview, settings: &Settings, around: &Around) -> Self {
+    pub(crate) fn new(overview: &Overview, settings: &Settings, around: &Around) -> Self {
         let (login, login_since_ms) = access(around);
         // Of a daemon that is gone it says nothing how the service stands now.
         let standing = around.standing.as_ref().filter(|_| around.daemon_running);
@@ -110,7 +110,7 @@ impl Polling {
     }
 
     /// A person must log in before anything is asked again.
-    pub(super) fn needs_login(&self) -> bool {
+    pub(crate) fn needs_login(&self) -> bool {
         match self.login {
             Access::Needed | Access::Refused => true,
             Access::Good | Access::Unknown => false,

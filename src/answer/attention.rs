@@ -1,10 +1,10 @@
 //! Why a person must look at an invoice, in plain sentences: one for each word the ledger keeps.
 
-use super::view::{named, reported, sum};
+use super::invoice::{named, reported, sum};
 use crate::ledger::InvoiceRow;
 
 /// One sentence for each reason, led by the ledger's word for it. Not escaped.
-pub(in crate::cli) fn sentences(row: &InvoiceRow) -> Vec<String> {
+pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let told = |word: &String| match sentence(word, row) {
         Some(sentence) => format!("{word}: {sentence}"),
         None => word.clone(),
@@ -57,7 +57,7 @@ fn sentence(word: &str, row: &InvoiceRow) -> Option<String> {
 }
 
 /// What a person does about a reason, whichever invoice it stands at. Empty for a word of a newer ledger.
-pub(in crate::cli) fn advice(word: &str) -> &'static str {
+pub(crate) fn advice(word: &str) -> &'static str {
     match word {
         "unsorted_status" => {
             "add the status to the list under `[statuses]` that it means, then restart `serve`"
@@ -91,7 +91,7 @@ fn unsorted(status: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::tests::row;
+    use super::super::invoice::tests::row;
     use super::*;
 
     #[test]

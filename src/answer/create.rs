@@ -1,0 +1,185 @@
+//! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
+
+use super::failure::{Exit, Failure};
+use super::invoice::{named, reported, sum};
+use super::service;
+use crate::client::credentials::TokenSource;
+use crate::client::error::CreateError;
+use crate::invoice::opening::{MODE_DIFFERS, Mode, Opening};
+use crate::ledger::InvoiceRow;
+use crate::opening::{self, Opened};
+
+/// The end of an opening that the ledger has an invoice of.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The invoice.
+    pub(crate) row: Box<InvoiceRow>,
+    /// The service opened it just now; else nothing was sent.
+    pub(crate) is_fresh: bool,
+    /// Why it is not to be handed to the customer, if it is not.
+    pub(crate) failure: Option<Failure>,
+}
+
+impl From<Opened> for Ended {
+    fn from(opened: Opened) -> Self {
+        let stands = |row, failure| Self {
+            row,
+            is_fresh: false,
+            failure,
+        };
+        match opened {
+            Opened::Fresh(row) => Self {
+                failure: fresh(&row),
+                is_fresh: true,
+                row,
+            },
+            // Showing it to the customer is no better the second time.
+            Opened::Standing(row) => {
+                let failure = doubtful(&row);
+                stands(row, failure)
+            }
+            Opened::Paid(row) => {
+                let failure = paid(&row);
+                stands(row, Some(failure))
+            }
+            Opened::Differs(row, what) => {
+                let failure = differs(&row, what);
+                stands(row, Some(failure))
+            }
+            Opened::Unknown(row) => {
+                let failure = unknown(&row);
+                stands(row, Some(failure))
+            }
+        }
+    }
+}
+
+fn paid(row: &InvoiceRow) -> Failure {
+    let text = format!(
+        "order `{}` is {} already; nothing was sent",
+        row.order_id, row.outcome
+    );
+    Failure::new(Exit::Error, text).hint("`--new` opens another invoice for it all the same")
+}
+
+fn differs(row: &InvoiceRow, what: &str) -> Failure {
+    let text = format!(
+        "order `{}` has an open invoice with another {what}; nothing was sent",
+        row.order_id
+    );
+    let hint = match what {
+        MODE_DIFFERS if row.mode == Mode::Redirect => {
+            "`--redirect` or `--fallback redirect` gives it again; `--new` opens another invoice beside it"
+        }
+        MODE_DIFFERS => {
+            "without `--redirect` the command gives it again; `--new` opens another invoice beside it"
+        }
+        _ => "`--new` opens another invoice beside it",
+    };
+    Failure::new(Exit::Error, text).hint(hint)
+}
+
+fn unknown(row: &InvoiceRow) -> Failure {
+    let text = format!(
+        "nobody knows whether the last create of order `{}` reached the service",
+        row.order_id
+    );
+    Failure::new(Exit::Unknown, text).hint(
+        "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`; \
+         `--new` opens another invoice",
+    )
+}
+
+/// What is wrong with an invoice that was just opened.
+fn fresh(row: &InvoiceRow) -> Option<Failure> {
+    if row.opening == Opening::Unknown {
+        let text = format!(
+            "the service answered the create of order `{}` with another order",
+            row.order_id
+        );
+        return Some(Failure::new(Exit::Unknown, text).hint("look for both orders in the cabinet"));
+    }
+    if row.opening == Opening::Refused {
+        let text = "the service answered with the id of another invoice of this ledger";
+        return Some(Failure::new(Exit::Error, text).hint(
+            "look both orders up in the cabinet; `tilld invoice list` shows which has the id",
+        ));
+    }
+    doubtful(row)
+}
+
+/// Why an open invoice is not to be shown to the customer.
+pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
+    let marked = |word: &str| row.attention.iter().any(|attention| attention == word);
+    if marked("amount_differs") {
+        let (asked, reported) = (sum(&row.amount_asked, &row.currency_asked), reported(row));
+        let text =
+            format!("{asked} was asked for and the service opened the invoice with {reported}");
+        return Some(Failure::new(Exit::Error, text).hint(format!(
+            "do not show it to the customer: a payment will stand as `mismatch`, unless \
+             `tilld invoice accept-amount {}` takes the reported sum as agreed",
+            named(row)
+        )));
+    }
+    if row.mode == Mode::Unknown {
+        let text = format!(
+            "invoice `{}` was opened elsewhere and the service has said nothing about it yet",
+            named(row)
+        );
+        return Some(Failure::new(Exit::Error, text).hint(
+            "run the command again when `tilld serve` has asked about it; `--new` opens another invoice",
+        ));
+    }
+    if marked("other_id") {
+        let text = "a notification named another id for this invoice than the service's answer";
+        return Some(Failure::new(Exit::Error, text).hint("look both ids up in the cabinet"));
+    }
+    None
+}
+
+/// What was tried already: a hint names only what was not.
+#[derive(Clone, Copy)]
+pub(crate) struct Tried {
+    /// With `--wait`.
+    pub(crate) waited: bool,
+    /// With `--redirect`, or in the end by `--fallback redirect`.
+    pub(crate) page: bool,
+}
+
+impl Tried {
+    /// What is left to do when no requisites are free.
+    const fn when_full(self) -> &'static str {
+        match (self.waited, self.page) {
+            (false, false) => {
+                "try again later or with another amount; `--wait 90s` goes on trying, `--fallback redirect` opens it \
+                 on the payment page"
+            }
+            (false, true) => "try again later or with another amount; `--wait 90s` goes on trying",
+            (true, false) => {
+                "try again later or with another amount; `--fallback redirect` opens it on the payment page"
+            }
+            (true, true) => "try again later or with another amount",
+        }
+    }
+}
+
+/// Why there is no invoice.
+pub(crate) fn failure(error: opening::Error, source: TokenSource, tried: Tried) -> Failure {
+    match error {
+        opening::Error::Create { order_id, source: cause } => {
+            let is_full = matches!(cause, CreateError::NoRequisites { .. });
+            let failure = service::create_failure(cause, Some(source))
+                .context(format!("could not open an invoice for order `{order_id}`"));
+            if is_full {
+                failure.hint(tried.when_full())
+            } else {
+                failure
+            }
+        }
+        error @ opening::Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
+        error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
+            .hint("the ledger shows it as unknown; a notification settles it, or `tilld invoice adopt ORDER --id ID`"),
+        error @ (opening::Error::Before(_) | opening::Error::Late | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
+            .hint("another program holds the ledger, or the disk is full: mend that and run the command again"),
+    }
+}

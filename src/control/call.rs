@@ -1,0 +1,75 @@
+//! One request, read whole: its query, its headers and its JSON object.
+
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Request, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use url::form_urlencoded;
+
+use super::problem::bad;
+use crate::answer::failure::Failure;
+use crate::http::{self, Limits, Response, read_body};
+
+/// A request.
+pub(super) struct Call {
+    query: Vec<(String, String)>,
+    headers: HeaderMap,
+    body: bytes::Bytes,
+}
+
+impl Call {
+    /// Reads it, or gives the answer for one that cannot be read.
+    pub(super) async fn read(
+        request: Request<http::Body>,
+        limits: &Limits,
+    ) -> Result<Self, Response> {
+        let (parts, body) = request.into_parts();
+        let query = parts.uri.query().unwrap_or_default();
+        let query = form_urlencoded::parse(query.as_bytes())
+            .into_owned()
+            .collect();
+        let body = read_body(body, limits).await;
+        Ok(Self {
+            query,
+            headers: parts.headers,
+            body: body.map_err(http::BodyError::response)?,
+        })
+    }
+
+    /// The query as one of ours: each name at most once, none unknown.
+    pub(super) fn query<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let mut fields = serde_json::Map::new();
+        for (name, value) in &self.query {
+            if fields.insert(name.clone(), value.clone().into()).is_some() {
+                return Err(bad(format!("the query has `{name}` twice"), "give it once"));
+            }
+        }
+        serde_json::from_value(fields.into()).map_err(|error| {
+            bad(
+                format!("the query cannot be read: {error}"),
+                "`GET /v1/openapi.json` describes it",
+            )
+        })
+    }
+
+    /// The body as one of ours. It is a JSON object, whatever its type is said to be.
+    pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        serde_json::from_slice(&self.body).map_err(|error| {
+            bad(
+                format!("the body cannot be read: {error}"),
+                "`GET /v1/openapi.json` describes it",
+            )
+        })
+    }
+
+    /// The text of a header, if there is one and it is text.
+    pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// An answer of JSON.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let text = serde_json::to_string(value).expect("answers are plain data");
+    http::json(status, text)
+}

@@ -1,0 +1,277 @@
+//! `POST /v1/invoices`: opens an invoice for an order, once however often it is asked for.
+//!
+//! The opening is finished whoever leaves. `Prefer: wait=20` (RFC 7240) has it tried again for so long while no requisites are
+//! free. A create whose answer was lost is told with 202 and the invoice as it stands: nobody knows whether it was opened,
+//! and it is not sent again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Inner;
+use super::call::Call;
+use super::flights::{Answered, Taken};
+use super::problem::{self, bad};
+use crate::answer::create::{Ended, Tried, failure};
+use crate::answer::failure::{Exit, Failure};
+use crate::answer::{invoice, service};
+use crate::http::{self, Response};
+use crate::invoice::amount::Amount;
+use crate::invoice::ids::OrderId;
+use crate::invoice::opening::{Mode, Wanted};
+use crate::invoice::sum::Sum;
+use crate::opening::patient::Patience;
+use crate::opening::{Error, Opener, Order};
+use crate::wire::create::ReturnUrls;
+
+/// RFC 7240.
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+/// How long `Prefer: wait` waits at most, seconds: a customer is gone by then.
+const LONGEST_WAIT_S: u64 = 300;
+/// The payment methods of the contract (section 2.3).
+const METHODS: [&str; 2] = ["SBP", "TO_CARD"];
+
+/// What is wished for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Wish {
+    /// The merchant's order.
+    pub(super) order_id: String,
+    amount: Value,
+    currency: String,
+    method: String,
+    #[serde(default)]
+    mode: Option<String>,
+    #[serde(default)]
+    success_url: Option<String>,
+    #[serde(default)]
+    cancel_url: Option<String>,
+    #[serde(default)]
+    error_url: Option<String>,
+    #[serde(default)]
+    fallback: Option<String>,
+    /// Another invoice although the order has one, is paid, or its last create was lost.
+    #[serde(default)]
+    pub(super) new: bool,
+}
+
+/// Opens it, or joins those who are at it.
+pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
+    let wish: Wish = call.body()?;
+    let (order, fallback) = wish.order()?;
+    let wait = call.header(&PREFER).and_then(preferred_wait);
+    let wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
+    let patience = Patience { wait, fallback };
+    let mut told = match inner.flights.take(&wish) {
+        Taken::Joins(told) => told,
+        Taken::Begins(tell, told) => {
+            let own = Arc::clone(inner);
+            // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
+            drop(inner.under_way.spawn(async move {
+                let answered = open(&own, &order, patience).await;
+                own.flights.land(&wish);
+                tell.send_replace(Some(Arc::new(answered)));
+            }));
+            told
+        }
+    };
+    let answered = match told.wait_for(Option::is_some).await {
+        Ok(answered) => answered.clone(),
+        Err(_ended_by_a_panic) => None,
+    };
+    let answered = answered.ok_or_else(|| {
+        Failure::new(
+            Exit::Unknown,
+            "the opening ended before its answer was known",
+        )
+        .hint("ask again: an order is never opened twice")
+    })?;
+    Ok(response(&answered))
+}
+
+/// The seconds of `wait=20` among the preferences; the others are not ours.
+fn preferred_wait(header: &str) -> Option<u64> {
+    header
+        .split(',')
+        .filter_map(|one| one.trim().split_once('='))
+        .find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))
+        .and_then(|(_, value)| value.trim().trim_matches('"').parse().ok())
+}
+
+async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
+    let tried = Tried {
+        waited: !patience.wait.is_zero(),
+        page: order.wanted.mode == Mode::Redirect || patience.fallback.is_some(),
+    };
+    let parts = &inner.parts;
+    let found = parts.store.find(&parts.elsewhere, &parts.client.origin());
+    let found = match found {
+        Ok(Some(found)) => found,
+        Ok(None) => return refused(&service::no_login(), None),
+        Err(error) => return refused(&error.into(), None),
+    };
+    let opener = Opener {
+        writer: &parts.writer,
+        reader: &parts.reader,
+        client: &parts.client,
+        token: &found.token,
+        gate: &parts.gate,
+        settings: &inner.settings.opening,
+    };
+    match opener
+        .open_patiently(order, patience, &mut |_told| {})
+        .await
+    {
+        Ok(opened) => ended(opened.into()),
+        Err(error) => match lost(inner, order, &error).await {
+            Some(answered) => answered,
+            None => refused(&failure(error, found.source, tried), None),
+        },
+    }
+}
+
+fn ended(ended: Ended) -> Answered {
+    let Ended {
+        row,
+        is_fresh,
+        failure,
+    } = ended;
+    let shown = serde_json::to_value(invoice::json(&row)).expect("plain data");
+    let status = match &failure {
+        None if is_fresh => StatusCode::CREATED,
+        None => StatusCode::OK,
+        Some(failure) if failure.exit() == Exit::Unknown => StatusCode::ACCEPTED,
+        Some(failure) => return refused(failure, Some(&shown)),
+    };
+    Answered {
+        status,
+        body: shown.to_string(),
+        is_problem: false,
+    }
+}
+
+/// The invoice whose create may have arrived.
+async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
+    use crate::client::error::CreateError::OutcomeUnknown;
+    let is_lost = match error {
+        Error::Create { source, .. } => matches!(source, OutcomeUnknown { .. }),
+        Error::After { .. } => true,
+        Error::Gate(_) | Error::Before(_) | Error::Late | Error::Look { .. } => false,
+    };
+    if !is_lost {
+        return None;
+    }
+    let rows = inner
+        .parts
+        .reader
+        .invoices_of_order(order.order_id.as_str());
+    let rows = rows.await.ok()?;
+    let shown = serde_json::to_value(invoice::json(rows.first()?)).expect("plain data");
+    Some(Answered {
+        status: StatusCode::ACCEPTED,
+        body: shown.to_string(),
+        is_problem: false,
+    })
+}
+
+fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
+    let (status, body) = problem::document(failure, invoice);
+    Answered {
+        status,
+        body: body.to_string(),
+        is_problem: true,
+    }
+}
+
+fn response(answered: &Answered) -> Response {
+    if answered.is_problem {
+        return problem::told(answered.status, answered.body.clone());
+    }
+    let mut response = http::json(answered.status, answered.body.clone());
+    debug_assert!(response.headers().contains_key(CONTENT_TYPE), "it has one");
+    if answered.status == StatusCode::CREATED {
+        let shown: Option<Value> = serde_json::from_str(&answered.body).ok();
+        let reference = shown.as_ref().and_then(|shown| shown.get("ref")?.as_str());
+        let at = reference.map(|reference| format!("/v1/invoices/{reference}"));
+        if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
+            response.headers_mut().insert(LOCATION, at);
+        }
+    }
+    response
+}
+
+impl Wish {
+    fn order(&self) -> Result<(Order, Option<ReturnUrls>), Failure> {
+        let of = |error: &dyn std::fmt::Display, name: &str| {
+            bad(
+                format!("`{name}` cannot be used: {error}"),
+                "`GET /v1/openapi.json` describes it",
+            )
+        };
+        let order_id =
+            OrderId::new(self.order_id.as_str()).map_err(|error| of(&error, "order_id"))?;
+        let amount = match &self.amount {
+            Value::String(text) => text.clone(),
+            // Its digits as they were written: no number here passes through a float.
+            Value::Number(number) => number.to_string(),
+            _ => return Err(of(&"it must be decimal text", "amount")),
+        };
+        let amount = Amount::parse_payable(&amount).map_err(|error| of(&error, "amount"))?;
+        let sum = Sum::new(amount, &self.currency).map_err(|error| of(&error, "currency"))?;
+        if !METHODS.contains(&self.method.as_str()) {
+            return Err(of(&"it must be `SBP` or `TO_CARD`", "method"));
+        }
+        let mode = match self.mode.as_deref() {
+            None | Some("h2h") => Mode::H2h,
+            Some("redirect") => Mode::Redirect,
+            Some(_) => return Err(of(&"it must be `h2h` or `redirect`", "mode")),
+        };
+        let falls_back = match self.fallback.as_deref() {
+            None => false,
+            Some("redirect") if mode == Mode::H2h => true,
+            Some(_) => return Err(of(&"it must be `redirect`, for the mode `h2h`", "fallback")),
+        };
+        let urls = self.urls(mode == Mode::Redirect || falls_back)?;
+        let (return_urls, fallback) = if falls_back {
+            (None, urls)
+        } else {
+            (urls, None)
+        };
+        let order = Order {
+            order_id,
+            wanted: Wanted {
+                sum,
+                method: self.method.clone(),
+                mode,
+                anew: self.new,
+            },
+            return_urls,
+        };
+        Ok((order, fallback))
+    }
+
+    /// All three, exactly when the payment page may be used.
+    fn urls(&self, page: bool) -> Result<Option<ReturnUrls>, Failure> {
+        let three = [&self.success_url, &self.cancel_url, &self.error_url];
+        match (page, three) {
+            (true, [Some(success), Some(cancel), Some(error)]) => Ok(Some(ReturnUrls {
+                success: success.clone(),
+                cancel: cancel.clone(),
+                error: error.clone(),
+            })),
+            (false, [None, None, None]) => Ok(None),
+            (true, _) => Err(bad(
+                "the payment page needs `success_url`, `cancel_url` and `error_url`",
+                "it sends the customer there",
+            )),
+            (false, _) => Err(bad(
+                "addresses to return to are for `mode` or `fallback` `redirect`",
+                "the mode `h2h` has no payment page",
+            )),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! `GET /v1/events`: what happened after a number, at once, when something does (long poll), or as it does (server-sent
+//! events, with `Last-Event-ID`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, interval_at, timeout, timeout_at};
+
+use super::Inner;
+use super::call::{self, Call};
+use super::feed::{Batch, Follower, NoPlace, PAGE};
+use super::list::limit;
+use super::problem::{bad, busy};
+use crate::answer::event;
+use crate::answer::failure::Failure;
+use crate::http::{Flow, NotTaken, Pieces, Response, flowing};
+use crate::ledger::EventRow;
+
+/// What a client gives that lost its connection.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// What server-sent events are called.
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+/// Events in one answer, at most, and unless another number is given.
+const MOST: u32 = 1_000;
+const USUAL: u32 = 100;
+/// How long an answer is held back for want of an event, at most, seconds.
+pub(super) const LONGEST_WAIT_S: u64 = 300;
+/// How often a client is written to, so that one that is gone is noticed.
+const BEAT_EVERY: Duration = Duration::from_secs(15);
+/// How long a page of what was before waits for a client that does not read.
+const PAGE_WITHIN: Duration = Duration::from_secs(10);
+/// A comment, which clients pass over.
+const BEAT: &str = ": tilld\n\n";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    after: Option<String>,
+    order_id: Option<String>,
+    limit: Option<String>,
+    wait: Option<String>,
+}
+
+/// Answers in the form the client wants.
+pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
+    let query: Query = call.query()?;
+    let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
+    let wait = seconds(query.wait.as_deref(), "wait", 0)?;
+    let is_stream = call
+        .header(&ACCEPT)
+        .is_some_and(|accept| accept.contains(EVENT_STREAM));
+    // A client that lost its connection repeats its address as it was.
+    let resumed = call.header(&LAST_EVENT_ID).filter(|_| is_stream);
+    let after = match resumed.or(query.after.as_deref()) {
+        Some(text) => Some(number(text)?),
+        None => None,
+    };
+    let after = match after {
+        Some(after) => after,
+        None => inner.parts.reader.newest_event().await?,
+    };
+    if is_stream {
+        return Ok(stream(inner, after, query.order_id).await);
+    }
+    let order = query.order_id.as_deref();
+    let (rows, next) = wait_for(inner, order, (after, limit), wait).await?;
+    let rows: Vec<_> = rows.iter().map(event::json).collect();
+    let answer = json!({ "events": rows, "next_after": next });
+    Ok(call::json(StatusCode::OK, &answer))
+}
+
+/// A time in the query.
+pub(super) fn seconds(text: Option<&str>, name: &str, usual: u64) -> Result<Duration, Failure> {
+    let Some(text) = text else {
+        return Ok(Duration::from_secs(usual));
+    };
+    let seconds = text.parse().ok().filter(|number| *number <= LONGEST_WAIT_S);
+    seconds.map(Duration::from_secs).ok_or_else(|| {
+        bad(
+            format!("`{name}` is {text:?}"),
+            &format!("give whole seconds, at most {LONGEST_WAIT_S}"),
+        )
+    })
+}
+
+fn number(text: &str) -> Result<i64, Failure> {
+    text.parse()
+        .ok()
+        .filter(|number| *number >= 0)
+        .ok_or_else(|| {
+            bad(
+                format!("an event's number is wanted, and {text:?} is none"),
+                "give the `seq` of the last event that was seen, or 0 for all",
+            )
+        })
+}
+
+/// Events after a number, as soon as there is one, and the number to go on after.
+async fn wait_for(
+    inner: &Inner,
+    order: Option<&str>,
+    (after, limit): (i64, u32),
+    wait: Duration,
+) -> Result<(Vec<EventRow>, i64), Failure> {
+    let until = Instant::now() + wait;
+    let reader = &inner.parts.reader;
+    let mut follower = None;
+    loop {
+        let rows = reader.events(order, after, limit).await?;
+        if let Some(last) = rows.last() {
+            let next = last.seq;
+            return Ok((rows, next));
+        }
+        if Instant::now() >= until {
+            return Ok((rows, after));
+        }
+        let Some(place) = &mut follower else {
+            // Looked at once more behind the joining: what came before it is nobody's to tell.
+            follower = inner.feed.join().await.ok();
+            if follower.is_none() {
+                return Ok((rows, after));
+            }
+            continue;
+        };
+        let Follower { batches, .. } = place;
+        loop {
+            match timeout_at(until, batches.recv()).await {
+                Ok(Ok(batch)) if !batch.is_about(order) => {}
+                Ok(Err(RecvError::Closed)) => return Ok((Vec::new(), after)),
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// Whether there is one of this order, or of any.
+    pub(super) fn is_about(&self, order: Option<&str>) -> bool {
+        order.is_none_or(|order| self.events.iter().any(|told| told.order_id == order))
+    }
+
+    /// Those after a number and of this order as text; empty when there are none.
+    fn text_after(&self, after: i64, order: Option<&str>) -> Bytes {
+        let first = self.events.first().map_or(0, |told| told.seq);
+        if order.is_none() && first > after {
+            return self.text.clone();
+        }
+        let wanted = self
+            .events
+            .iter()
+            .filter(|told| told.seq > after && order.is_none_or(|order| told.order_id == order));
+        let texts: Vec<&str> = wanted.map(|told| told.text.as_str()).collect();
+        texts.concat().into()
+    }
+}
+
+async fn stream(inner: &Arc<Inner>, after: i64, order: Option<String>) -> Response {
+    let follower = match inner.feed.join().await {
+        Ok(follower) => follower,
+        Err(no_place) => return busy(no_place == NoPlace::Full),
+    };
+    let (pieces, flow) = Flow::new();
+    let own = Arc::clone(inner);
+    // It ends when the client is gone or lags, and with the feed.
+    drop(tokio::spawn(async move {
+        let following = Following {
+            pieces,
+            after,
+            order,
+        };
+        following.run(&own, follower).await;
+    }));
+    let mut response = flowing(flow, EVENT_STREAM);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// One client that is told as it happens.
+struct Following {
+    pieces: Pieces,
+    after: i64,
+    order: Option<String>,
+}
+
+impl Following {
+    async fn run(mut self, inner: &Inner, mut follower: Follower) {
+        if !self.catch_up(inner).await {
+            return;
+        }
+        let mut beat = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
+        loop {
+            let piece = tokio::select! {
+                () = self.pieces.gone() => return,
+                _ = beat.tick() => Bytes::from_static(BEAT.as_bytes()),
+                heard = follower.batches.recv() => match heard {
+                    Ok(batch) => self.take(&batch),
+                    // It asks again with the number of the last event it has.
+                    Err(RecvError::Lagged(_) | RecvError::Closed) => return,
+                },
+            };
+            if piece.is_empty() {
+                continue;
+            }
+            match self.pieces.offer(piece) {
+                Ok(()) => {}
+                Err(NotTaken::Lags) => {
+                    tracing::info!("a follower of events that did not read was cut off");
+                    return;
+                }
+                Err(NotTaken::Gone) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, batch: &Batch) -> Bytes {
+        let text = batch.text_after(self.after, self.order.as_deref());
+        if let Some(last) = batch.events.last() {
+            self.after = self.after.max(last.seq);
+        }
+        text
+    }
+
+    /// Tells what was before it joined, page by page. False when the client is gone or does not read.
+    async fn catch_up(&mut self, inner: &Inner) -> bool {
+        // Its first bytes say that it is heard.
+        let mut next = Bytes::from_static(b"retry: 2000\n\n");
+        loop {
+            match timeout(PAGE_WITHIN, self.pieces.give(next)).await {
+                Ok(true) => {}
+                Ok(false) | Err(_) => return false,
+            }
+            let read = inner
+                .parts
+                .reader
+                .events(self.order.as_deref(), self.after, PAGE);
+            let rows = match read.await {
+                Ok(rows) if rows.is_empty() => return true,
+                Ok(rows) => rows,
+                Err(error) => {
+                    tracing::warn!(reason = %error, "a follower of events was cut off: {error}");
+                    return false;
+                }
+            };
+            let batch = Batch::new(&rows);
+            next = self.take(&batch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::problem;
+
+    #[test]
+    fn numbers_and_times_are_read_or_refused() {
+        assert_eq!(number("17").ok(), Some(17));
+        for text in ["", "-1", "x", "1.5", "99999999999999999999"] {
+            assert!(number(text).is_err(), "{text}");
+        }
+        assert_eq!(seconds(None, "wait", 7).ok(), Some(Duration::from_secs(7)));
+        for text in ["", "-1", "301", "x"] {
+            assert!(seconds(Some(text), "wait", 0).is_err(), "{text}");
+        }
+        let told = problem::response(&seconds(Some("x"), "wait", 0).expect_err("refused"));
+        assert_eq!(told.status(), StatusCode::BAD_REQUEST);
+    }
+}

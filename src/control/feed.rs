@@ -1,0 +1,197 @@
+//! What is new, read once and handed to all who follow.
+//!
+//! Relies on a ring after each commit that holds an event; a lost one costs [`LOOK_EVERY`]. Promises that whoever joined gets
+//! every event committed from then on, in order, or is told that it lags; that nothing is read while nobody follows; and that
+//! a follower who does not keep up holds no more than [`BATCHES`] batches of [`PAGE`] events for all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::answer::event;
+use crate::ledger::{EventRow, ReadError, Reader};
+use crate::shutdown::Shutdown;
+use crate::wake::Wake;
+
+/// Events in one batch, at most.
+pub(super) const PAGE: u32 = 200;
+/// Batches a follower may lie behind before it is cut off.
+const BATCHES: usize = 32;
+/// How often it is looked whether a ring was lost.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Events that were committed one after the other.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Oldest first, never none.
+    pub(super) events: Vec<Told>,
+    /// All of them as server-sent events.
+    pub(super) text: Bytes,
+}
+
+/// One event.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// Its number.
+    pub(super) seq: i64,
+    /// The merchant's order.
+    pub(super) order_id: String,
+    /// It as a server-sent event.
+    pub(super) text: String,
+}
+
+impl Told {
+    pub(super) fn new(row: &EventRow) -> Self {
+        let json = serde_json::to_string(&event::json(row)).expect("plain data");
+        Self {
+            seq: row.seq,
+            order_id: row.order_id.clone(),
+            text: format!(
+                "id: {}\nevent: {}\ndata: {json}\n\n",
+                row.seq,
+                row.kind.as_str()
+            ),
+        }
+    }
+}
+
+impl Batch {
+    /// Of rows, of which there is one at least.
+    pub(super) fn new(rows: &[EventRow]) -> Self {
+        let events: Vec<Told> = rows.iter().map(Told::new).collect();
+        let texts: Vec<&str> = events.iter().map(|told| told.text.as_str()).collect();
+        let text = texts.concat().into();
+        Self { events, text }
+    }
+}
+
+/// The feed. Its reading ends with the wish to stop, and with it all who follow.
+pub(super) struct Feed {
+    batches: broadcast::WeakSender<Arc<Batch>>,
+    joins: mpsc::Sender<oneshot::Sender<()>>,
+    places: Arc<Semaphore>,
+}
+
+/// A follower's place.
+pub(super) struct Follower {
+    /// What is committed from now on.
+    pub(super) batches: broadcast::Receiver<Arc<Batch>>,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Why nobody more can follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// As many follow as may.
+    Full,
+    /// The daemon stops.
+    Stopping,
+}
+
+impl Feed {
+    /// Starts reading; at most so many follow at once.
+    pub(super) async fn start(
+        reader: Reader,
+        told: Wake,
+        followers: usize,
+        stop: Shutdown,
+    ) -> Self {
+        let (batches, _nobody_yet) = broadcast::channel(BATCHES);
+        let (joins, joining) = mpsc::channel(1);
+        let feed = Self {
+            batches: batches.downgrade(),
+            joins,
+            places: Arc::new(Semaphore::new(followers)),
+        };
+        let reading = Reading {
+            reader,
+            told,
+            batches,
+            joining,
+            last: None,
+        };
+        // It ends by itself, with the wish to stop.
+        drop(tokio::spawn(async move { reading.run(stop).await }));
+        feed
+    }
+
+    /// A place. Events up to now are the follower's own to read, after this.
+    pub(super) async fn join(&self) -> Result<Follower, NoPlace> {
+        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = place.map_err(|_full| NoPlace::Full)?;
+        let batches = self.batches.upgrade().ok_or(NoPlace::Stopping)?.subscribe();
+        let (joined, heard) = oneshot::channel();
+        let asked = self.joins.send(joined).await;
+        asked.map_err(|_ended| NoPlace::Stopping)?;
+        heard.await.map_err(|_ended| NoPlace::Stopping)?;
+        Ok(Follower {
+            batches,
+            _place: place,
+        })
+    }
+}
+
+struct Reading {
+    reader: Reader,
+    told: Wake,
+    batches: broadcast::Sender<Arc<Batch>>,
+    joining: mpsc::Receiver<oneshot::Sender<()>>,
+    /// The newest event that was handed on; `None` while nobody follows.
+    last: Option<i64>,
+}
+
+impl Reading {
+    async fn run(mut self, stop: Shutdown) {
+        loop {
+            let follows = self.batches.receiver_count() > 0;
+            tokio::select! {
+                () = stop.requested() => return,
+                joined = self.joining.recv() => match joined {
+                    Some(joined) => self.joined(joined).await,
+                    None => return,
+                },
+                _rung = timeout(LOOK_EVERY, self.told.rung()), if follows => self.look().await,
+            }
+        }
+    }
+
+    async fn joined(&mut self, joined: oneshot::Sender<()>) {
+        // Nobody else follows: what happened meanwhile is its own to read.
+        if self.last.is_none() || self.batches.receiver_count() == 1 {
+            match self.reader.newest_event().await {
+                Ok(newest) => self.last = Some(newest),
+                // Whoever joined hears that it cannot.
+                Err(error) => return tell(&error),
+            }
+        }
+        // Whoever left meanwhile needs no word.
+        let _heard = joined.send(());
+    }
+
+    async fn look(&mut self) {
+        if self.batches.receiver_count() == 0 {
+            self.last = None;
+            return;
+        }
+        while let Some(last) = self.last {
+            match self.reader.events(None, last, PAGE).await {
+                Ok(rows) => {
+                    let Some(newest) = rows.last().map(|row| row.seq) else {
+                        return;
+                    };
+                    self.last = Some(newest);
+                    // With nobody left it is of no use.
+                    drop(self.batches.send(Arc::new(Batch::new(&rows))));
+                }
+                Err(error) => return tell(&error),
+            }
+        }
+    }
+}
+
+fn tell(error: &ReadError) {
+    tracing::warn!(reason = %error, "followers of events were told nothing: {error}");
+}

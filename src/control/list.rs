@@ -1,0 +1,80 @@
+//! `GET /v1/invoices` and `GET /v1/invoices/{name}`: what the ledger has.
+
+use hyper::StatusCode;
+use serde::Deserialize;
+
+use super::Inner;
+use super::call::{Call, json};
+use super::problem::bad;
+use crate::answer::failure::Failure;
+use crate::answer::find::{find, not_found};
+use crate::answer::invoice;
+use crate::http::Response;
+use crate::ledger::Filter;
+
+/// Invoices in one answer, at most, and unless another number is given.
+const MOST: u32 = 1_000;
+const USUAL: u32 = 50;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    order_id: Option<String>,
+    show: Option<Show>,
+    limit: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Show {
+    All,
+    Open,
+    Attention,
+}
+
+/// Invoices, newest first: of an order, or as `tilld invoice list` shows them.
+pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure> {
+    let query: Query = call.query()?;
+    let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
+    let reader = &inner.parts.reader;
+    let mut rows = match &query.order_id {
+        Some(order_id) => reader.invoices_of_order(order_id).await?,
+        None => {
+            let filter = match query.show.unwrap_or(Show::All) {
+                Show::All => Filter::All,
+                Show::Open => Filter::Open,
+                Show::Attention => Filter::Attention,
+            };
+            reader.list_invoices(filter, limit).await?
+        }
+    };
+    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let rows: Vec<_> = rows.iter().map(invoice::json).collect();
+    Ok(json(
+        StatusCode::OK,
+        &serde_json::json!({ "invoices": rows }),
+    ))
+}
+
+/// The newest invoice that goes by a name.
+pub(super) async fn show(inner: &Inner, name: &str) -> Result<Response, Failure> {
+    let found = find(&inner.parts.reader, name).await?;
+    let row = found.first().ok_or_else(|| not_found(name))?;
+    Ok(json(StatusCode::OK, &invoice::json(row)))
+}
+
+/// A number of things in one answer.
+pub(super) fn limit(text: Option<&str>, usual: u32, most: u32) -> Result<u32, Failure> {
+    let Some(text) = text else {
+        return Ok(usual);
+    };
+    text.parse()
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| {
+            bad(
+                format!("`limit` is {text:?}"),
+                &format!("give a whole number from 1 to {most}"),
+            )
+        })
+}

@@ -1,0 +1,205 @@
+//! The control socket: through it the shop, which is another user, opens invoices, shows them and learns that money came,
+//! without holding the access token, the key file or the ledger.
+//!
+//! HTTP/1.1 and JSON over a Unix socket, never over a network. Whoever may connect is judged by the socket's mode and group
+//! alone, and the log names who did. Relies on [`crate::http`] for what a client may cost, on [`crate::opening`] and
+//! [`crate::poller::now`] for what leaves the machine, and on [`crate::answer`] for the words. Promises that no answer holds
+//! a secret, that what was begun for a client who left is finished, and that a slow client delays nobody.
+
+mod call;
+mod create;
+mod events;
+mod feed;
+mod flights;
+mod list;
+mod openapi;
+mod poll;
+mod problem;
+mod route;
+mod wait;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::{Method, Request};
+use serde_json::Value;
+use tokio::net::UnixListener;
+use tokio_util::task::TaskTracker;
+
+use crate::answer::failure::Failure;
+use crate::client::Client;
+use crate::client::credentials::{Elsewhere, Store};
+use crate::client::gate::Gate;
+use crate::http::{self, Limits, Local, Response, Served, serve_local};
+use crate::ledger::{Reader, Writer};
+use crate::opening;
+use crate::shutdown::Shutdown;
+use crate::wake::Wake;
+
+use call::Call;
+use feed::Feed;
+use flights::Flights;
+pub(crate) use openapi::TEXT as OPENAPI;
+use route::{Route, route};
+
+/// How long after the last connection an opening may go on: as long as its request, and until its answer is recorded.
+const OPENING_TIME: Duration = Duration::from_secs(40);
+
+/// How everything stands, looked up anew for each question.
+pub(crate) type Status =
+    Box<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>> + Send + Sync>;
+
+/// What the merchant chose.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// What a client may cost.
+    pub limits: Limits,
+    /// Followers of events at once, at most.
+    pub followers: usize,
+    /// How long requests in progress may go on after a stop.
+    pub drain: Duration,
+    /// How invoices are opened.
+    pub opening: opening::Settings,
+}
+
+/// What it works with.
+pub(crate) struct Parts {
+    /// Where rows are written.
+    pub writer: Writer,
+    /// Where rows are read.
+    pub reader: Reader,
+    /// The service.
+    pub client: Client,
+    /// The gate all requests of this process pass.
+    pub gate: Gate,
+    /// The credentials file.
+    pub store: Store,
+    /// Where else an access token may lie.
+    pub elsewhere: Elsewhere,
+    /// Rung after each commit that holds an event.
+    pub told: Wake,
+    /// How everything stands.
+    pub status: Status,
+}
+
+/// Serves the socket until `shutdown` is requested, then finishes what is in progress. The ledger's writer must outlive it.
+pub(crate) async fn run(
+    socket: UnixListener,
+    settings: Settings,
+    parts: Parts,
+    shutdown: Shutdown,
+) -> Served {
+    let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let feed = Feed::start(
+        parts.reader.clone(),
+        parts.told.clone(),
+        settings.followers,
+        shutdown.clone(),
+    )
+    .await;
+    let control = Control(Arc::new(Inner {
+        settings,
+        parts,
+        feed,
+        flights: Flights::default(),
+        under_way: TaskTracker::new(),
+    }));
+    let served = serve_local(socket, limits, control.clone(), shutdown, drain).await;
+    let under_way = &control.0.under_way;
+    under_way.close();
+    if tokio::time::timeout(OPENING_TIME, under_way.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            control.under_way = under_way.len(),
+            "openings were still under way at the end: what becomes of them is heard by a notification"
+        );
+    }
+    served
+}
+
+struct Control(Arc<Inner>);
+
+impl Clone for Control {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+struct Inner {
+    settings: Settings,
+    parts: Parts,
+    feed: Feed,
+    flights: Flights,
+    /// What goes on whoever waits for it.
+    under_way: TaskTracker,
+}
+
+impl http::Service for Control {
+    type Peer = Local;
+
+    async fn call(&self, request: Request<http::Body>, peer: Local) -> Response {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let routed = route(&method, &path);
+        let response = match routed {
+            Ok(route) => self.answer(route, request).await,
+            Err(no_route) => problem::no_route(&no_route),
+        };
+        let status = response.status().as_u16();
+        tell(&method, &path, peer, status);
+        response
+    }
+}
+
+impl Control {
+    async fn answer(&self, route: Route, request: Request<http::Body>) -> Response {
+        let call = match Call::read(request, &self.0.settings.limits).await {
+            Ok(call) => call,
+            Err(response) => return response,
+        };
+        let inner = &self.0;
+        let answered = match route {
+            Route::Create => create::run(inner, &call).await,
+            Route::List => list::run(inner, &call).await,
+            Route::Show(name) => list::show(inner, &name).await,
+            Route::Wait(name) => wait::run(inner, &call, &name).await,
+            Route::Poll(name) => poll::run(inner, &name).await,
+            Route::Events => events::run(inner, &call).await,
+            Route::Status => self.status().await,
+            Route::OpenApi => Ok(openapi::response()),
+        };
+        answered.unwrap_or_else(|failure| problem::response(&failure))
+    }
+
+    async fn status(&self) -> Result<Response, Failure> {
+        let report = (self.0.parts.status)().await?;
+        Ok(call::json(hyper::StatusCode::OK, &report))
+    }
+}
+
+/// One line for each request with the client's credentials, as the kernel gave them: of those that change something or were
+/// refused at the usual level, of the others, which a page may make every second, at `debug`.
+fn tell(method: &Method, path: &str, peer: Local, status: u16) {
+    let path = crate::telemetry::escape(path);
+    let Local { uid, gid, pid } = peer;
+    if method == Method::GET && status < 400 {
+        tracing::debug!(
+            control.uid = uid,
+            control.gid = gid,
+            control.pid = pid,
+            http.status = status,
+            "{method} {path}: {status}, for {peer}"
+        );
+    } else {
+        tracing::info!(
+            control.uid = uid,
+            control.gid = gid,
+            control.pid = pid,
+            http.status = status,
+            "{method} {path}: {status}, for {peer}"
+        );
+    }
+}

@@ -1,0 +1,144 @@
+//! Which call a request makes. Pure.
+
+use hyper::Method;
+
+/// The calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// Open an invoice.
+    Create,
+    /// Invoices, newest first.
+    List,
+    /// One invoice, by order id, invoice id or ref.
+    Show(String),
+    /// The same, once it is decided.
+    Wait(String),
+    /// The same, once the service was asked.
+    Poll(String),
+    /// Events after a number.
+    Events,
+    /// How everything stands.
+    Status,
+    /// What this is in the words of OpenAPI.
+    OpenApi,
+}
+
+/// Why there is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum NoRoute {
+    /// There is nothing there.
+    Elsewhere,
+    /// There is, for other methods.
+    OtherMethod(&'static str),
+}
+
+/// Finds the call. A trailing slash is another path, as everywhere else.
+pub(super) fn route(method: &Method, path: &str) -> Result<Route, NoRoute> {
+    let mut segments = path.strip_prefix('/').unwrap_or_default().split('/');
+    if segments.next() != Some("v1") {
+        return Err(NoRoute::Elsewhere);
+    }
+    let rest: Vec<&str> = segments.collect();
+    let get = |route| only(method, &Method::GET, "GET", route);
+    match rest.as_slice() {
+        ["invoices"] if method == Method::POST => Ok(Route::Create),
+        ["invoices"] if method == Method::GET => Ok(Route::List),
+        ["invoices"] => Err(NoRoute::OtherMethod("GET, POST")),
+        ["invoices", name] => get(Route::Show(named(name)?)),
+        ["invoices", name, "wait"] => get(Route::Wait(named(name)?)),
+        ["invoices", name, "poll"] => {
+            only(method, &Method::POST, "POST", Route::Poll(named(name)?))
+        }
+        ["events"] => get(Route::Events),
+        ["status"] => get(Route::Status),
+        ["openapi.json"] => get(Route::OpenApi),
+        _ => Err(NoRoute::Elsewhere),
+    }
+}
+
+fn only(
+    method: &Method,
+    allowed: &Method,
+    name: &'static str,
+    route: Route,
+) -> Result<Route, NoRoute> {
+    if method == allowed {
+        Ok(route)
+    } else {
+        Err(NoRoute::OtherMethod(name))
+    }
+}
+
+/// A segment as it was meant: `%2F` is a slash of an order id. What is no UTF-8 names nothing.
+fn named(segment: &str) -> Result<String, NoRoute> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let hex = |at: usize| {
+            let digit = behind.get(at).copied().map(char::from);
+            digit.and_then(|digit| digit.to_digit(16))
+        };
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    let name = String::from_utf8(bytes).map_err(|_no_text| NoRoute::Elsewhere)?;
+    if name.is_empty() {
+        return Err(NoRoute::Elsewhere);
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_call_has_its_place() {
+        let show = |name: &str| Ok(Route::Show(name.to_owned()));
+        for (method, path, wanted) in [
+            (Method::POST, "/v1/invoices", Ok(Route::Create)),
+            (Method::GET, "/v1/invoices", Ok(Route::List)),
+            (Method::GET, "/v1/invoices/1042", show("1042")),
+            (Method::GET, "/v1/invoices/a%2Fb%25", show("a/b%")),
+            (Method::GET, "/v1/invoices/100%", show("100%")),
+            (
+                Method::GET,
+                "/v1/invoices/1/wait",
+                Ok(Route::Wait("1".to_owned())),
+            ),
+            (
+                Method::POST,
+                "/v1/invoices/1/poll",
+                Ok(Route::Poll("1".to_owned())),
+            ),
+            (Method::GET, "/v1/events", Ok(Route::Events)),
+            (Method::GET, "/v1/status", Ok(Route::Status)),
+            (Method::GET, "/v1/openapi.json", Ok(Route::OpenApi)),
+            (
+                Method::PUT,
+                "/v1/invoices",
+                Err(NoRoute::OtherMethod("GET, POST")),
+            ),
+            (
+                Method::GET,
+                "/v1/invoices/1/poll",
+                Err(NoRoute::OtherMethod("POST")),
+            ),
+            (Method::GET, "/", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1/invoices/", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1/invoices/%ff", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v2/status", Err(NoRoute::Elsewhere)),
+        ] {
+            assert_eq!(route(&method, path), wanted, "{method} {path}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `GET /v1/invoices/{name}/wait`: the invoice once it is decided, or as it stands when the time is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, timeout_at};
+
+use super::Inner;
+use super::call::{Call, json};
+use super::events::seconds;
+use super::problem::bad;
+use crate::answer::failure::Failure;
+use crate::answer::find::{end, find, meant, not_found};
+use crate::answer::invoice;
+use crate::clock::wall_ms;
+use crate::http::Response;
+use crate::ledger::InvoiceRow;
+
+/// How long is waited unless another time is given, seconds.
+const USUAL_S: u64 = 30;
+/// What is decided by time alone, such as that the answer to a create was lost, is looked at this often.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    timeout: Option<String>,
+    r#for: Option<String>,
+}
+
+/// 200 with the invoice when it is paid, failed, reversed, or nobody can tell any more; 202 while it is open still.
+pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &str) -> Result<Response, Failure> {
+    let query: Query = call.query()?;
+    if query.r#for.is_some_and(|what| what != "final") {
+        return Err(bad("only `for=final` can be waited for", "leave it away"));
+    }
+    let wait = seconds(query.timeout.as_deref(), "timeout", USUAL_S)?;
+    let until = Instant::now() + wait;
+    let mut row = look(inner, name).await?;
+    // Those who need not wait take no place.
+    if end(&row, wall_ms()).is_none() && Instant::now() < until {
+        row = watch(inner, name, row, until).await?;
+    }
+    let status = if end(&row, wall_ms()).is_some() {
+        StatusCode::OK
+    } else {
+        StatusCode::ACCEPTED
+    };
+    Ok(json(status, &invoice::json(&row)))
+}
+
+async fn look(inner: &Inner, name: &str) -> Result<InvoiceRow, Failure> {
+    let found = find(&inner.parts.reader, name).await?;
+    meant(found).ok_or_else(|| not_found(name))
+}
+
+/// Looks again after each event of its order, until it is decided or the time is over.
+async fn watch(
+    inner: &Inner,
+    name: &str,
+    row: InvoiceRow,
+    until: Instant,
+) -> Result<InvoiceRow, Failure> {
+    let Ok(mut follower) = inner.feed.join().await else {
+        return Ok(row);
+    };
+    loop {
+        let row = look(inner, name).await?;
+        if end(&row, wall_ms()).is_some() || Instant::now() >= until {
+            return Ok(row);
+        }
+        let look_at = until.min(Instant::now() + LOOK_EVERY);
+        loop {
+            match timeout_at(look_at, follower.batches.recv()).await {
+                Ok(Ok(batch)) if !batch.is_about(Some(&row.order_id)) => {}
+                // The daemon stops.
+                Ok(Err(RecvError::Closed)) => return Ok(row),
+                Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The control socket's place, and what is handed to those who serve it.
+//!
+//! A socket that systemd hands over is taken as it is. Otherwise it is made here: one that is left of a daemon that was killed
+//! is removed first, which is safe since the lock on the state directory is held; it is nobody's to connect to before its
+//! group and mode are set.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Start;
+use super::plain;
+use super::status::{self, Login};
+use crate::answer::failure::Failure;
+use crate::config::Settings;
+use crate::control::{self, Status};
+use crate::http::Limits;
+use crate::ledger::Reader;
+
+/// The socket's name where no path is set.
+const FILE: &str = "control.sock";
+/// Bodies are orders; the rest is as on the public side.
+const BODY_BYTES: usize = 64 * 1024;
+/// How long requests in progress may go on at a stop.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Why there is no socket.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SocketError {
+    /// Something else lies there.
+    #[error("`{}` is there and is no socket", .0.display())]
+    NoSocket(PathBuf),
+    /// Another program listens on it.
+    #[error("another program listens on `{}`", .0.display())]
+    Taken(PathBuf),
+    /// There is no such group.
+    #[error("there is no group `{0}` on this machine")]
+    NoGroup(String),
+    /// The operating system refused.
+    #[error("could not {doing} `{}`", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Where it is for these settings and this state directory, `runtime` being `$RUNTIME_DIRECTORY`.
+pub(crate) fn path(settings: &Settings, state_dir: &Path, runtime: Option<&Path>) -> PathBuf {
+    match (&settings.control.socket, runtime) {
+        (Some(path), _) => path.clone(),
+        (None, Some(runtime)) => runtime.join(FILE),
+        (None, None) => state_dir.join(FILE),
+    }
+}
+
+/// Takes the socket that was handed over, or makes it.
+pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), SocketError> {
+    let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
+    let path = path(&start.settings, &start.state_dir, runtime.as_deref());
+    if let Some(inherited) = start.control.take() {
+        let given = inherited.local_addr().ok();
+        let path = given
+            .and_then(|at| at.as_pathname().map(Path::to_owned))
+            .unwrap_or(path);
+        return ready(inherited, path);
+    }
+    let made = make(&start.settings, &path)?;
+    ready(made, path)
+}
+
+fn ready(socket: UnixListener, path: PathBuf) -> Result<(UnixListener, PathBuf), SocketError> {
+    match socket.set_nonblocking(true) {
+        Ok(()) => Ok((socket, path)),
+        Err(source) => Err(SocketError::Io {
+            doing: "listen on",
+            path,
+            source,
+        }),
+    }
+}
+
+fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
+    let failed = |doing: &'static str| {
+        move |source| SocketError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    remove_left(path)?;
+    // Made without the right to write for anybody but the owner: the umask is 0027.
+    let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
+    if let Some(name) = &settings.control.group {
+        let group = nix::unistd::Group::from_name(name)
+            .map_err(|error| failed("find the group of")(error.into()))?
+            .ok_or_else(|| SocketError::NoGroup(name.clone()))?;
+        chown(path, None, Some(group.gid.as_raw())).map_err(failed("give a group to"))?;
+    }
+    let mode = settings.control.mode_bits().unwrap_or(0o660);
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .map_err(failed("set the mode of"))?;
+    Ok(socket)
+}
+
+/// Removes the socket of a daemon that is gone.
+fn remove_left(path: &Path) -> Result<(), SocketError> {
+    let Ok(about) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !about.file_type().is_socket() {
+        return Err(SocketError::NoSocket(path.to_owned()));
+    }
+    if UnixStream::connect(path).is_ok() {
+        return Err(SocketError::Taken(path.to_owned()));
+    }
+    fs::remove_file(path).map_err(|source| SocketError::Io {
+        doing: "remove what is left of",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// What clients may cost, and how invoices are opened for them.
+pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settings {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    control::Settings {
+        limits: Limits {
+            body_bytes: BODY_BYTES,
+            connections: count(settings.control.connections),
+            ..Limits::default()
+        },
+        followers: count(settings.control.followers),
+        drain: DRAIN,
+        opening: plain::opening_settings(settings, public_url),
+    }
+}
+
+/// How everything stands, for clients: the login is not theirs to know.
+pub(super) fn status(reader: Reader, settings: Settings, state_dir: PathBuf) -> Status {
+    let settings = Arc::new(settings);
+    Box::new(move || {
+        let (reader, settings) = (reader.clone(), Arc::clone(&settings));
+        let state_dir = state_dir.clone();
+        Box::pin(async move {
+            let login = (Login::Hidden, None);
+            let report = status::look(&reader, &settings, &state_dir, login)
+                .await
+                .map_err(Failure::from)?;
+            Ok(serde_json::to_value(report).expect("plain data"))
+        })
+    })
+}

@@ -1,0 +1,58 @@
+//! How everything stands, from the ledger and the settings: what `tilld status` shows and the control socket gives. Reads no
+//! big table and no secret, so it is quick with a million invoices.
+
+mod polling;
+mod report;
+
+use std::path::Path;
+
+use crate::clock::wall_ms;
+use crate::config::Settings;
+use crate::ledger::{FILE_NAME, ReadError, Reader};
+use crate::poller::standing::{self, Standing};
+
+pub(crate) use polling::{Access, Polling};
+#[cfg(test)]
+pub(crate) use report::tests;
+pub(crate) use report::{Around, Count, Due, LedgerFile, Login, Report, Restored};
+
+/// Refusals are counted over this time: a day.
+const REFUSALS_FOR_MS: i64 = 86_400_000;
+
+/// Looks. The login is whatever whoever asks may know of it, with the time it was stored.
+pub(crate) async fn look(
+    reader: &Reader,
+    settings: &Settings,
+    state_dir: &Path,
+    (login, login_stored_ms): (Login, Option<i64>),
+) -> Result<Report, ReadError> {
+    let now_ms = wall_ms();
+    let overview = reader
+        .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
+        .await?;
+    let standing = reader.meta(standing::FACT).await?;
+    let around = Around {
+        now_ms,
+        daemon_running: super::is_served(state_dir),
+        ledger: file(state_dir),
+        login,
+        login_stored_ms,
+        standing: standing.as_deref().and_then(Standing::from_json),
+    };
+    Ok(Report::new(&overview, settings, around))
+}
+
+/// Asked about, never opened: SQLite's locks go with the first descriptor that is closed.
+fn file(state_dir: &Path) -> LedgerFile {
+    let path = state_dir.join(FILE_NAME);
+    let mut log = path.clone().into_os_string();
+    log.push("-wal");
+    // One that vanished, or was never there, takes no room.
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
+    LedgerFile {
+        bytes: bytes(&path),
+        wal_bytes: bytes(Path::new(&log)),
+        path: path.display().to_string(),
+        wal_held_since: None,
+    }
+}

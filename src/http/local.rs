@@ -1,0 +1,60 @@
+//! The same over a Unix socket, whose clients the kernel names.
+
+use std::fmt;
+use std::io;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::time::Duration;
+
+use super::accept::Accept;
+use super::serve::{Served, run};
+use super::{Limits, Service};
+use crate::shutdown::Shutdown;
+
+/// Who connected, as the kernel noted it when it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Local {
+    /// Its user.
+    pub(crate) uid: u32,
+    /// Its group.
+    pub(crate) gid: u32,
+    /// Its process, if it is one this system can see. It may have ended since.
+    pub(crate) pid: Option<i32>,
+}
+
+impl fmt::Display for Local {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {} gid {}", self.uid, self.gid)?;
+        match self.pid {
+            Some(pid) => write!(f, " pid {pid}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Accept for UnixListener {
+    type Io = UnixStream;
+    type Peer = Local;
+
+    async fn accept(&self) -> io::Result<(UnixStream, Local)> {
+        let (stream, _nameless) = Self::accept(self).await?;
+        let who = stream.peer_cred()?;
+        let peer = Local {
+            uid: who.uid(),
+            gid: who.gid(),
+            pid: who.pid(),
+        };
+        Ok((stream, peer))
+    }
+}
+
+/// Serves a Unix socket as [`super::serve()`] serves a port.
+pub(crate) async fn serve_local<S: Service<Peer = Local>>(
+    listener: UnixListener,
+    limits: Limits,
+    service: S,
+    shutdown: Shutdown,
+    drain: Duration,
+) -> Served {
+    run(listener, limits, service, shutdown, drain).await
+}
