@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use super::problem::bad;
+use super::problem::{self, bad};
 use crate::answer::failure::Failure;
 use crate::http::{self, Limits, Response, read_body};
 
@@ -32,7 +32,7 @@ impl Call {
         Ok(Self {
             query,
             headers: parts.headers,
-            body: body.map_err(http::BodyError::response)?,
+            body: body.map_err(problem::no_body)?,
         })
     }
 

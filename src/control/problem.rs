@@ -27,11 +27,17 @@ pub(super) fn with_invoice(failure: &Failure, invoice: &Value) -> Response {
 
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
+    let status = status(failure.exit());
+    (status, of_status(failure, status, invoice))
+}
+
+/// The document of a failure that HTTP has a status of its own for.
+fn of_status(failure: &Failure, status: StatusCode, invoice: Option<&Value>) -> Value {
     let exit = failure.exit();
     let mut document = json!({
         "type": format!("urn:tilld:problem:{}", exit.name()),
         "title": exit.told().1,
-        "status": status(exit).as_u16(),
+        "status": status.as_u16(),
         "detail": failure.line(),
         "hint": failure.way_out(),
         "error": exit.name(),
@@ -40,7 +46,7 @@ pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCod
     if let (Value::Object(all), Some(invoice)) = (&mut document, invoice) {
         all.insert("invoice".to_owned(), invoice.clone());
     }
-    (status(exit), document)
+    document
 }
 
 /// A request that cannot be understood, and why.
@@ -56,11 +62,12 @@ pub(super) fn no_route(no_route: &NoRoute) -> Response {
                 .hint("`GET /v1/openapi.json` describes them all"),
         ),
         NoRoute::OtherMethod(allowed) => {
-            let mut response = response(&bad(
+            let failure = bad(
                 format!("this call takes {allowed}"),
                 "`GET /v1/openapi.json` describes it",
-            ));
-            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            );
+            let status = StatusCode::METHOD_NOT_ALLOWED;
+            let mut response = told(status, of_status(&failure, status, None).to_string());
             response
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static(allowed));
@@ -109,8 +116,37 @@ pub(super) fn busy(is_full: bool) -> Response {
     } else {
         ("tilld stops", "ask again when it runs anew")
     };
-    let mut response = response(&Failure::new(Exit::Error, text).hint(hint));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let failure = Failure::new(Exit::Error, text).hint(hint);
+    let status = StatusCode::TOO_MANY_REQUESTS;
+    let mut response = told(status, of_status(&failure, status, None).to_string());
     response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
     response
+}
+
+/// There is no whole body, and why.
+pub(super) fn no_body(error: http::BodyError) -> Response {
+    let status = error.response().status();
+    let failure = match error {
+        http::BodyError::Evicted => Failure::new(Exit::Error, error).hint("ask again"),
+        http::BodyError::TooLarge | http::BodyError::TooSlow | http::BodyError::Broken => bad(
+            error.to_string(),
+            "send at most 64 KiB, and all of it within 10 s",
+        ),
+    };
+    told(status, of_status(&failure, status, None).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_bears_the_status_of_its_answer() {
+        let locked = Failure::new(Exit::Ledger, "locked");
+        let told = |document: &Value| document.get("status").and_then(Value::as_u64);
+        let (status, usual) = document(&locked, None);
+        assert_eq!((status.as_u16(), told(&usual)), (503, Some(503)));
+        let other = of_status(&locked, StatusCode::METHOD_NOT_ALLOWED, None);
+        assert_eq!(told(&other), Some(405));
+    }
 }
