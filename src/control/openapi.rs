@@ -1,4 +1,4 @@
-//! What the calls are in the words of OpenAPI 3.1: `tilld control openapi` prints it, `GET /v1/openapi.json` gives it.
+//! What the calls are in the words of `OpenAPI` 3.1: `tilld control openapi` prints it, `GET /v1/openapi.json` gives it.
 
 use hyper::StatusCode;
 
@@ -20,6 +20,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::answer::failure::Exit;
     use crate::control::route::{Route, route};
 
     /// Where a call stands in the text. A new one finds no place here until it has one there.
@@ -71,5 +72,15 @@ mod tests {
             wanted.insert((method.to_string(), path.to_owned()));
         }
         assert_eq!(described(&text), wanted);
+    }
+
+    #[test]
+    fn problems_have_the_names_of_the_exit_codes_in_their_order() {
+        let text: Value = serde_json::from_str(TEXT).expect("it is JSON");
+        let names = text.pointer("/components/schemas/Problem/properties/error/enum");
+        let names = names.and_then(Value::as_array).expect("names");
+        let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        let ends = Exit::ALL.into_iter().filter(|exit| *exit != Exit::Ok);
+        assert_eq!(names, ends.map(Exit::name).collect::<Vec<_>>());
     }
 }
