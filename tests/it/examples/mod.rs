@@ -2,6 +2,7 @@
 //! socket and holds nothing else, and what the socket answers held against its description.
 
 mod described;
+mod handed;
 mod probed;
 mod relay;
 mod shown;
@@ -168,23 +169,8 @@ impl Beside {
     /// One request on the socket as its owner: the status, the head and the document.
     #[track_caller]
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String, Value) {
-        let mut stream = UnixStream::connect(self.socket()).expect("the socket");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: tilld\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .expect("it reads");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let (head, document) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.get(9..12).and_then(|status| status.parse().ok());
-        (
-            status.expect("a status"),
-            head.to_owned(),
-            serde_json::from_str(document).expect("JSON"),
-        )
+        let stream = UnixStream::connect(self.socket()).expect("the socket");
+        ask(stream, method, path, body)
     }
 
     /// Opens an invoice as the shop does.
@@ -204,6 +190,24 @@ impl Beside {
         self.world.happens(&issued, &json!({ "status": "paid" }));
         issued
     }
+}
+
+/// One request on a connection of its own: the status, the head and the document.
+#[track_caller]
+fn ask(mut stream: UnixStream, method: &str, path: &str, body: &str) -> (u16, String, Value) {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: tilld\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let (head, document) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.get(9..12).and_then(|status| status.parse().ok());
+    let document = serde_json::from_str(document).expect("JSON");
+    (status.expect("a status"), head.to_owned(), document)
 }
 
 /// Waits until an example shows its customer where to pay.
