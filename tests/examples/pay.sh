@@ -10,7 +10,7 @@ call() {
     status=$(curl --silent --show-error --unix-socket "$socket" --max-time 90 --retry 5 --retry-max-time 60 \
         --output "$answer" --write-out '%{http_code}' "$@") || return 1
 }
-# The first of a name is the invoice's own; the service's object stands last. With jq: jq -r ".$1" "$answer"
+# The first of a name: the service's own object, which may have it too, stands behind these. With jq: jq -r ".$1" "$answer"
 text() { grep -o "\"$1\":\"[^\"]*\"" "$answer" | head -n 1 | cut -d '"' -f 4; }
 # A problem document says what is wrong and what to do.
 refused() { echo "$status $(text error): $(text detail); $(text hint)" >&2; exit 1; }

@@ -33,7 +33,7 @@ function call(string $method, string $path, ?array $body = null): array
 }
 
 // A problem document says what is wrong and what to do.
-function refused(int $status, array $problem): never
+function refused(int $status, array $problem): void
 {
     fwrite(STDERR, "$status " . ($problem['error'] ?? '-') . ": $problem[detail]; " . ($problem['hint'] ?? '') . "\n");
     exit(1);
