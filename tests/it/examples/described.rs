@@ -1,11 +1,13 @@
 //! The description's schemas beside what the daemon really answers: the same fields, none more and none fewer.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
 use super::Beside;
-use crate::harness::Setup;
+use crate::harness::{PATIENCE, Setup};
 
 /// The fields of an object.
 fn fields(object: &Value) -> BTreeSet<&str> {
@@ -64,6 +66,46 @@ fn problems_bear_the_status_of_their_answer() {
         assert!(
             head.contains("content-type: application/problem+json"),
             "{head}"
+        );
+    }
+    let follow = |more: &str| {
+        let mut stream = UnixStream::connect(shop.socket()).expect("the socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        write!(
+            stream,
+            "GET /v1/events HTTP/1.1\r\nHost: tilld\r\nAccept: text/event-stream\r\n{more}\r\n"
+        )
+        .expect("it reads");
+        BufReader::new(stream)
+    };
+    let mut first = follow("");
+    let follows = first.by_ref().lines().map_while(Result::ok);
+    assert!({ follows }.any(|line| line == "retry: 2000"), "it follows");
+    let mut second = String::new();
+    let read = follow("Connection: close\r\n").read_to_string(&mut second);
+    read.expect("an answer");
+    assert!(second.starts_with("HTTP/1.1 429 "), "{second}");
+    assert!(second.contains("retry-after: "), "{second}");
+    assert!(second.contains("\"status\":429"), "{second}");
+}
+
+/// Two refusals come before anybody looks for a call, and hold no document.
+#[test]
+fn what_is_no_request_is_refused_in_plain_words() {
+    let shop = Beside::start(Setup::new().quiet());
+    let long = format!("Host: tilld\r\nX-Long: {}\r\n", "x".repeat(16 * 1024));
+    for (headers, begins, ends) in [
+        ("", "HTTP/1.1 400 ", "\r\n\r\nbad request\n"),
+        (long.as_str(), "HTTP/1.1 431 ", "\r\n\r\n"),
+    ] {
+        let mut stream = UnixStream::connect(shop.socket()).expect("the socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+        write!(stream, "GET /v1/status HTTP/1.1\r\n{headers}\r\n").expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(
+            answer.starts_with(begins) && answer.ends_with(ends),
+            "{answer}"
         );
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{ALL, Beside};
-use crate::harness::Setup;
+use super::{ALL, Beside, SH};
+use crate::harness::{PATIENCE, Process, Setup, skip, wait_until};
 use crate::readme::{example, rows};
 
 #[test]
@@ -114,4 +115,26 @@ fn the_problem_it_shows_is_one_that_is_answered() {
     let shown: Value = serde_json::from_str(&example("problem")).expect("JSON");
     assert_eq!((status, problem), (503, shown));
     assert!(head.contains("retry-after: "), "{head}");
+}
+
+#[test]
+fn the_line_that_follows_events_prints_them_as_they_happen() {
+    if let Some(why) = SH.lacks() {
+        skip!("{why}");
+    }
+    let shop = Beside::start(Setup::new().quiet());
+    shop.open("1042");
+    let usual = "/run/tilld/control.sock";
+    let line = example("follow");
+    assert!(line.contains(usual), "{line}");
+    let line = line.replace(usual, &shop.socket().to_string_lossy());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec {line}")]);
+    let follows = Process::spawn(&mut command, &shop.world.log_dir(), "follow");
+    let hears = |event: &str| {
+        wait_until(PATIENCE, event, || follows.stdout().contains(event));
+    };
+    hears("id: 1\nevent: opened\ndata: {\"seq\":1,");
+    shop.is_paid("1042");
+    hears("id: 2\nevent: paid\ndata: {\"seq\":2,");
 }
