@@ -4,9 +4,10 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
+use super::feed::NoPlace;
 use super::route::NoRoute;
 use crate::answer::failure::{Exit, Failure};
-use crate::http::{self, Response};
+use crate::http::{self, BodyError, Response};
 
 /// What a problem document is called (RFC 9457, section 6.1).
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -28,11 +29,10 @@ pub(super) fn with_invoice(failure: &Failure, invoice: &Value) -> Response {
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
     let status = status(failure.exit());
-    (status, of_status(failure, status, invoice))
+    (status, document_of(status, failure, invoice))
 }
 
-/// The document of a failure that HTTP has a status of its own for.
-fn of_status(failure: &Failure, status: StatusCode, invoice: Option<&Value>) -> Value {
+fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -> Value {
     let exit = failure.exit();
     let mut document = json!({
         "type": format!("urn:tilld:problem:{}", exit.name()),
@@ -47,6 +47,11 @@ fn of_status(failure: &Failure, status: StatusCode, invoice: Option<&Value>) -> 
         all.insert("invoice".to_owned(), invoice.clone());
     }
     document
+}
+
+/// The answer to a failure that HTTP has a status of its own for.
+fn with_status(status: StatusCode, failure: &Failure) -> Response {
+    told(status, document_of(status, failure, None).to_string())
 }
 
 /// A request that cannot be understood, and why.
@@ -66,8 +71,7 @@ pub(super) fn no_route(no_route: &NoRoute) -> Response {
                 format!("this call takes {allowed}"),
                 "`GET /v1/openapi.json` describes it",
             );
-            let status = StatusCode::METHOD_NOT_ALLOWED;
-            let mut response = told(status, of_status(&failure, status, None).to_string());
+            let mut response = with_status(StatusCode::METHOD_NOT_ALLOWED, &failure);
             response
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static(allowed));
@@ -100,40 +104,58 @@ pub(super) const fn status(exit: Exit) -> StatusCode {
 pub(super) fn told(status: StatusCode, document: String) -> Response {
     let mut response = http::json(status, document);
     response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    let is_passing = [
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    if is_passing.contains(&status) {
         response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
     }
     response
 }
 
-/// No more clients are taken up for waiting just now.
-pub(super) fn busy(is_full: bool) -> Response {
-    let (text, hint) = if is_full {
-        (
-            "as many follow events as may",
-            "`control.followers` sets how many may",
-        )
-    } else {
-        ("tilld stops", "ask again when it runs anew")
-    };
-    let failure = Failure::new(Exit::Error, text).hint(hint);
-    let status = StatusCode::TOO_MANY_REQUESTS;
-    let mut response = told(status, of_status(&failure, status, None).to_string());
-    response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
-    response
-}
-
-/// There is no whole body, and why.
-pub(super) fn no_body(error: http::BodyError) -> Response {
-    let status = error.response().status();
-    let failure = match error {
-        http::BodyError::Evicted => Failure::new(Exit::Error, error).hint("ask again"),
-        http::BodyError::TooLarge | http::BodyError::TooSlow | http::BodyError::Broken => bad(
-            error.to_string(),
-            "send at most 64 KiB, and all of it within 10 s",
+/// A client cannot be taken up for waiting just now.
+pub(super) fn busy(no_place: NoPlace) -> Response {
+    let (status, failure) = match no_place {
+        NoPlace::Full => (
+            StatusCode::TOO_MANY_REQUESTS,
+            Failure::new(
+                Exit::Error,
+                "as many follow events or wait for an invoice as may",
+            )
+            .hint("`control.followers` sets how many may"),
+        ),
+        NoPlace::Stopping => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Failure::new(Exit::Error, "tilld stops").hint("ask again when it runs anew"),
+        ),
+        NoPlace::Unread => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Failure::new(Exit::Ledger, "the ledger could not be read")
+                .hint("the log of `tilld serve` says why; ask again"),
         ),
     };
-    told(status, of_status(&failure, status, None).to_string())
+    with_status(status, &failure)
+}
+
+/// A request whose body did not come whole. Each of these answers ends the connection.
+pub(super) fn unread(error: BodyError) -> Response {
+    let hint = match error {
+        BodyError::TooLarge => {
+            "an order is short: leave away what `GET /v1/openapi.json` does not name"
+        }
+        BodyError::TooSlow | BodyError::Broken => "send the whole body at once",
+        BodyError::Evicted => "ask again; `control.connections` sets how many may be open",
+    };
+    let failure = Failure::new(Exit::Usage, error).hint(hint);
+    let plain = error.response();
+    let mut response = with_status(plain.status(), &failure);
+    for (name, value) in plain.headers() {
+        if name != CONTENT_TYPE {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
+    response
 }
 
 #[cfg(test)]
@@ -146,7 +168,7 @@ mod tests {
         let told = |document: &Value| document.get("status").and_then(Value::as_u64);
         let (status, usual) = document(&locked, None);
         assert_eq!((status.as_u16(), told(&usual)), (503, Some(503)));
-        let other = of_status(&locked, StatusCode::METHOD_NOT_ALLOWED, None);
+        let other = document_of(StatusCode::METHOD_NOT_ALLOWED, &locked, None);
         assert_eq!(told(&other), Some(405));
     }
 }

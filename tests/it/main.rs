@@ -7,6 +7,7 @@ mod checkpoints;
 mod clocks;
 mod config;
 mod conflicts;
+mod control;
 mod crash;
 mod create;
 mod delivery;
