@@ -157,3 +157,18 @@ pub(super) fn unread(error: BodyError) -> Response {
     }
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_bears_the_status_of_its_answer() {
+        let locked = Failure::new(Exit::Ledger, "locked");
+        let told = |document: &Value| document.get("status").and_then(Value::as_u64);
+        let (status, usual) = document(&locked, None);
+        assert_eq!((status.as_u16(), told(&usual)), (503, Some(503)));
+        let other = document_of(StatusCode::METHOD_NOT_ALLOWED, &locked, None);
+        assert_eq!(told(&other), Some(405));
+    }
+}

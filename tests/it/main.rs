@@ -13,6 +13,7 @@ mod create;
 mod delivery;
 mod demo;
 mod durability;
+mod examples;
 mod explain;
 mod forms;
 mod harness;
