@@ -45,8 +45,8 @@ use flights::Flights;
 pub(crate) use openapi::TEXT as OPENAPI;
 use route::{Route, route};
 
-/// How long after the last connection an opening may go on: as long as its request, and until its answer is recorded.
-const OPENING_TIME: Duration = Duration::from_secs(40);
+/// On top of the time its request may take, an opening may go on so long at a stop, until its answer is recorded.
+const OPENING_MARGIN: Duration = Duration::from_secs(5);
 
 /// How everything stands, looked up anew for each question.
 pub(crate) type Status =
@@ -63,6 +63,15 @@ pub(crate) struct Settings {
     pub drain: Duration,
     /// How invoices are opened.
     pub opening: opening::Settings,
+}
+
+impl Settings {
+    /// How long after the wish to stop it has stopped. Whoever is connected is cut off sooner, after the drain; an opening
+    /// that was begun is finished, since nobody would know what became of it.
+    pub(crate) fn stop_within(&self) -> Duration {
+        self.drain
+            .max(self.opening.request_timeout + OPENING_MARGIN)
+    }
 }
 
 /// What it works with.
@@ -93,6 +102,7 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let opening_time = settings.stop_within().saturating_sub(drain);
     let feed = Feed::start(
         parts.reader.clone(),
         parts.told.clone(),
@@ -110,7 +120,7 @@ pub(crate) async fn run(
     let served = serve_local(socket, limits, control.clone(), shutdown, drain).await;
     let under_way = &control.0.under_way;
     under_way.close();
-    if tokio::time::timeout(OPENING_TIME, under_way.wait())
+    if tokio::time::timeout(opening_time, under_way.wait())
         .await
         .is_err()
     {

@@ -136,7 +136,9 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
-    let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;
+    let served = control::settings(&settings, &public_url);
+    let within = [heard.drain, hooks.stop_within(), served.stop_within()];
+    let within = within.into_iter().max().unwrap_or_default() + STOP_MARGIN;
 
     let (socket, address) = take_port(settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
@@ -163,7 +165,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         (client.clone(), gate.clone()),
         bells.told,
     );
-    let (served, stopping) = (control::settings(&settings, &public_url), shutdown.clone());
+    let stopping = shutdown.clone();
     beside(&mut loops, "control", "the control socket", move || {
         answer(asked, served, parts, stopping)
     })?;

@@ -1,5 +1,7 @@
 //! `POST /v1/invoices`: one order, one invoice, however many ask and whoever leaves.
 
+use std::os::unix::net::UnixStream;
+
 use serde_json::{Value, json};
 
 use super::client::{Line, problem, text, wish};
@@ -178,6 +180,25 @@ fn what_was_begun_for_a_client_who_left_is_finished() {
     });
     assert_eq!(world.wish("A-1").status, 200);
     assert_eq!(shop.further_creates(), 0);
+}
+
+#[test]
+fn an_opening_under_way_is_finished_before_the_daemon_ends() {
+    let mut shop = stub::start();
+    shop.holds_creates();
+    let mut world = beside(&shop);
+    let body = wish("A-1", &json!("599.80"));
+    let socket = world.control_socket();
+    let mut waits = Line::ask(&socket, "POST", "/v1/invoices", &[], &body);
+    shop.next_create();
+    world.ask_to_stop();
+    wait_until(PATIENCE, "the socket to be closed", || {
+        UnixStream::connect(&socket).is_err()
+    });
+    shop.lets_go();
+    assert_eq!(waits.answer().expect("an answer").status, 201);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
+    assert_eq!(world.invoice("A-1", "opening"), "answered");
 }
 
 #[test]

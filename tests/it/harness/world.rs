@@ -181,11 +181,16 @@ impl World {
         assert_eq!(serve.wait(PATIENCE), 128 + 9);
     }
 
+    /// Asks the daemon to stop, and waits for nothing.
+    #[track_caller]
+    pub(crate) fn ask_to_stop(&self) {
+        self.serve.as_ref().expect("a daemon").signal(Signal::TERM);
+    }
+
     /// Asks the daemon to stop and gives its exit code; panics when it takes longer than `bound`.
     #[track_caller]
     pub(crate) fn stop_serve(&mut self, bound: Duration) -> i32 {
-        let serve = self.serve.as_ref().expect("a daemon");
-        serve.signal(Signal::TERM);
+        self.ask_to_stop();
         self.serve_ends(bound)
     }
 
