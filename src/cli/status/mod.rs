@@ -48,7 +48,7 @@ fn login(context: &Context, state_dir: &Path) -> Login {
     }
     match whoami::identify(context) {
         Ok(Some(identity)) => Login::Stored {
-            source: whoami::word(identity.source),
+            source: whoami::word(identity.source).into(),
             stored_in: identity.place,
             shop_name: identity.login.map(|login| login.shop_name),
         },
