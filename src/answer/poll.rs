@@ -10,9 +10,6 @@ use crate::invoice::transition::Decision;
 use crate::ledger::InvoiceRow;
 use crate::poller::now::{Error, Nothing};
 
-/// The header in which the control socket gives the remark on an answer.
-pub(crate) const REMARK: &str = "tilld-remark";
-
 /// What an answer that did not simply count is good for.
 pub(crate) fn remark(decision: Decision) -> Option<&'static str> {
     match decision {

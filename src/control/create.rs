@@ -18,7 +18,7 @@ use super::flights::{Answered, Taken};
 use super::problem::{self, bad};
 use crate::answer::create::{Ended, Tried, failure};
 use crate::answer::failure::{Exit, Failure};
-use crate::answer::{invoice, service};
+use crate::answer::{REMARK, invoice, service};
 use crate::http::{self, Response};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
@@ -128,7 +128,10 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
     {
         Ok(opened) => ended(opened.into()),
         Err(error) => match lost(inner, order, &error).await {
-            Some(answered) => answered,
+            Some(answered) => Answered {
+                remark: failure(error, found.source, tried).line(),
+                ..answered
+            },
             None => refused(&failure(error, found.source, tried), None),
         },
     }
@@ -150,6 +153,7 @@ fn ended(ended: Ended) -> Answered {
     Answered {
         status,
         body: shown.to_string(),
+        remark: failure.and_then(|failure| failure.line()),
         is_problem: false,
     }
 }
@@ -174,6 +178,7 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
     Some(Answered {
         status: StatusCode::ACCEPTED,
         body: shown.to_string(),
+        remark: None,
         is_problem: false,
     })
 }
@@ -183,6 +188,7 @@ fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
     Answered {
         status,
         body: body.to_string(),
+        remark: None,
         is_problem: true,
     }
 }
@@ -193,6 +199,13 @@ fn response(answered: &Answered) -> Response {
     }
     let mut response = http::json(answered.status, answered.body.clone());
     debug_assert!(response.headers().contains_key(CONTENT_TYPE), "it has one");
+    // Escaped as it is it holds no control character, so it is fit for a header.
+    let remark = answered.remark.as_deref().map(str::as_bytes);
+    if let Some(remark) = remark.and_then(|text| HeaderValue::from_bytes(text).ok()) {
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(REMARK), remark);
+    }
     if answered.status == StatusCode::CREATED {
         let shown: Option<Value> = serde_json::from_str(&answered.body).ok();
         let reference = shown.as_ref().and_then(|shown| shown.get("ref")?.as_str());

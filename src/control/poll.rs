@@ -10,8 +10,8 @@ use super::call::json;
 use super::problem;
 use crate::answer::failure::Failure;
 use crate::answer::find::{find, meant, not_found};
-use crate::answer::poll::{REMARK, failure, nothing_to_ask, remark};
-use crate::answer::{invoice, service};
+use crate::answer::poll::{failure, nothing_to_ask, remark};
+use crate::answer::{REMARK, invoice, service};
 use crate::http::Response;
 use crate::poller::now::{Error, Inquirer};
 
