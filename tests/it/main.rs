@@ -38,6 +38,7 @@ mod posts;
 mod presentations;
 mod readme;
 mod refusals;
+mod remote;
 mod secrets;
 mod shapes;
 mod shop;
