@@ -13,7 +13,7 @@
 //!  payment service ── notification ─▶ listener ─┐
 //!         ▲  ▲                                  │ an authenticated Observation
 //!         │  └──── fetch ───────── poller ──────┤
-//!         └─────── create ─────── opening ──────┤ ◀── cli
+//!         └─────── create ─────── opening ──────┤ ◀── cli, control socket (the shop)
 //!                                               ▼
 //!                                    ledger: decide → one commit (invoice + event + deliveries)
 //!                                               │
@@ -67,8 +67,8 @@
 //! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
-//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `systemd` holds
-//! the unit.
+//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/examples`
+//! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
 //! courses of events and looks over the promises after each. A seed that breaks one is named, and replays. Beside them one

@@ -140,7 +140,13 @@ impl From<daemon::Error> for Failure {
                 .hint("the state directory must belong to the user tilld runs as"),
             Error::Control(cause @ SocketError::Taken(_)) => Self::new(Exit::Ledger, cause)
                 .hint("stop the other program, or set `control.socket` to another path"),
-            error @ Error::Control(_) => Self::new(Exit::Ownership, error).hint(
+            Error::Control(cause @ SocketError::NoSocket(_)) => Self::new(Exit::Ownership, cause)
+                .hint("remove it, or set `control.socket` to another path"),
+            Error::Control(cause @ SocketError::TooLong(_)) => Self::new(Exit::Config, cause)
+                .hint("set `control.socket` to a shorter path, such as `/run/tilld/control.sock`"),
+            Error::Control(cause @ SocketError::NoGroup(_)) => Self::new(Exit::Config, cause)
+                .hint("make it with `groupadd --system`, or set `control.group` to another"),
+            error @ Error::Control(SocketError::Io { .. }) => Self::new(Exit::Ownership, error).hint(
                 "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// The longest path of a Unix socket on Linux, bytes.
-const LONGEST_PATH: usize = 107;
+pub(crate) const LONGEST_PATH: usize = 107;
 
 /// Where the socket is, who may connect, and what clients may cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ impl Control {
                 "control.mode",
                 must(
                     self.mode_bits()
-                        .is_some_and(|bits| bits & 0o007 == 0 || bits == 0o666),
+                        .is_some_and(|bits| bits % 0o10 == 0 || bits == 0o666),
                     "must be an octal mode such as 0660; others may connect with 0666 only",
                 ),
             ),

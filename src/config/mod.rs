@@ -19,6 +19,7 @@ mod validate;
 mod variables;
 
 pub use control::Control;
+pub(crate) use control::LONGEST_PATH;
 pub use error::{Error, Origin};
 pub use hooks::{Hook, ON_ABANDONED, OnAbandoned, Outbox};
 pub use keys::{Key, keys, variable_of};

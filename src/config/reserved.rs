@@ -7,7 +7,8 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 9] = [
+const SWITCHES: [&str; 10] = [
+    "TILLD_FOLLOWERS",
     "TILLD_INVOICES",
     "TILLD_KILLS",
     "TILLD_NO_SKIP",

@@ -8,7 +8,7 @@ use url::form_urlencoded;
 
 use super::problem::bad;
 use crate::answer::failure::Failure;
-use crate::http::{self, Limits, Response, read_body};
+use crate::http::{self, BodyError, Limits, Response, read_body};
 
 /// A request.
 pub(super) struct Call {
@@ -18,11 +18,11 @@ pub(super) struct Call {
 }
 
 impl Call {
-    /// Reads it, or gives the answer for one that cannot be read.
+    /// Reads it whole.
     pub(super) async fn read(
         request: Request<http::Body>,
         limits: &Limits,
-    ) -> Result<Self, Response> {
+    ) -> Result<Self, BodyError> {
         let (parts, body) = request.into_parts();
         let query = parts.uri.query().unwrap_or_default();
         let query = form_urlencoded::parse(query.as_bytes())
@@ -32,7 +32,7 @@ impl Call {
         Ok(Self {
             query,
             headers: parts.headers,
-            body: body.map_err(http::BodyError::response)?,
+            body: body?,
         })
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use hyper::header::{HeaderName, HeaderValue, LOCATION};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -24,6 +24,7 @@ use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
+use crate::ledger::InvoiceRow;
 use crate::opening::patient::Patience;
 use crate::opening::{Error, Opener, Order};
 use crate::wire::create::ReturnUrls;
@@ -57,15 +58,22 @@ pub(super) struct Wish {
     /// Another invoice although the order has one, is paid, or its last create was lost.
     #[serde(default)]
     pub(super) new: bool,
+    /// How long it is tried, from the header `Prefer`. Whoever waits for another time is not answered with the end of this one.
+    #[serde(skip)]
+    wait: Duration,
 }
 
 /// Opens it, or joins those who are at it.
 pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
-    let wish: Wish = call.body()?;
+    let mut wish: Wish = call.body()?;
     let (order, fallback) = wish.order()?;
     let wait = call.header(&PREFER).and_then(preferred_wait);
-    let wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
-    let patience = Patience { wait, fallback };
+    wish.wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
+    let patience = Patience {
+        wait: wish.wait,
+        fallback,
+        stop: inner.stop.clone(),
+    };
     let mut told = match inner.flights.take(&wish) {
         Taken::Joins(told) => told,
         Taken::Begins(tell, told) => {
@@ -143,17 +151,28 @@ fn ended(ended: Ended) -> Answered {
         is_fresh,
         failure,
     } = ended;
-    let shown = serde_json::to_value(invoice::json(&row)).expect("plain data");
     let status = match &failure {
         None if is_fresh => StatusCode::CREATED,
         None => StatusCode::OK,
         Some(failure) if failure.exit() == Exit::Unknown => StatusCode::ACCEPTED,
-        Some(failure) => return refused(failure, Some(&shown)),
+        Some(failure) => {
+            let shown = serde_json::to_value(invoice::json(&row)).expect("plain data");
+            return refused(failure, Some(&shown));
+        }
     };
     Answered {
-        status,
-        body: shown.to_string(),
         remark: failure.and_then(|failure| failure.line()),
+        ..stands(status, &row)
+    }
+}
+
+/// An invoice as it stands, in the very text of the other calls.
+fn stands(status: StatusCode, row: &InvoiceRow) -> Answered {
+    Answered {
+        status,
+        body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
+        made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
+        remark: None,
         is_problem: false,
     }
 }
@@ -174,13 +193,7 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
         .reader
         .invoices_of_order(order.order_id.as_str());
     let rows = rows.await.ok()?;
-    let shown = serde_json::to_value(invoice::json(rows.first()?)).expect("plain data");
-    Some(Answered {
-        status: StatusCode::ACCEPTED,
-        body: shown.to_string(),
-        remark: None,
-        is_problem: false,
-    })
+    Some(stands(StatusCode::ACCEPTED, rows.first()?))
 }
 
 fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
@@ -188,6 +201,7 @@ fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
     Answered {
         status,
         body: body.to_string(),
+        made: None,
         remark: None,
         is_problem: true,
     }
@@ -198,7 +212,6 @@ fn response(answered: &Answered) -> Response {
         return problem::told(answered.status, answered.body.clone());
     }
     let mut response = http::json(answered.status, answered.body.clone());
-    debug_assert!(response.headers().contains_key(CONTENT_TYPE), "it has one");
     // Escaped as it is it holds no control character, so it is fit for a header.
     let remark = answered.remark.as_deref().map(str::as_bytes);
     if let Some(remark) = remark.and_then(|text| HeaderValue::from_bytes(text).ok()) {
@@ -206,13 +219,12 @@ fn response(answered: &Answered) -> Response {
             .headers_mut()
             .insert(HeaderName::from_static(REMARK), remark);
     }
-    if answered.status == StatusCode::CREATED {
-        let shown: Option<Value> = serde_json::from_str(&answered.body).ok();
-        let reference = shown.as_ref().and_then(|shown| shown.get("ref")?.as_str());
-        let at = reference.map(|reference| format!("/v1/invoices/{reference}"));
-        if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
-            response.headers_mut().insert(LOCATION, at);
-        }
+    let at = answered
+        .made
+        .as_ref()
+        .map(|made| format!("/v1/invoices/{made}"));
+    if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
+        response.headers_mut().insert(LOCATION, at);
     }
     response
 }

@@ -1,5 +1,10 @@
 //! `GET /v1/events`: what happened after a number, at once, when something does (long poll), or as it does (server-sent
 //! events, with `Last-Event-ID`).
+//!
+//! Relies on [`super::feed`] for what is new and on [`crate::http`] for the client's time to read. Promises that no event is
+//! left out or told twice to one that goes on after the last number it has; and that a follower that does not read delays
+//! nobody and is cut off: when what it was sent last has lain unread for `Limits::write_time` (10 s), when 64 pieces wait for
+//! it, when it lies 32 batches behind, or when a page of what was before is not taken within [`PAGE_WITHIN`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +74,10 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
         return Ok(stream(inner, after, query.order_id).await);
     }
     let order = query.order_id.as_deref();
-    let (rows, next) = wait_for(inner, order, (after, limit), wait).await?;
+    let (rows, next) = match wait_for(inner, order, (after, limit), wait).await? {
+        Ok(found) => found,
+        Err(no_place) => return Ok(busy(no_place)),
+    };
     let rows: Vec<_> = rows.iter().map(event::json).collect();
     let answer = json!({ "events": rows, "next_after": next });
     Ok(call::json(StatusCode::OK, &answer))
@@ -101,13 +109,16 @@ fn number(text: &str) -> Result<i64, Failure> {
         })
 }
 
-/// Events after a number, as soon as there is one, and the number to go on after.
+/// Events, and the number to go on after; or why nobody can be waited for.
+type Waited = Result<(Vec<EventRow>, i64), NoPlace>;
+
+/// Events after a number, as soon as there is one.
 async fn wait_for(
     inner: &Inner,
     order: Option<&str>,
     (after, limit): (i64, u32),
     wait: Duration,
-) -> Result<(Vec<EventRow>, i64), Failure> {
+) -> Result<Waited, Failure> {
     let until = Instant::now() + wait;
     let reader = &inner.parts.reader;
     let mut follower = None;
@@ -115,16 +126,18 @@ async fn wait_for(
         let rows = reader.events(order, after, limit).await?;
         if let Some(last) = rows.last() {
             let next = last.seq;
-            return Ok((rows, next));
+            return Ok(Ok((rows, next)));
         }
         if Instant::now() >= until {
-            return Ok((rows, after));
+            return Ok(Ok((rows, after)));
         }
         let Some(place) = &mut follower else {
             // Looked at once more behind the joining: what came before it is nobody's to tell.
-            follower = inner.feed.join().await.ok();
-            if follower.is_none() {
-                return Ok((rows, after));
+            match inner.feed.join().await {
+                Ok(joined) => follower = Some(joined),
+                Err(NoPlace::Stopping) => return Ok(Ok((rows, after))),
+                // Not an empty answer, after which it would be asked again at once.
+                Err(no_place @ (NoPlace::Full | NoPlace::Unread)) => return Ok(Err(no_place)),
             }
             continue;
         };
@@ -132,7 +145,7 @@ async fn wait_for(
         loop {
             match timeout_at(until, batches.recv()).await {
                 Ok(Ok(batch)) if !batch.is_about(order) => {}
-                Ok(Err(RecvError::Closed)) => return Ok((Vec::new(), after)),
+                Ok(Err(RecvError::Closed)) => return Ok(Ok((Vec::new(), after))),
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
             }
         }
@@ -163,7 +176,7 @@ impl Batch {
 async fn stream(inner: &Arc<Inner>, after: i64, order: Option<String>) -> Response {
     let follower = match inner.feed.join().await {
         Ok(follower) => follower,
-        Err(no_place) => return busy(no_place == NoPlace::Full),
+        Err(no_place) => return busy(no_place),
     };
     let (pieces, flow) = Flow::new();
     let own = Arc::clone(inner);
@@ -202,8 +215,8 @@ impl Following {
                 _ = beat.tick() => Bytes::from_static(BEAT.as_bytes()),
                 heard = follower.batches.recv() => match heard {
                     Ok(batch) => self.take(&batch),
-                    // It asks again with the number of the last event it has.
-                    Err(RecvError::Lagged(_) | RecvError::Closed) => return,
+                    Err(RecvError::Lagged(_)) => return cut_off(),
+                    Err(RecvError::Closed) => return,
                 },
             };
             if piece.is_empty() {
@@ -211,10 +224,7 @@ impl Following {
             }
             match self.pieces.offer(piece) {
                 Ok(()) => {}
-                Err(NotTaken::Lags) => {
-                    tracing::info!("a follower of events that did not read was cut off");
-                    return;
-                }
+                Err(NotTaken::Lags) => return cut_off(),
                 Err(NotTaken::Gone) => return,
             }
         }
@@ -235,7 +245,11 @@ impl Following {
         loop {
             match timeout(PAGE_WITHIN, self.pieces.give(next)).await {
                 Ok(true) => {}
-                Ok(false) | Err(_) => return false,
+                Ok(false) => return false,
+                Err(_elapsed) => {
+                    cut_off();
+                    return false;
+                }
             }
             let read = inner
                 .parts
@@ -253,6 +267,11 @@ impl Following {
             next = self.take(&batch);
         }
     }
+}
+
+/// It asks again with the number of the last event it has.
+fn cut_off() {
+    tracing::info!("a follower of events that did not read was cut off");
 }
 
 #[cfg(test)]

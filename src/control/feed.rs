@@ -1,8 +1,10 @@
 //! What is new, read once and handed to all who follow.
 //!
-//! Relies on a ring after each commit that holds an event; a lost one costs [`LOOK_EVERY`]. Promises that whoever joined gets
-//! every event committed from then on, in order, or is told that it lags; that nothing is read while nobody follows; and that
-//! a follower who does not keep up holds no more than [`BATCHES`] batches of [`PAGE`] events for all.
+//! Relies on a ring after each commit that holds an event; a commit of another process rings nothing and is heard after
+//! [`LOOK_EVERY`], as after a ring that was lost. Promises that whoever joined gets every event committed from then on, in
+//! order, or is told that it lags; that nothing is read while nobody follows; and that whoever does not keep up delays nobody:
+//! the reading never waits for a follower, and [`BATCHES`] batches of at most [`PAGE`] events are kept once for all of them. A
+//! follower that is further behind is told so and asks the ledger itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +22,9 @@ use crate::wake::Wake;
 pub(super) const PAGE: u32 = 200;
 /// Batches a follower may lie behind before it is cut off.
 const BATCHES: usize = 32;
-/// How often it is looked whether a ring was lost.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How often it is looked what nobody rang for: a command of a person, a ring that was lost. One search in an index, and
+/// only while somebody follows.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Events that were committed one after the other.
 #[derive(Debug)]
@@ -68,10 +71,12 @@ impl Batch {
     }
 }
 
+/// Told the follower's end of the batches; dropped when there is nothing to follow.
+type Joining = oneshot::Sender<broadcast::Receiver<Arc<Batch>>>;
+
 /// The feed. Its reading ends with the wish to stop, and with it all who follow.
 pub(super) struct Feed {
-    batches: broadcast::WeakSender<Arc<Batch>>,
-    joins: mpsc::Sender<oneshot::Sender<()>>,
+    joins: mpsc::Sender<Joining>,
     places: Arc<Semaphore>,
 }
 
@@ -89,20 +94,16 @@ pub(super) enum NoPlace {
     Full,
     /// The daemon stops.
     Stopping,
+    /// The ledger cannot be read.
+    Unread,
 }
 
 impl Feed {
     /// Starts reading; at most so many follow at once.
-    pub(super) async fn start(
-        reader: Reader,
-        told: Wake,
-        followers: usize,
-        stop: Shutdown,
-    ) -> Self {
+    pub(super) fn start(reader: Reader, told: Wake, followers: usize, stop: Shutdown) -> Self {
         let (batches, _nobody_yet) = broadcast::channel(BATCHES);
         let (joins, joining) = mpsc::channel(1);
         let feed = Self {
-            batches: batches.downgrade(),
             joins,
             places: Arc::new(Semaphore::new(followers)),
         };
@@ -111,7 +112,7 @@ impl Feed {
             told,
             batches,
             joining,
-            last: None,
+            last: 0,
         };
         // It ends by itself, with the wish to stop.
         drop(tokio::spawn(async move { reading.run(stop).await }));
@@ -122,11 +123,16 @@ impl Feed {
     pub(super) async fn join(&self) -> Result<Follower, NoPlace> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_full| NoPlace::Full)?;
-        let batches = self.batches.upgrade().ok_or(NoPlace::Stopping)?.subscribe();
         let (joined, heard) = oneshot::channel();
         let asked = self.joins.send(joined).await;
         asked.map_err(|_ended| NoPlace::Stopping)?;
-        heard.await.map_err(|_ended| NoPlace::Stopping)?;
+        let batches = heard.await.map_err(|_dropped| {
+            if self.joins.is_closed() {
+                NoPlace::Stopping
+            } else {
+                NoPlace::Unread
+            }
+        })?;
         Ok(Follower {
             batches,
             _place: place,
@@ -138,9 +144,9 @@ struct Reading {
     reader: Reader,
     told: Wake,
     batches: broadcast::Sender<Arc<Batch>>,
-    joining: mpsc::Receiver<oneshot::Sender<()>>,
-    /// The newest event that was handed on; `None` while nobody follows.
-    last: Option<i64>,
+    joining: mpsc::Receiver<Joining>,
+    /// The newest event that was handed on; of no meaning while nobody follows.
+    last: i64,
 }
 
 impl Reading {
@@ -158,31 +164,28 @@ impl Reading {
         }
     }
 
-    async fn joined(&mut self, joined: oneshot::Sender<()>) {
-        // Nobody else follows: what happened meanwhile is its own to read.
-        if self.last.is_none() || self.batches.receiver_count() == 1 {
+    /// The place is taken here and not by whoever joins: were several to come at once after nobody had followed, all that
+    /// happened meanwhile would be read for them.
+    async fn joined(&mut self, joined: Joining) {
+        if self.batches.receiver_count() == 0 {
             match self.reader.newest_event().await {
-                Ok(newest) => self.last = Some(newest),
+                Ok(newest) => self.last = newest,
                 // Whoever joined hears that it cannot.
                 Err(error) => return tell(&error),
             }
         }
         // Whoever left meanwhile needs no word.
-        let _heard = joined.send(());
+        drop(joined.send(self.batches.subscribe()));
     }
 
     async fn look(&mut self) {
-        if self.batches.receiver_count() == 0 {
-            self.last = None;
-            return;
-        }
-        while let Some(last) = self.last {
-            match self.reader.events(None, last, PAGE).await {
+        while self.batches.receiver_count() > 0 {
+            match self.reader.events(None, self.last, PAGE).await {
                 Ok(rows) => {
                     let Some(newest) = rows.last().map(|row| row.seq) else {
                         return;
                     };
-                    self.last = Some(newest);
+                    self.last = newest;
                     // With nobody left it is of no use.
                     drop(self.batches.send(Arc::new(Batch::new(&rows))));
                 }

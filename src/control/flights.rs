@@ -18,6 +18,8 @@ pub(super) struct Answered {
     pub(super) body: String,
     /// Why an invoice is not to be handed to the customer, where the status alone says so.
     pub(super) remark: Option<String>,
+    /// The invoice that was made has this ref.
+    pub(super) made: Option<String>,
     /// It is a problem document.
     pub(super) is_problem: bool,
 }
@@ -40,17 +42,21 @@ impl Flights {
     /// Joins an opening of exactly the same wish, or begins one. A wish for another invoice beside the first joins nobody's.
     pub(super) fn take(&self, wish: &Wish) -> Taken {
         let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((same, told)) = flights.get(&wish.order_id)
+        // One that was ended by a panic tells nobody any more.
+        let under_way = flights.get(&wish.order_id);
+        let under_way = under_way.filter(|(_, told)| told.has_changed().is_ok());
+        if let Some((same, told)) = under_way
             && same == wish
             && !wish.new
         {
             return Taken::Joins(told.clone());
         }
+        let is_first = under_way.is_none();
         let (tell, told) = watch::channel(None);
         // One that wishes for something else goes its own way: the ledger lets it wait for the first.
-        flights
-            .entry(wish.order_id.clone())
-            .or_insert_with(|| (wish.clone(), told.clone()));
+        if is_first {
+            flights.insert(wish.order_id.clone(), (wish.clone(), told.clone()));
+        }
         Taken::Begins(tell, told)
     }
 
@@ -63,5 +69,42 @@ impl Flights {
         {
             flights.remove(&wish.order_id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wish(text: &str) -> Wish {
+        serde_json::from_str(text).expect("a wish")
+    }
+
+    #[test]
+    fn the_same_wish_joins_and_another_goes_its_own_way() {
+        let flights = Flights::default();
+        let one = r#"{"order_id":"1","amount":"5.00","currency":"RUB","method":"SBP"}"#;
+        let other = r#"{"order_id":"1","amount":"6.00","currency":"RUB","method":"SBP"}"#;
+        let Taken::Begins(_tell, _told) = flights.take(&wish(one)) else {
+            panic!("nobody was at it");
+        };
+        assert!(matches!(flights.take(&wish(one)), Taken::Joins(_)));
+        assert!(matches!(flights.take(&wish(other)), Taken::Begins(..)));
+        flights.land(&wish(other));
+        assert!(matches!(flights.take(&wish(one)), Taken::Joins(_)));
+        flights.land(&wish(one));
+        assert!(matches!(flights.take(&wish(one)), Taken::Begins(..)));
+    }
+
+    /// Else an order whose opening was ended by a panic could not be opened before the next start.
+    #[test]
+    fn nobody_joins_an_opening_that_cannot_tell_its_end() {
+        let flights = Flights::default();
+        let one = wish(r#"{"order_id":"1","amount":"5.00","currency":"RUB","method":"SBP"}"#);
+        drop(flights.take(&one));
+        let Taken::Begins(_tell, _told) = flights.take(&one) else {
+            panic!("it joined one that has ended");
+        };
+        assert!(matches!(flights.take(&one), Taken::Joins(_)));
     }
 }

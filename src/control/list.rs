@@ -37,16 +37,15 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
     let query: Query = call.query()?;
     let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
     let reader = &inner.parts.reader;
-    let mut rows = match &query.order_id {
-        Some(order_id) => reader.invoices_of_order(order_id).await?,
-        None => {
-            let filter = match query.show.unwrap_or(Show::All) {
-                Show::All => Filter::All,
-                Show::Open => Filter::Open,
-                Show::Attention => Filter::Attention,
-            };
-            reader.list_invoices(filter, limit).await?
-        }
+    let mut rows = if let Some(order_id) = &query.order_id {
+        reader.invoices_of_order(order_id).await?
+    } else {
+        let filter = match query.show.unwrap_or(Show::All) {
+            Show::All => Filter::All,
+            Show::Open => Filter::Open,
+            Show::Attention => Filter::Attention,
+        };
+        reader.list_invoices(filter, limit).await?
     };
     rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
     let rows: Vec<_> = rows.iter().map(invoice::json).collect();

@@ -2,7 +2,8 @@
 //! without holding the access token, the key file or the ledger.
 //!
 //! HTTP/1.1 and JSON over a Unix socket, never over a network. Whoever may connect is judged by the socket's mode and group
-//! alone, and the log names who did. Relies on [`crate::http`] for what a client may cost, on [`crate::opening`] and
+//! alone, and the log names who did. `Host` and `Origin` are not looked at, as they are where a browser could come by: none
+//! reaches a Unix socket, and whoever connects may write any name there. Relies on [`crate::http`] for what a client may cost, on [`crate::opening`] and
 //! [`crate::poller::now`] for what leaves the machine, and on [`crate::answer`] for the words. Promises that no answer holds
 //! a secret, that what was begun for a client who left is finished, and that a slow client delays nobody.
 
@@ -97,13 +98,13 @@ pub(crate) async fn run(
         parts.told.clone(),
         settings.followers,
         shutdown.clone(),
-    )
-    .await;
+    );
     let control = Control(Arc::new(Inner {
         settings,
         parts,
         feed,
         flights: Flights::default(),
+        stop: shutdown.clone(),
         under_way: TaskTracker::new(),
     }));
     let served = serve_local(socket, limits, control.clone(), shutdown, drain).await;
@@ -134,6 +135,8 @@ struct Inner {
     parts: Parts,
     feed: Feed,
     flights: Flights,
+    /// The wish to stop.
+    stop: Shutdown,
     /// What goes on whoever waits for it.
     under_way: TaskTracker,
 }
@@ -144,12 +147,17 @@ impl http::Service for Control {
     async fn call(&self, request: Request<http::Body>, peer: Local) -> Response {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let routed = route(&method, &path);
+        let mut line = Line {
+            method,
+            path,
+            peer,
+            status: None,
+        };
         let response = match routed {
             Ok(route) => self.answer(route, request).await,
             Err(no_route) => problem::no_route(&no_route),
         };
-        let status = response.status().as_u16();
-        tell(&method, &path, peer, status);
+        line.status = Some(response.status().as_u16());
         response
     }
 }
@@ -158,7 +166,7 @@ impl Control {
     async fn answer(&self, route: Route, request: Request<http::Body>) -> Response {
         let call = match Call::read(request, &self.0.settings.limits).await {
             Ok(call) => call,
-            Err(response) => return response,
+            Err(error) => return problem::unread(error),
         };
         let inner = &self.0;
         let answered = match route {
@@ -180,26 +188,47 @@ impl Control {
     }
 }
 
-/// One line for each request with the client's credentials, as the kernel gave them: of those that change something or were
-/// refused at the usual level, of the others, which a page may make every second, at `debug`.
-fn tell(method: &Method, path: &str, peer: Local, status: u16) {
-    let path = crate::telemetry::escape(path);
-    let Local { uid, gid, pid } = peer;
-    if method == Method::GET && status < 400 {
-        tracing::debug!(
-            control.uid = uid,
-            control.gid = gid,
-            control.pid = pid,
-            http.status = status,
-            "{method} {path}: {status}, for {peer}"
-        );
-    } else {
-        tracing::info!(
-            control.uid = uid,
-            control.gid = gid,
-            control.pid = pid,
-            http.status = status,
-            "{method} {path}: {status}, for {peer}"
-        );
+/// One line for each request with the client's credentials, as the kernel gave them, written when it ends: of those that
+/// change something, were refused, or whose client left before the answer at the usual level, of the others, which a page may
+/// make every second, at `debug`. The query is not in it: it may hold what is nobody else's to know.
+struct Line {
+    method: Method,
+    path: String,
+    peer: Local,
+    /// `None` until there is an answer.
+    status: Option<u16>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let path = crate::telemetry::escape(&self.path);
+        let (method, peer) = (&self.method, self.peer);
+        let Local { uid, gid, pid } = peer;
+        let Some(status) = self.status else {
+            tracing::info!(
+                control.uid = uid,
+                control.gid = gid,
+                control.pid = pid,
+                "{method} {path}: left before the answer, by {peer}"
+            );
+            return;
+        };
+        if method == Method::GET && status < 400 {
+            tracing::debug!(
+                control.uid = uid,
+                control.gid = gid,
+                control.pid = pid,
+                http.status = status,
+                "{method} {path}: {status}, for {peer}"
+            );
+        } else {
+            tracing::info!(
+                control.uid = uid,
+                control.gid = gid,
+                control.pid = pid,
+                http.status = status,
+                "{method} {path}: {status}, for {peer}"
+            );
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What the calls are in the words of OpenAPI 3.1: `tilld control openapi` prints it, `GET /v1/openapi.json` gives it.
+//! What the calls are in the words of `OpenAPI` 3.1: `tilld control openapi` prints it, `GET /v1/openapi.json` gives it.
 
 use hyper::StatusCode;
 
@@ -10,4 +10,77 @@ pub(crate) const TEXT: &str = include_str!("openapi.json");
 /// It as an answer.
 pub(super) fn response() -> Response {
     http::json(StatusCode::OK, TEXT)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use hyper::Method;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::answer::failure::Exit;
+    use crate::control::route::{Route, route};
+
+    /// Where a call stands in the text. A new one finds no place here until it has one there.
+    fn place(route: &Route) -> (Method, &'static str) {
+        match route {
+            Route::Create => (Method::POST, "/v1/invoices"),
+            Route::List => (Method::GET, "/v1/invoices"),
+            Route::Show(_) => (Method::GET, "/v1/invoices/{name}"),
+            Route::Wait(_) => (Method::GET, "/v1/invoices/{name}/wait"),
+            Route::Poll(_) => (Method::POST, "/v1/invoices/{name}/poll"),
+            Route::Events => (Method::GET, "/v1/events"),
+            Route::Status => (Method::GET, "/v1/status"),
+            Route::OpenApi => (Method::GET, "/v1/openapi.json"),
+        }
+    }
+
+    /// The methods and paths it describes.
+    fn described(text: &Value) -> BTreeSet<(String, String)> {
+        let paths = text.get("paths").and_then(Value::as_object);
+        let of_path = |(path, item): (&String, &Value)| -> Vec<(String, String)> {
+            let methods = item.as_object().into_iter().flatten();
+            let methods = methods.filter(|(name, _)| *name != "parameters");
+            methods
+                .map(|(method, _)| (method.to_uppercase(), path.clone()))
+                .collect()
+        };
+        paths.expect("paths").iter().flat_map(of_path).collect()
+    }
+
+    #[test]
+    fn every_call_is_described_and_nothing_else() {
+        let name = || "1042".to_owned();
+        let calls = [
+            Route::Create,
+            Route::List,
+            Route::Show(name()),
+            Route::Wait(name()),
+            Route::Poll(name()),
+            Route::Events,
+            Route::Status,
+            Route::OpenApi,
+        ];
+        let text: Value = serde_json::from_str(TEXT).expect("it is JSON");
+        let mut wanted = BTreeSet::new();
+        for call in calls {
+            let (method, path) = place(&call);
+            let asked = path.replace("{name}", "1042");
+            assert_eq!(route(&method, &asked), Ok(call), "{method} {path}");
+            wanted.insert((method.to_string(), path.to_owned()));
+        }
+        assert_eq!(described(&text), wanted);
+    }
+
+    #[test]
+    fn problems_have_the_names_of_the_exit_codes_in_their_order() {
+        let text: Value = serde_json::from_str(TEXT).expect("it is JSON");
+        let names = text.pointer("/components/schemas/Problem/properties/error/enum");
+        let names = names.and_then(Value::as_array).expect("names");
+        let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+        let ends = Exit::ALL.into_iter().filter(|exit| *exit != Exit::Ok);
+        assert_eq!(names, ends.map(Exit::name).collect::<Vec<_>>());
+    }
 }

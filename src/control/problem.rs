@@ -4,9 +4,10 @@ use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use serde_json::{Value, json};
 
+use super::feed::NoPlace;
 use super::route::NoRoute;
 use crate::answer::failure::{Exit, Failure};
-use crate::http::{self, Response};
+use crate::http::{self, BodyError, Response};
 
 /// What a problem document is called (RFC 9457, section 6.1).
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -27,11 +28,16 @@ pub(super) fn with_invoice(failure: &Failure, invoice: &Value) -> Response {
 
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
+    let status = status(failure.exit());
+    (status, document_of(status, failure, invoice))
+}
+
+fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -> Value {
     let exit = failure.exit();
     let mut document = json!({
         "type": format!("urn:tilld:problem:{}", exit.name()),
         "title": exit.told().1,
-        "status": status(exit).as_u16(),
+        "status": status.as_u16(),
         "detail": failure.line(),
         "hint": failure.way_out(),
         "error": exit.name(),
@@ -40,7 +46,12 @@ pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCod
     if let (Value::Object(all), Some(invoice)) = (&mut document, invoice) {
         all.insert("invoice".to_owned(), invoice.clone());
     }
-    (status(exit), document)
+    document
+}
+
+/// The answer to a failure that HTTP has a status of its own for.
+fn with_status(status: StatusCode, failure: &Failure) -> Response {
+    told(status, document_of(status, failure, None).to_string())
 }
 
 /// A request that cannot be understood, and why.
@@ -56,11 +67,11 @@ pub(super) fn no_route(no_route: &NoRoute) -> Response {
                 .hint("`GET /v1/openapi.json` describes them all"),
         ),
         NoRoute::OtherMethod(allowed) => {
-            let mut response = response(&bad(
+            let failure = bad(
                 format!("this call takes {allowed}"),
                 "`GET /v1/openapi.json` describes it",
-            ));
-            *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            );
+            let mut response = with_status(StatusCode::METHOD_NOT_ALLOWED, &failure);
             response
                 .headers_mut()
                 .insert(ALLOW, HeaderValue::from_static(allowed));
@@ -93,24 +104,71 @@ pub(super) const fn status(exit: Exit) -> StatusCode {
 pub(super) fn told(status: StatusCode, document: String) -> Response {
     let mut response = http::json(status, document);
     response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
-    if status == StatusCode::SERVICE_UNAVAILABLE {
+    let is_passing = [
+        StatusCode::SERVICE_UNAVAILABLE,
+        StatusCode::TOO_MANY_REQUESTS,
+    ];
+    if is_passing.contains(&status) {
         response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
     }
     response
 }
 
-/// No more clients are taken up for waiting just now.
-pub(super) fn busy(is_full: bool) -> Response {
-    let (text, hint) = if is_full {
-        (
-            "as many follow events as may",
-            "`control.followers` sets how many may",
-        )
-    } else {
-        ("tilld stops", "ask again when it runs anew")
+/// A client cannot be taken up for waiting just now.
+pub(super) fn busy(no_place: NoPlace) -> Response {
+    let (status, failure) = match no_place {
+        NoPlace::Full => (
+            StatusCode::TOO_MANY_REQUESTS,
+            Failure::new(
+                Exit::Error,
+                "as many follow events or wait for an invoice as may",
+            )
+            .hint("`control.followers` sets how many may"),
+        ),
+        NoPlace::Stopping => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Failure::new(Exit::Error, "tilld stops").hint("ask again when it runs anew"),
+        ),
+        NoPlace::Unread => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            Failure::new(Exit::Ledger, "the ledger could not be read")
+                .hint("the log of `tilld serve` says why; ask again"),
+        ),
     };
-    let mut response = response(&Failure::new(Exit::Error, text).hint(hint));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
+    with_status(status, &failure)
+}
+
+/// A request whose body did not come whole. Each of these answers ends the connection.
+pub(super) fn unread(error: BodyError) -> Response {
+    let hint = match error {
+        BodyError::TooLarge => {
+            "an order is short: leave away what `GET /v1/openapi.json` does not name"
+        }
+        BodyError::TooSlow | BodyError::Broken => "send the whole body at once",
+        BodyError::Evicted => "ask again; `control.connections` sets how many may be open",
+    };
+    let failure = Failure::new(Exit::Usage, error).hint(hint);
+    let plain = error.response();
+    let mut response = with_status(plain.status(), &failure);
+    for (name, value) in plain.headers() {
+        if name != CONTENT_TYPE {
+            response.headers_mut().insert(name, value.clone());
+        }
+    }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_bears_the_status_of_its_answer() {
+        let locked = Failure::new(Exit::Ledger, "locked");
+        let told = |document: &Value| document.get("status").and_then(Value::as_u64);
+        let (status, usual) = document(&locked, None);
+        assert_eq!((status.as_u16(), told(&usual)), (503, Some(503)));
+        let other = document_of(StatusCode::METHOD_NOT_ALLOWED, &locked, None);
+        assert_eq!(told(&other), Some(405));
+    }
 }

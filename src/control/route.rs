@@ -78,15 +78,12 @@ fn named(segment: &str) -> Result<String, NoRoute> {
             let digit = behind.get(at).copied().map(char::from);
             digit.and_then(|digit| digit.to_digit(16))
         };
-        match (first, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-                rest = behind.get(2..).unwrap_or_default();
-            }
-            _ => {
-                bytes.push(*first);
-                rest = behind;
-            }
+        if let (b'%', Some(high), Some(low)) = (first, hex(0), hex(1)) {
+            bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
+            rest = behind.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = behind;
         }
     }
     let name = String::from_utf8(bytes).map_err(|_no_text| NoRoute::Elsewhere)?;

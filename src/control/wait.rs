@@ -11,7 +11,8 @@ use tokio::time::{Instant, timeout_at};
 use super::Inner;
 use super::call::{Call, json};
 use super::events::seconds;
-use super::problem::bad;
+use super::feed::{Follower, NoPlace};
+use super::problem::{bad, busy};
 use crate::answer::failure::Failure;
 use crate::answer::find::{end, find, meant, not_found};
 use crate::answer::invoice;
@@ -42,7 +43,13 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &str) -> Result<R
     let mut row = look(inner, name).await?;
     // Those who need not wait take no place.
     if end(&row, wall_ms()).is_none() && Instant::now() < until {
-        row = watch(inner, name, row, until).await?;
+        match inner.feed.join().await {
+            Ok(follower) => row = watch(inner, name, follower, until).await?,
+            // As it stands: there is nobody any more to wait with.
+            Err(NoPlace::Stopping) => {}
+            // Not 202, after which it would be asked again at once.
+            Err(no_place @ (NoPlace::Full | NoPlace::Unread)) => return Ok(busy(no_place)),
+        }
     }
     let status = if end(&row, wall_ms()).is_some() {
         StatusCode::OK
@@ -61,12 +68,9 @@ async fn look(inner: &Inner, name: &str) -> Result<InvoiceRow, Failure> {
 async fn watch(
     inner: &Inner,
     name: &str,
-    row: InvoiceRow,
+    mut follower: Follower,
     until: Instant,
 ) -> Result<InvoiceRow, Failure> {
-    let Ok(mut follower) = inner.feed.join().await else {
-        return Ok(row);
-    };
     loop {
         let row = look(inner, name).await?;
         if end(&row, wall_ms()).is_some() || Instant::now() >= until {

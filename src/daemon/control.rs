@@ -16,10 +16,14 @@ use super::Start;
 use super::plain;
 use super::status::{self, Login};
 use crate::answer::failure::Failure;
-use crate::config::Settings;
+use crate::client::Client;
+use crate::client::credentials::{Elsewhere, Store};
+use crate::client::gate::Gate;
+use crate::config::{LONGEST_PATH, Settings};
 use crate::control::{self, Status};
 use crate::http::Limits;
-use crate::ledger::Reader;
+use crate::ledger::{Reader, Writer};
+use crate::wake::Wake;
 
 /// The socket's name where no path is set.
 pub(crate) const FILE: &str = "control.sock";
@@ -34,6 +38,9 @@ pub(crate) enum SocketError {
     /// Something else lies there.
     #[error("`{}` is there and is no socket", .0.display())]
     NoSocket(PathBuf),
+    /// Unix sockets have shorter paths.
+    #[error("`{}` has {} bytes, and the path of a Unix socket at most {LONGEST_PATH}", .0.display(), .0.as_os_str().len())]
+    TooLong(PathBuf),
     /// Another program listens on it.
     #[error("another program listens on `{}`", .0.display())]
     Taken(PathBuf),
@@ -96,6 +103,9 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
             source,
         }
     };
+    if path.as_os_str().len() > LONGEST_PATH {
+        return Err(SocketError::TooLong(path.to_owned()));
+    }
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
@@ -119,14 +129,21 @@ fn remove_left(path: &Path) -> Result<(), SocketError> {
     if !about.file_type().is_socket() {
         return Err(SocketError::NoSocket(path.to_owned()));
     }
-    if UnixStream::connect(path).is_ok() {
-        return Err(SocketError::Taken(path.to_owned()));
+    let failed = |doing: &'static str| {
+        move |source| SocketError::Io {
+            doing,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    match UnixStream::connect(path) {
+        Ok(_answered) => Err(SocketError::Taken(path.to_owned())),
+        // Nobody listens; any other trouble says nothing about that.
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(failed("remove what is left of"))
+        }
+        Err(error) => Err(failed("see who listens on")(error)),
     }
-    fs::remove_file(path).map_err(|source| SocketError::Io {
-        doing: "remove what is left of",
-        path: path.to_owned(),
-        source,
-    })
 }
 
 /// What clients may cost, and how invoices are opened for them.
@@ -144,8 +161,27 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
     }
 }
 
+/// What it works with: the ledger, the service and the gate that all of this process share.
+pub(super) fn parts(
+    (settings, state_dir): (&Settings, &Path),
+    (writer, reader): (Writer, Reader),
+    (client, gate): (Client, Gate),
+    told: Wake,
+) -> control::Parts {
+    control::Parts {
+        status: status(reader.clone(), settings.clone(), state_dir.to_owned()),
+        writer,
+        reader,
+        client,
+        gate,
+        store: Store::new(state_dir),
+        elsewhere: Elsewhere::of_daemon(),
+        told,
+    }
+}
+
 /// How everything stands, for clients: the login is not theirs to know.
-pub(super) fn status(reader: Reader, settings: Settings, state_dir: PathBuf) -> Status {
+fn status(reader: Reader, settings: Settings, state_dir: PathBuf) -> Status {
     let settings = Arc::new(settings);
     Box::new(move || {
         let (reader, settings) = (reader.clone(), Arc::clone(&settings));

@@ -138,13 +138,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let within = heard.drain.max(hooks.stop_within()) + STOP_MARGIN;
 
-    let address = settings.listener.listen;
-    let socket = TcpListener::bind(address)
-        .await
-        .map_err(|source| Error::Listen { address, source })?;
-    let address = socket
-        .local_addr()
-        .map_err(|source| Error::Listen { address, source })?;
+    let (socket, address) = take_port(settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
         .map_err(Error::Bell)?;
@@ -158,25 +152,17 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         reader: reader.for_a_thread(),
         writer: writer.clone(),
     };
-    // Each runtime has its own list of sockets to look at.
-    let socket = socket
-        .into_std()
-        .map_err(|source| Error::Listen { address, source })?;
     let stopping = shutdown.clone();
     beside(&mut loops, "listener", "the listener", move || {
         listen(socket, heard, book, stopping)
     })?;
     let gate = Gate::new(plain::gate_limits(&settings));
-    let parts = crate::control::Parts {
-        writer: writer.clone(),
-        reader: reader.clone(),
-        client: client.clone(),
-        gate: gate.clone(),
-        store: Store::new(&state_dir),
-        elsewhere: Elsewhere::of_daemon(),
-        told: bells.told,
-        status: control::status(reader.clone(), settings.clone(), state_dir.clone()),
-    };
+    let parts = control::parts(
+        (&settings, &state_dir),
+        (writer.clone(), reader.clone()),
+        (client.clone(), gate.clone()),
+        bells.told,
+    );
     let (served, stopping) = (control::settings(&settings, &public_url), shutdown.clone());
     beside(&mut loops, "control", "the control socket", move || {
         answer(asked, served, parts, stopping)
@@ -230,6 +216,14 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     drop(lock);
     tracing::info!("tilld has stopped");
     ended
+}
+
+/// Takes the listener's port, and says which it is. Each runtime has its own list of sockets to look at, so it is on none.
+async fn take_port(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let taken = socket.local_addr().map_err(failed)?;
+    Ok((socket.into_std().map_err(failed)?, taken))
 }
 
 /// Starts a part in a thread of its own. Its end is heard by its name.

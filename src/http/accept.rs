@@ -16,15 +16,32 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How often the same trouble is logged.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
+/// What a connection is read from and written to.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// The system tells a client that has gone from one that only sends nothing more.
+    const TELLS_LEAVING: bool;
+
+    /// The client has gone. Of meaning only once it sends nothing more, and where that can be told.
+    fn has_left(&self) -> bool;
+}
+
 /// A source of connections.
 pub(super) trait Accept: Send {
     /// What a connection is read from and written to.
-    type Io: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    type Io: Stream;
     /// What is known of who connects.
     type Peer: fmt::Display + Clone + Send + Sync + 'static;
 
     /// The next connection. Must lose none when dropped.
     fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, Self::Peer)>> + Send;
+}
+
+impl Stream for TcpStream {
+    const TELLS_LEAVING: bool = false;
+
+    fn has_left(&self) -> bool {
+        false
+    }
 }
 
 impl Accept for TcpListener {

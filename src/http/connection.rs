@@ -13,10 +13,10 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Duration;
 
+use super::accept::Stream;
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
@@ -65,7 +65,7 @@ pub(super) async fn run<I, S>(
     shared: Arc<Shared<S>>,
 ) -> End
 where
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    I: Stream,
     S: Service,
 {
     let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
@@ -81,7 +81,7 @@ where
         }
     });
     let mut connection =
-        pin!(builder(&shared.limits).serve_connection(TokioIo::new(socket), service));
+        pin!(builder::<I>(&shared.limits).serve_connection(TokioIo::new(socket), service));
     let mut sleep = pin!(tokio::time::sleep(Duration::ZERO));
     let mut asked = pin!(progress.asked());
     let mut stop = pin!(shared.shutdown.requested());
@@ -144,7 +144,7 @@ fn is_known(kept: &mut Option<Waker>, cx: &Context<'_>) -> bool {
     known
 }
 
-fn builder(limits: &Limits) -> http1::Builder {
+fn builder<I: Stream>(limits: &Limits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .header_read_timeout(None)
@@ -152,8 +152,9 @@ fn builder(limits: &Limits) -> http1::Builder {
         .max_buf_size(limits.header_bytes.max(SMALLEST_BUFFER))
         // Answers are short: copying one behind its head takes less than telling the kernel of two pieces.
         .writev(false)
-        // A sender that shuts its writing side after the request still gets its answer.
-        .half_close(true);
+        // A sender that shuts its writing side after the request still gets its answer. Where that is told from leaving,
+        // `Socket` sees to it, and what a client that has left waited for ends with it.
+        .half_close(!I::TELLS_LEAVING);
     builder
 }
 

@@ -125,3 +125,20 @@ impl From<Bytes> for Answer {
         Self::Whole(Full::new(whole))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_lags_or_has_gone_is_told_to_the_maker_and_never_waited_for() {
+        let (pieces, flow) = Flow::new();
+        let piece = || Bytes::from_static(b"x");
+        for _ in 0..PIECES {
+            assert_eq!(pieces.offer(piece()), Ok(()));
+        }
+        assert_eq!(pieces.offer(piece()), Err(NotTaken::Lags));
+        drop(flow);
+        assert_eq!(pieces.offer(piece()), Err(NotTaken::Gone));
+    }
+}

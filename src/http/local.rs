@@ -1,4 +1,4 @@
-//! The same over a Unix socket, whose clients the kernel names.
+//! The same over a Unix socket, whose clients the kernel names. One that leaves is noticed at once, whatever it waits for.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::io;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Duration;
 
-use super::accept::Accept;
+use super::accept::{Accept, Stream};
 use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
@@ -29,6 +29,17 @@ impl fmt::Display for Local {
             Some(pid) => write!(f, " pid {pid}"),
             None => Ok(()),
         }
+    }
+}
+
+impl Stream for UnixStream {
+    const TELLS_LEAVING: bool = true;
+
+    /// Writing nothing is refused once the other end is closed, and only then: when it is shut for writing alone, there is
+    /// still somebody to write to.
+    fn has_left(&self) -> bool {
+        self.try_write(&[])
+            .is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
     }
 }
 

@@ -215,6 +215,19 @@ impl Progress {
             .min_by_key(|(at, _)| *at)
     }
 
+    /// A request was read whole and its answer is not out yet.
+    pub(super) fn is_awaited(&self) -> bool {
+        match self.lock().phase {
+            Phase::Busy | Phase::Answering => true,
+            Phase::Fresh
+            | Phase::Head
+            | Phase::Body
+            | Phase::Idle
+            | Phase::Lingering
+            | Phase::Evicted => false,
+        }
+    }
+
     /// From when on the connection may be asked to make room; `None` while a whole request is in progress.
     pub(super) fn may_leave_at(&self) -> Option<Instant> {
         self.lock().may_leave_at()
@@ -352,6 +365,32 @@ mod tests {
         progress.begin(false);
         progress.answered(false);
         assert_eq!(progress.deadline(&limits), first);
+    }
+
+    /// A page of what happens is open for hours: it is neither idle nor in nobody's use, and what counts is whether it is read.
+    #[test]
+    fn an_answer_that_goes_on_is_in_progress_until_it_has_flowed_out() {
+        let limits = Limits::default();
+        let progress = Progress::new();
+        progress.begin(false);
+        progress.flows();
+        progress.answered(false);
+        assert!(matches!(progress.deadline(&limits), Some((_, Late::Write))));
+        assert!(!progress.flushed(), "it goes on");
+        assert_eq!(progress.deadline(&limits), None, "all of it is read");
+        assert!(!makes_room(&progress));
+        assert_eq!(progress.stand(), Stand::Request);
+
+        progress.flows_on();
+        let first = progress.deadline(&limits);
+        assert!(matches!(first, Some((_, Late::Write))));
+        progress.flows_on();
+        assert_eq!(progress.deadline(&limits), first, "its time is not renewed");
+
+        progress.flowed_out();
+        assert!(progress.flushed());
+        assert!(matches!(progress.deadline(&limits), Some((_, Late::Idle))));
+        assert!(makes_room(&progress));
     }
 
     #[test]

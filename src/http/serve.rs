@@ -6,13 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Duration, Instant, sleep_until, timeout};
 
-use super::accept::{Accept, Complaint, PAUSE, is_of_the_connection};
+use super::accept::{Accept, Complaint, PAUSE, Stream, is_of_the_connection};
 use super::connection::{self, End, Shared};
 use super::progress::{Late, Progress};
 use super::{Limits, Service};
@@ -126,7 +125,7 @@ impl<S: Service> Serving<S> {
 
     fn admit<I>(&mut self, io: I, peer: S::Peer)
     where
-        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        I: Stream,
     {
         self.served.accepted += 1;
         let progress = Arc::new(Progress::new());

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
+use super::accept::Stream;
 use super::progress::Progress;
 
 /// How much of an unread rest is thrown away before a refused connection is closed. More is a client that does not
@@ -20,6 +21,8 @@ pub(super) struct Socket<I> {
     progress: Arc<Progress>,
     /// Rung when an answer is out: the connection could now make room for another.
     freed: Arc<Notify>,
+    /// The client sends nothing more, which hyper has not heard yet.
+    has_ended: bool,
     shut: Shut,
 }
 
@@ -37,12 +40,13 @@ impl<I> Socket<I> {
             io,
             progress,
             freed,
+            has_ended: false,
             shut: Shut::Open,
         }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Socket<I> {
+impl<I: Stream> AsyncRead for Socket<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -50,13 +54,20 @@ impl<I: AsyncRead + Unpin> AsyncRead for Socket<I> {
     ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-        self.progress
-            .received(buffer.filled().len().saturating_sub(before));
+        let read = buffer.filled().len().saturating_sub(before);
+        self.progress.received(read);
+        // hyper, which is told to take the end of what is sent for the end of the client, hears of one that waits for its
+        // answer when it has it.
+        let only_waits = read == 0 && I::TELLS_LEAVING && self.progress.is_awaited();
+        if only_waits && !self.io.has_left() {
+            self.has_ended = true;
+            return Poll::Pending;
+        }
         Poll::Ready(Ok(()))
     }
 }
 
-impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<I> {
+impl<I: Stream> AsyncWrite for Socket<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -82,6 +93,11 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Socket<I> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         if self.progress.flushed() {
             self.freed.notify_one();
+            if self.has_ended {
+                // hyper would not look by itself: nothing more comes in.
+                self.has_ended = false;
+                cx.waker().wake_by_ref();
+            }
         }
         Poll::Ready(Ok(()))
     }

@@ -14,6 +14,7 @@ use super::{Error, Opened, Opener, Order, TURN_WITHIN, Ticket};
 use crate::client::error::CreateError;
 use crate::entropy;
 use crate::invoice::opening::{MODE_DIFFERS, Mode};
+use crate::shutdown::Shutdown;
 use crate::wire::create::ReturnUrls;
 
 /// How much is put up with.
@@ -23,6 +24,8 @@ pub(crate) struct Patience {
     pub wait: Duration,
     /// The return addresses with which it is opened in the Redirect mode when the H2H mode has no requisites to the end.
     pub fallback: Option<ReturnUrls>,
+    /// Ends the waiting, not a try: what it has come to then is its end.
+    pub stop: Shutdown,
 }
 
 /// What whoever waits is told meanwhile.
@@ -45,7 +48,7 @@ impl Opener<'_> {
     ) -> Result<Opened, Error> {
         let either_mode = patience.fallback.is_some();
         let mut ticket = Ticket::new();
-        let waited = self.wait_for_requisites(order, &mut ticket, patience.wait, tell);
+        let waited = self.wait_for_requisites(order, &mut ticket, &patience, tell);
         let ended = match waited.await {
             Err(error) => match patience.fallback {
                 Some(return_urls) if is_full(&error) => {
@@ -71,13 +74,13 @@ impl Opener<'_> {
         &self,
         order: &Order,
         ticket: &mut Ticket,
-        wait: Duration,
+        patience: &Patience,
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<Opened, Error> {
         if let Some(opened) = self.look_first(order).await {
             return Ok(opened);
         }
-        let until = Instant::now() + wait;
+        let until = Instant::now() + patience.wait;
         let left = || until.saturating_duration_since(Instant::now());
         let mut pauses = Pauses::default();
         let (mut full, mut told) = (None, false);
@@ -104,7 +107,12 @@ impl Opener<'_> {
             let Some(pause) = pause else {
                 return Err(full.or(ended).expect("the last try ended in one of them"));
             };
-            sleep(pause).await;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = patience.stop.requested() => {
+                    return Err(full.or(ended).expect("the last try ended in one of them"));
+                }
+            }
         }
     }
 }

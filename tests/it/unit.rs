@@ -1,10 +1,10 @@
-//! The systemd unit read as data: that it waits long enough for a stop, and what systemd itself thinks of it.
+//! The systemd units read as data: that it waits long enough for a stop, and what systemd itself thinks of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tilld::config::keys;
+use tilld::config::{keys, variable_of};
 
 use crate::harness::{skip, under_test};
 
@@ -81,8 +81,8 @@ fn systemd_finds_nothing_wrong_with_it() {
     let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
     // The program is not installed where the unit expects it.
     let unit = unit.replace("/usr/local/bin/tilld", &under_test());
-    let verify = |text: &str| {
-        let file = dir.path().join("tilld.service");
+    let verify = |name: &str, text: &str| {
+        let file = dir.path().join(name);
         fs::write(&file, text).expect("written");
         let mut command = Command::new("systemd-analyze");
         let output = command.args(["verify", "--man=no"]).arg(&file).output();
@@ -90,12 +90,65 @@ fn systemd_finds_nothing_wrong_with_it() {
         // It exits 0 whatever it finds to warn about.
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said).into_owned();
-        let ours = said.lines().filter(|line| line.contains("tilld.service"));
+        let ours = said.lines().filter(|line| line.contains(name));
         ours.map(str::to_owned).collect::<Vec<_>>()
     };
-    let broken = verify(&unit.replace("KillMode=mixed", "KillMood=mixed"));
+    let broken = verify(
+        "tilld.service",
+        &unit.replace("KillMode=mixed", "KillMood=mixed"),
+    );
     assert!(!broken.is_empty(), "it sees what is wrong");
-    assert_eq!(verify(&unit), Vec::<String>::new());
+    assert_eq!(verify("tilld.service", &unit), Vec::<String>::new());
+    // Beside the service, which it names.
+    let socket = fs::read_to_string(unit_path("tilld-control.socket")).expect("the unit");
+    let broken = verify(
+        "tilld-control.socket",
+        &socket.replace("SocketMode=0660", "SocketMode=0999"),
+    );
+    assert!(!broken.is_empty(), "it sees what is wrong");
+    assert_eq!(
+        verify("tilld-control.socket", &socket),
+        Vec::<String>::new()
+    );
+}
+
+/// The shop reaches the socket and nothing else of tilld's: the directory is everybody's to enter, the socket the group's, and
+/// both ways to it agree.
+#[test]
+fn the_control_socket_is_the_clients_alone() {
+    let service = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
+    let socket = fs::read_to_string(unit_path("tilld-control.socket")).expect("the unit");
+    let clients = value(&service, "SupplementaryGroups");
+    assert_eq!(
+        value(&service, "Environment"),
+        format!("{}={clients}", variable_of("control.group"))
+    );
+    assert_eq!(value(&socket, "SocketGroup"), clients);
+    let mode = keys().into_iter().find(|key| key.name == "control.mode");
+    let mode = mode.and_then(|key| key.default).expect("a default");
+    assert_eq!(format!("\"{}\"", value(&socket, "SocketMode")), mode);
+    let directory = value(&service, "RuntimeDirectory");
+    assert_eq!(
+        value(&socket, "ListenStream"),
+        format!("/run/{directory}/control.sock")
+    );
+    assert_eq!(value(&service, "RuntimeDirectoryMode"), "0755");
+    assert_eq!(value(&service, "RuntimeDirectoryPreserve"), "yes");
+    assert_eq!(value(&service, "StateDirectoryMode"), "0750");
+    assert_eq!(value(&socket, "FileDescriptorName"), "control");
+    let families = value(&service, "RestrictAddressFamilies");
+    assert!(
+        families.split(' ').any(|family| family == "AF_UNIX"),
+        "{families}"
+    );
+    let made = fs::read_to_string(unit_path("sysusers.d/tilld.conf")).expect("the snippet");
+    assert!(made.contains(&format!("\ng {clients} ")), "{made}");
+    let config = Path::new(env!("CARGO_MANIFEST_DIR")).join("config.example.toml");
+    let config = fs::read_to_string(config).expect("the example");
+    assert!(
+        config.contains(&format!("#group = \"{clients}\"")),
+        "{clients}"
+    );
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Serving, over real sockets. Limits are small so that each test takes well under
 //! a second; where a test sleeps, the slowness is the attack itself.
 
+mod flowing;
 mod limits;
 mod room;
 mod stopping;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hyper::{Request, StatusCode};
@@ -45,6 +46,8 @@ struct Trial {
     /// Lets `/held` go on.
     release: Arc<Notify>,
     limits: Option<Limits>,
+    /// The maker's end of what `/flows` is answered with.
+    pieces: Arc<Mutex<Option<Pieces>>>,
 }
 
 impl Service for Trial {
@@ -55,6 +58,12 @@ impl Service for Trial {
         match request.uri().path() {
             "/panic" => panic!("on purpose"),
             "/big" => Response::new(Bytes::from(vec![b'x'; 32 << 20]).into()),
+            "/flows" => {
+                let (pieces, flow) = Flow::new();
+                *self.pieces.lock().expect("no panic") = Some(pieces);
+                self.arrived.notify_one();
+                flowing(flow, "text/plain")
+            }
             "/held" => {
                 let limits = self.limits.clone().unwrap_or_else(small);
                 if let Err(error) = read_body(request.into_body(), &limits).await {

@@ -3,7 +3,7 @@
 
 mod lost;
 mod pressure;
-mod stub;
+pub(crate) mod stub;
 
 use serde_json::{Value, json};
 

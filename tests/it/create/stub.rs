@@ -19,10 +19,12 @@ struct Orders {
     held: Option<Receiver<()>>,
     /// The last create's document.
     last: Value,
+    /// All that is asked is answered with 500.
+    is_away: bool,
 }
 
 /// The stub.
-pub(super) struct Stub {
+pub(crate) struct Stub {
     service: Service,
     orders: Arc<Mutex<Orders>>,
     creates: Receiver<Value>,
@@ -30,7 +32,7 @@ pub(super) struct Stub {
 }
 
 /// Starts one that answers as it was asked.
-pub(super) fn start() -> Stub {
+pub(crate) fn start() -> Stub {
     let orders = Arc::new(Mutex::new(Orders::default()));
     let (tell, creates) = channel();
     let shared = Arc::clone(&orders);
@@ -48,6 +50,9 @@ pub(super) fn start() -> Stub {
 
 fn answer(path: &str, body: &Value, orders: &Mutex<Orders>, tell: &Sender<Value>) -> (u16, String) {
     let mut orders = orders.lock().expect("no panic there");
+    if orders.is_away {
+        return (500, String::new());
+    }
     if !path.ends_with("/invoices") {
         let mut document = orders.last.clone();
         put(&mut document, &orders.fetch);
@@ -80,35 +85,50 @@ fn put(document: &mut Value, fields: &Value) {
 
 impl Stub {
     /// Its base address.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.service.url()
     }
 
     /// Answers to creates differ in these fields from what was asked.
-    pub(super) fn creates(&self, fields: Value) {
+    pub(crate) fn creates(&self, fields: Value) {
         self.orders.lock().expect("no panic there").create = fields;
     }
 
     /// Answers to fetches differ in these fields from the answer to the create.
-    pub(super) fn fetches(&self, fields: Value) {
+    pub(crate) fn fetches(&self, fields: Value) {
         self.orders.lock().expect("no panic there").fetch = fields;
     }
 
     /// The next create's answer waits for [`Stub::lets_go`].
-    pub(super) fn holds_creates(&mut self) {
+    pub(crate) fn holds_creates(&mut self) {
         let (release, held) = channel();
         self.release = Some(release);
         self.orders.lock().expect("no panic there").held = Some(held);
     }
 
     /// Held answers go out.
-    pub(super) fn lets_go(&mut self) {
+    pub(crate) fn lets_go(&mut self) {
         self.release = None;
+    }
+
+    /// From now on nothing is answered but that it cannot be.
+    pub(crate) fn goes_away(&self) {
+        self.orders.lock().expect("no panic there").is_away = true;
+    }
+
+    /// The id of the invoices that are opened next.
+    pub(crate) fn renames(&self, id: &str) {
+        self.creates(json!({ "id": id }));
+    }
+
+    /// How many creates have arrived that nobody looked at.
+    pub(crate) fn further_creates(&self) -> usize {
+        self.creates.try_iter().count()
     }
 
     /// The next create that arrives.
     #[track_caller]
-    pub(super) fn next_create(&self) -> Value {
+    pub(crate) fn next_create(&self) -> Value {
         self.creates.recv_timeout(PATIENCE).expect("a create")
     }
 }

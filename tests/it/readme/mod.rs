@@ -25,6 +25,12 @@ pub(crate) fn example(name: &str) -> String {
     block(&readme(), name)
 }
 
+/// The rows of the one table with this first heading, for tests that read it elsewhere.
+#[track_caller]
+pub(crate) fn rows(heading: &str) -> Vec<Vec<String>> {
+    table(&readme(), heading)
+}
+
 /// The text of the one block marked `test=name`.
 #[track_caller]
 fn block(readme: &str, name: &str) -> String {

@@ -191,6 +191,7 @@ fn order(args: Args) -> Result<(Order, Patience), Failure> {
     let patience = Patience {
         wait: args.wait,
         fallback,
+        ..Patience::default()
     };
     Ok((order, patience))
 }

@@ -1,0 +1,41 @@
+#!/bin/sh
+# pay.sh SOCKET ORDER AMOUNT: opens an invoice, shows the requisites, waits for the money. Ends with 0 when it is paid.
+socket=$1 order=$2 amount=$3
+case $order$amount in '' | *[!A-Za-z0-9._-]*) echo "this script takes plain order ids alone" >&2; exit 2 ;; esac
+answer=$(mktemp) || exit 1
+trap 'rm -f "$answer"' EXIT
+
+# One call: sets `status`, leaves the document in the file. A 429 or 503 is asked again when its Retry-After is over.
+call() {
+    status=$(curl --silent --show-error --unix-socket "$socket" --max-time 90 --retry 5 --retry-max-time 60 \
+        --output "$answer" --write-out '%{http_code}' "$@") || return 1
+}
+# The first of a name: the service's own object, which may have it too, stands behind these. With jq: jq -r ".$1" "$answer"
+text() { grep -o "\"$1\":\"[^\"]*\"" "$answer" | head -n 1 | cut -d '"' -f 4; }
+# A problem document says what is wrong and what to do.
+refused() { echo "$status $(text error): $(text detail); $(text hint)" >&2; exit 1; }
+
+call --header 'Prefer: wait=20' --data "{\"order_id\": \"$order\", \"amount\": \"$amount\", \"currency\": \"RUB\", \"method\": \"SBP\"}" \
+    http://tilld/v1/invoices || exit 1
+case $status in
+200 | 201) echo "pay $(text amount_agreed) $(text currency) to $(grep -o '"requisites":{[^}]*}' "$answer") until $(text expire_at)" ;;
+202) echo "nobody knows yet whether the service opened it: show nothing, a notification may tell" ;;
+*) refused ;;
+esac
+
+# 202 is "not yet", and while tilld is started anew nobody answers: ask again, for a quarter of an hour.
+until=$(($(date +%s) + 900))
+while [ "$(date +%s)" -lt "$until" ]; do
+    call "http://tilld/v1/invoices/$order/wait?timeout=60" || { sleep 2; continue; }
+    case $status in
+    202) sleep 1 ;;
+    200)
+        echo "order $order: $(text outcome)"
+        [ "$(text outcome)" = paid ]
+        exit
+        ;;
+    *) refused ;;
+    esac
+done
+echo "order $order: still open" >&2
+exit 1

@@ -1,0 +1,10 @@
+//! The control socket as a shop's program meets it: another Unix user with a socket, and nothing else of tilld's.
+
+mod client;
+mod events;
+mod followers;
+mod isolation;
+mod opening;
+mod slow;
+mod sockets;
+mod waiting;

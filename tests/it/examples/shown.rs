@@ -1,0 +1,140 @@
+//! README's section "Use it from the shop": the examples to the letter, and its tables as the description has them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::{ALL, Beside, SH};
+use crate::harness::{PATIENCE, Process, Setup, skip, wait_until};
+use crate::readme::{example, rows};
+
+#[test]
+fn the_examples_are_those_of_the_files() {
+    for one in ALL {
+        assert_eq!(example(one.file), one.text(), "{}", one.file);
+    }
+    let there = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/examples"));
+    assert_eq!(
+        there.expect("a directory").count(),
+        ALL.len(),
+        "all of them are run"
+    );
+}
+
+fn description() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/control/openapi.json");
+    let text = fs::read_to_string(path).expect("the description");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// The call of a row: its method and path.
+fn call(cell: &str) -> (String, String) {
+    let (method, path) = cell.split_once(' ').unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    (method.to_lowercase(), path.to_owned())
+}
+
+#[test]
+fn the_calls_and_their_answers_are_those_of_the_description() {
+    let described = description();
+    let paths = described
+        .get("paths")
+        .and_then(Value::as_object)
+        .expect("paths");
+    let mut left: BTreeSet<(String, String)> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            let methods = item.as_object().into_iter().flat_map(|item| item.keys());
+            let methods = methods.filter(|name| *name != "parameters");
+            methods.map(|method| (method.clone(), path.clone()))
+        })
+        .collect();
+    for row in rows("call") {
+        let [asked, _, answers] = row.as_slice() else {
+            panic!("three cells: {row:?}");
+        };
+        let (method, path) = call(asked);
+        assert!(left.remove(&(method.clone(), path.clone())), "{asked}");
+        let responses = paths
+            .get(&path)
+            .and_then(|item| item.get(&method)?.get("responses"));
+        let responses = responses.and_then(Value::as_object).expect("responses");
+        // What any call may be answered is told below the table.
+        let any = ["400", "405", "408", "413", "431", "500", "503"];
+        let own: BTreeSet<&str> = responses
+            .keys()
+            .map(String::as_str)
+            .filter(|status| !any.contains(status))
+            .collect();
+        let digits =
+            |word: &&str| word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
+        let told: BTreeSet<&str> = answers
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(digits)
+            .collect();
+        assert_eq!(told, own, "{asked}");
+    }
+    assert_eq!(left, BTreeSet::new(), "all of them");
+}
+
+#[test]
+fn the_names_of_problems_are_those_of_the_description() {
+    let described = description();
+    let names = described.pointer("/components/schemas/Problem/properties/error/enum");
+    // In the order of their numbers.
+    let names: Vec<&str> = names
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    for row in rows("name") {
+        let [name, code, status, _] = row.as_slice() else {
+            panic!("four cells: {row:?}");
+        };
+        let at = names.iter().position(|known| known == name);
+        let number = at.map(|at| (at + 1).to_string());
+        assert_eq!(number.as_ref(), Some(code), "{name}");
+        assert!(
+            status.parse::<u16>().is_ok_and(|status| status >= 400),
+            "{name}: {status}"
+        );
+    }
+}
+
+#[test]
+fn the_problem_it_shows_is_one_that_is_answered() {
+    let shop = Beside::start(Setup::new().quiet());
+    shop.world.control("POST", "/pool", &json!({ "free": 0 }));
+    let wish =
+        json!({ "order_id": "1042", "amount": "150.00", "currency": "RUB", "method": "SBP" });
+    let (status, head, problem) = shop.ask("POST", "/v1/invoices", &wish.to_string());
+    let shown: Value = serde_json::from_str(&example("problem")).expect("JSON");
+    assert_eq!((status, problem), (503, shown));
+    assert!(head.contains("retry-after: "), "{head}");
+}
+
+#[test]
+fn the_line_that_follows_events_prints_them_as_they_happen() {
+    if let Some(why) = SH.lacks() {
+        skip!("{why}");
+    }
+    let shop = Beside::start(Setup::new().quiet());
+    shop.open("1042");
+    let usual = "/run/tilld/control.sock";
+    let line = example("follow");
+    assert!(line.contains(usual), "{line}");
+    let line = line.replace(usual, &shop.socket().to_string_lossy());
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("exec {line}")]);
+    let follows = Process::spawn(&mut command, &shop.world.log_dir(), "follow");
+    let hears = |event: &str| {
+        wait_until(PATIENCE, event, || follows.stdout().contains(event));
+    };
+    hears("id: 1\nevent: opened\ndata: {\"seq\":1,");
+    shop.is_paid("1042");
+    hears("id: 2\nevent: paid\ndata: {\"seq\":2,");
+}
