@@ -79,7 +79,8 @@ fn differs(row: &InvoiceRow, what: &str) -> Failure {
     Failure::new(Exit::Error, text).hint(hint)
 }
 
-fn unknown(row: &InvoiceRow) -> Failure {
+/// Its answer was lost, just now or before.
+pub(crate) fn unknown(row: &InvoiceRow) -> Failure {
     let text = format!(
         "nobody knows whether the last create of order `{}` reached the service",
         row.order_id

@@ -1,44 +1,52 @@
 //! An event as one JSON object, the same at every door. Fields are only ever added and always there.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 use super::invoice::time;
 use crate::invoice::observation::Source;
 use crate::ledger::EventRow;
 
 /// One event. Times are UTC with milliseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Shown<'a> {
-    seq: i64,
-    event_id: &'a str,
-    order_id: &'a str,
-    kind: &'static str,
-    status: Option<&'a str>,
-    previous_status: Option<&'a str>,
-    outcome: &'static str,
-    previous_outcome: &'static str,
-    amount_reported: Option<&'a str>,
-    currency_reported: Option<&'a str>,
+    /// Its number.
+    pub(crate) seq: i64,
+    event_id: Cow<'a, str>,
+    /// The merchant's order.
+    pub(crate) order_id: Cow<'a, str>,
+    /// What kind of change it is.
+    pub(crate) kind: Cow<'a, str>,
+    /// The service's word from then on.
+    pub(crate) status: Option<Cow<'a, str>>,
+    previous_status: Option<Cow<'a, str>>,
+    /// What it means.
+    pub(crate) outcome: Cow<'a, str>,
+    previous_outcome: Cow<'a, str>,
+    amount_reported: Option<Cow<'a, str>>,
+    currency_reported: Option<Cow<'a, str>>,
     rewound: bool,
-    source: Option<&'static str>,
-    at: String,
+    source: Option<Cow<'a, str>>,
+    /// When it was recorded.
+    pub(crate) at: String,
 }
 
 /// The JSON object of an event.
 pub(crate) fn json(row: &EventRow) -> Shown<'_> {
     Shown {
         seq: row.seq,
-        event_id: &row.event_id,
-        order_id: &row.order_id,
-        kind: row.kind.as_str(),
-        status: row.status.as_deref(),
-        previous_status: row.previous_status.as_deref(),
-        outcome: row.outcome.as_str(),
-        previous_outcome: row.previous_outcome.as_str(),
-        amount_reported: row.amount_reported.as_deref(),
-        currency_reported: row.currency_reported.as_deref(),
+        event_id: row.event_id.as_str().into(),
+        order_id: row.order_id.as_str().into(),
+        kind: row.kind.as_str().into(),
+        status: row.status.as_deref().map(Into::into),
+        previous_status: row.previous_status.as_deref().map(Into::into),
+        outcome: row.outcome.as_str().into(),
+        previous_outcome: row.previous_outcome.as_str().into(),
+        amount_reported: row.amount_reported.as_deref().map(Into::into),
+        currency_reported: row.currency_reported.as_deref().map(Into::into),
         rewound: row.rewound,
-        source: row.source.map(Source::as_str),
+        source: row.source.map(Source::as_str).map(Into::into),
         at: time(row.at_ms),
     }
 }

@@ -68,6 +68,11 @@ impl Exit {
         Self::Attention,
     ];
 
+    /// The one with this number.
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|exit| exit.code() == code)
+    }
+
     /// The number, and what it means in the words of `--help`.
     pub(crate) const fn told(self) -> (u8, &'static str) {
         match self {
@@ -230,6 +235,10 @@ mod tests {
     fn the_numbers_are_those_scripts_rely_on() {
         let numbers = Exit::ALL.map(Exit::code);
         assert!(numbers.into_iter().eq(0..17));
+        for exit in Exit::ALL {
+            assert_eq!(Exit::from_code(exit.code()), Some(exit));
+        }
+        assert_eq!(Exit::from_code(17), None);
     }
 
     #[test]

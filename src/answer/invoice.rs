@@ -3,69 +3,126 @@
 //! Relies on rows holding nothing secret. Promises that fields are only ever added, and that every field is always there
 //! (`null` when there is nothing to say).
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::ledger::InvoiceRow;
+use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::status::Outcome;
+use crate::ledger::{InvoiceKey, InvoiceRow};
 
 /// One invoice in the words of `--json`. Amounts are decimal text, times UTC with milliseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Shown<'a> {
-    order_id: &'a str,
-    invoice_id: Option<&'a str>,
-    r#ref: &'a str,
-    mode: &'static str,
-    method: &'a str,
-    status: Option<&'a str>,
-    outcome: &'static str,
-    opening: &'static str,
-    opening_note: Option<&'a str>,
-    amount_asked: &'a str,
-    amount_agreed: &'a str,
-    amount_reported: Option<&'a str>,
-    currency: &'a str,
-    currency_reported: Option<&'a str>,
+    order_id: Cow<'a, str>,
+    invoice_id: Option<Cow<'a, str>>,
+    r#ref: Cow<'a, str>,
+    mode: Cow<'a, str>,
+    method: Cow<'a, str>,
+    status: Option<Cow<'a, str>>,
+    outcome: Cow<'a, str>,
+    opening: Cow<'a, str>,
+    opening_note: Option<Cow<'a, str>>,
+    amount_asked: Cow<'a, str>,
+    amount_agreed: Cow<'a, str>,
+    amount_reported: Option<Cow<'a, str>>,
+    currency: Cow<'a, str>,
+    currency_reported: Option<Cow<'a, str>>,
     doubt: bool,
-    attention: &'a [String],
+    attention: Cow<'a, [String]>,
     unresolved: bool,
-    found_by: Option<&'static str>,
+    found_by: Option<Cow<'a, str>>,
     expire_at: Option<String>,
     created_at: String,
     updated_at: String,
-    payment_url: Option<&'a str>,
+    payment_url: Option<Cow<'a, str>>,
     requisites: Option<Value>,
+    /// A daemon of an earlier version does not say it: it is the agreed one then, as nearly always.
+    #[serde(default)]
+    currency_asked: Option<Cow<'a, str>>,
     service: Option<Value>,
 }
 
 /// The JSON object of an invoice.
 pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
     Shown {
-        order_id: &row.order_id,
-        invoice_id: row.invoice_id.as_deref(),
-        r#ref: row.reference.as_str(),
-        mode: row.mode.as_str(),
-        method: &row.method,
-        status: row.status.as_deref(),
-        outcome: row.outcome.as_str(),
-        opening: row.opening.as_str(),
-        opening_note: row.opening_note.as_deref(),
-        amount_asked: &row.amount_asked,
-        amount_agreed: &row.amount_agreed,
-        amount_reported: row.amount_reported.as_deref(),
-        currency: &row.currency_agreed,
-        currency_reported: row.currency_reported.as_deref(),
+        order_id: row.order_id.as_str().into(),
+        invoice_id: row.invoice_id.as_deref().map(Into::into),
+        r#ref: row.reference.as_str().into(),
+        mode: row.mode.as_str().into(),
+        method: row.method.as_str().into(),
+        status: row.status.as_deref().map(Into::into),
+        outcome: row.outcome.as_str().into(),
+        opening: row.opening.as_str().into(),
+        opening_note: row.opening_note.as_deref().map(Into::into),
+        amount_asked: row.amount_asked.as_str().into(),
+        amount_agreed: row.amount_agreed.as_str().into(),
+        amount_reported: row.amount_reported.as_deref().map(Into::into),
+        currency: row.currency_agreed.as_str().into(),
+        currency_reported: row.currency_reported.as_deref().map(Into::into),
         doubt: row.doubt,
-        attention: &row.attention,
+        attention: row.attention.as_slice().into(),
         unresolved: row.unresolved,
-        found_by: row.found_by.map(Source::as_str),
+        found_by: row.found_by.map(Source::as_str).map(Into::into),
         expire_at: row.expire_ms.map(time),
         created_at: time(row.created_ms),
         updated_at: time(row.updated_ms),
-        payment_url: row.payment_url.as_deref(),
+        payment_url: row.payment_url.as_deref().map(Into::into),
         requisites: row.requisites.as_deref().map(json_or_text),
+        currency_asked: Some(row.currency_asked.as_str().into()),
         service: row.raw.as_deref().map(json_or_text),
+    }
+}
+
+impl Shown<'_> {
+    /// The invoice again, for whoever is told of it and shows it. What only the ledger's owner needs is not in it: its number,
+    /// its creator, how often it changed, since when its outcome stands. `None` when a word or a time is none of ours.
+    pub(crate) fn row(self) -> Option<InvoiceRow> {
+        let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        let ms = |text: &str| Moment::parse(text).map(Moment::as_ms);
+        let currency_agreed = self.currency.into_owned();
+        Some(InvoiceRow {
+            key: InvoiceKey(0),
+            reference: InvoiceRef::parse(&self.r#ref)?,
+            order_id: self.order_id.into_owned(),
+            invoice_id: text(self.invoice_id),
+            mode: Mode::parse(&self.mode)?,
+            method: self.method.into_owned(),
+            opening: Opening::parse(&self.opening)?,
+            opening_note: text(self.opening_note),
+            creator: None,
+            creator_deadline_ms: 0,
+            status: text(self.status),
+            outcome: Outcome::parse(&self.outcome)?,
+            outcome_ms: 0,
+            found_by: match self.found_by {
+                Some(word) => Some(Source::parse(&word)?),
+                None => None,
+            },
+            amount_asked: self.amount_asked.into_owned(),
+            currency_asked: text(self.currency_asked).unwrap_or_else(|| currency_agreed.clone()),
+            amount_agreed: self.amount_agreed.into_owned(),
+            currency_agreed,
+            amount_reported: text(self.amount_reported),
+            currency_reported: text(self.currency_reported),
+            doubt: self.doubt,
+            attention: self.attention.into_owned(),
+            unresolved: self.unresolved,
+            requisites: self.requisites.map(|value| value.to_string()),
+            payment_url: text(self.payment_url),
+            raw: self.service.map(|value| value.to_string()),
+            expire_ms: match self.expire_at {
+                Some(at) => Some(ms(&at)?),
+                None => None,
+            },
+            created_ms: ms(&self.created_at)?,
+            updated_ms: ms(&self.updated_at)?,
+            revision: 0,
+        })
     }
 }
 
@@ -107,10 +164,6 @@ pub(crate) fn json_or_text(text: &str) -> Value {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::invoice::ids::InvoiceRef;
-    use crate::invoice::opening::{Mode, Opening};
-    use crate::invoice::status::Outcome;
-    use crate::ledger::InvoiceKey;
 
     /// An H2H invoice as it stands after its create.
     pub(crate) fn row() -> InvoiceRow {
@@ -157,12 +210,62 @@ pub(crate) mod tests {
             r#""doubt":false,"attention":[],"unresolved":false,"found_by":null,"#,
             r#""expire_at":"2026-11-28T10:12:00.000Z","created_at":"2026-11-28T10:02:00.004Z","#,
             r#""updated_at":"2026-11-28T10:02:00.004Z","payment_url":null,"#,
-            r#""requisites":{"bankName":"Б","phoneNumber":"+70000000000"},"#,
+            r#""requisites":{"bankName":"Б","phoneNumber":"+70000000000"},"currency_asked":"RUB","#,
             r#""service":{"dealRate":0.10,"extra":1,"id":"inv-1","status":"new"}}"#,
         );
         assert_eq!(
             serde_json::to_string(&json(&row())).expect("plain data"),
             wanted
         );
+    }
+
+    #[test]
+    fn what_was_told_is_read_back_and_told_the_same() {
+        let full = InvoiceRow {
+            amount_agreed: "6".to_owned(),
+            currency_agreed: "USD".to_owned(),
+            opening_note: Some("note".to_owned()),
+            found_by: Some(Source::Poll),
+            outcome: Outcome::Mismatch,
+            attention: vec!["mismatch".to_owned()],
+            payment_url: Some("https://pay.example/1".to_owned()),
+            requisites: Some("no JSON".to_owned()),
+            ..row()
+        };
+        for row in [row(), full] {
+            let told = serde_json::to_string(&json(&row)).expect("plain data");
+            let read: Shown<'_> = serde_json::from_str(&told).expect("as it was told");
+            let again = read.row().expect("our own words");
+            assert_eq!(again.currency_asked, row.currency_asked);
+            assert_eq!(
+                serde_json::to_string(&json(&again)).expect("plain data"),
+                told
+            );
+        }
+    }
+
+    #[test]
+    fn an_earlier_daemon_is_understood_and_foreign_words_are_not() {
+        let told = serde_json::to_value(json(&row())).expect("plain data");
+        let with = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            let mut told = told.clone();
+            change(told.as_object_mut().expect("an object"));
+            let read: Shown<'_> = serde_json::from_value(told).expect("its fields");
+            read.row()
+        };
+        let earlier = with(&|told| drop(told.remove("currency_asked")));
+        assert_eq!(
+            earlier.map(|row| row.currency_asked).as_deref(),
+            Some("RUB")
+        );
+        for (field, word) in [
+            ("outcome", "x"),
+            ("mode", ""),
+            ("ref", "x"),
+            ("created_at", "now"),
+        ] {
+            let foreign = with(&|told| drop(told.insert(field.to_owned(), word.into())));
+            assert!(foreign.is_none(), "{field}");
+        }
     }
 }

@@ -3,6 +3,9 @@
 //! Relies on rows and errors holding nothing secret. Promises that an end has one code, one name and one way out, whoever hears
 //! of it, and that an invoice is one JSON object everywhere. Prints nothing and decides nothing.
 
+/// The header in which the control socket says what the command line says of an answer that is an invoice.
+pub(crate) const REMARK: &str = "tilld-remark";
+
 pub(crate) mod argv;
 pub(crate) mod attention;
 pub(crate) mod create;

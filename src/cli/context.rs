@@ -7,7 +7,22 @@ use std::path::{Path, PathBuf};
 use super::Global;
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use super::owner;
 use crate::config::{self, ConfigFile, Flags, Loaded, Settings, Sources, state_dir};
+
+/// Where the state directory lies of a daemon that is run by the unit.
+const UNITS_STATE_DIR: &str = "/var/lib/tilld";
+
+/// What is known of where a daemon listens.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Whereabouts {
+    /// `control.socket`.
+    pub(super) socket: Option<PathBuf>,
+    /// The state directory, unless it stands in a file that this user may not read.
+    pub(super) state_dir: Option<PathBuf>,
+    /// A flag or a variable says which tilld is meant.
+    pub(super) is_told: bool,
+}
 
 /// The surroundings of one command.
 #[derive(Debug)]
@@ -15,6 +30,7 @@ pub(super) struct Context {
     /// How to answer.
     pub(super) output: Output,
     config: Option<PathBuf>,
+    socket: Option<PathBuf>,
     flags: Flags,
     loaded: OnceCell<Loaded>,
 }
@@ -29,6 +45,7 @@ impl Context {
         Ok(Self {
             output: Output::new(global.json),
             config: global.config,
+            socket: global.socket,
             flags: Flags {
                 state_dir,
                 ..Flags::default()
@@ -40,6 +57,19 @@ impl Context {
     /// Takes `--listen`, which outranks the settings. Before the settings are first asked for.
     pub(super) fn set_listen(&mut self, listen: Option<String>) {
         self.flags.listen = listen;
+    }
+
+    /// What `--socket` names.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// Refuses `--socket`, which would look as if it did something.
+    pub(super) fn refuse_socket(&self, command: &str) -> Result<(), Failure> {
+        if self.socket.is_none() {
+            return Ok(());
+        }
+        Err(super::takes_no_socket(command))
     }
 
     /// The settings.
@@ -54,6 +84,34 @@ impl Context {
 
     /// The state directory. It need not exist.
     pub(super) fn state_dir(&self) -> Result<PathBuf, Failure> {
+        Ok(self.resolve(self.settings()?)?)
+    }
+
+    /// What is known of where a daemon listens. A file that this user may not read keeps nobody from asking a daemon.
+    pub(super) fn whereabouts(&self) -> Result<Whereabouts, Failure> {
+        let without;
+        let (settings, is_whole) = match self.load() {
+            Ok(loaded) => (&loaded.settings, true),
+            Err(error) if error.is_permission() => {
+                tracing::debug!(reason = %error, "{error}: going on without it");
+                without = self.load_from(ConfigFile::Nowhere)?;
+                (&without.settings, false)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // A flag is among the settings.
+        let names_state_dir = settings.state_dir.is_some();
+        let is_known = is_whole || names_state_dir;
+        Ok(Whereabouts {
+            socket: settings.control.socket.clone(),
+            state_dir: self.resolve(settings).ok().filter(|_| is_known),
+            is_told: self.config.is_some()
+                || self.flags.state_dir.is_some()
+                || std::env::var_os(config::variable_of("state_dir")).is_some(),
+        })
+    }
+
+    fn resolve(&self, settings: &Settings) -> Result<PathBuf, config::Error> {
         let variable = |name| std::env::var_os(name);
         let surroundings = state_dir::Surroundings {
             state_directory: variable("STATE_DIRECTORY"),
@@ -61,11 +119,34 @@ impl Context {
             home: variable("HOME"),
         };
         let flag = self.flags.state_dir.as_deref();
-        let setting = self.settings()?.state_dir.as_deref();
-        Ok(state_dir::resolve(flag, setting, &surroundings)?)
+        state_dir::resolve(flag, settings.state_dir.as_deref(), &surroundings)
     }
 
     fn loaded(&self) -> Result<&Loaded, Failure> {
+        self.load().map_err(|error| {
+            if error.is_permission() {
+                self.not_readable(error)
+            } else {
+                error.into()
+            }
+        })
+    }
+
+    /// Whoever may not read the file is told whom to become, as far as that can be seen without it.
+    fn not_readable(&self, error: config::Error) -> Failure {
+        let known = self.whereabouts().ok();
+        let is_told = known.as_ref().is_some_and(|known| known.is_told);
+        let units = || (!is_told).then(|| PathBuf::from(UNITS_STATE_DIR));
+        let state_dir = known.and_then(|known| known.state_dir).or_else(units);
+        match state_dir.map(|state_dir| owner::check(&state_dir)) {
+            Some(Err(other)) => other.into(),
+            Some(Ok(())) | None => {
+                Failure::from(error).hint("run the command as the user tilld runs as")
+            }
+        }
+    }
+
+    fn load(&self) -> Result<&Loaded, config::Error> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
@@ -73,11 +154,15 @@ impl Context {
             Some(path) => ConfigFile::Named(path.clone()),
             None => ConfigFile::IfThere(PathBuf::from(config::STANDARD_FILE)),
         };
-        let loaded = config::load(&Sources {
+        let loaded = self.load_from(file)?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    fn load_from(&self, file: ConfigFile) -> Result<Loaded, config::Error> {
+        config::load(&Sources {
             file,
             variables: std::env::vars_os().collect(),
             flags: self.flags.clone(),
-        })?;
-        Ok(self.loaded.get_or_init(|| loaded))
+        })
     }
 }

@@ -10,6 +10,7 @@ mod control;
 mod db;
 mod delivery;
 mod demo;
+mod event;
 mod explain;
 mod failure;
 mod hook;
@@ -20,6 +21,7 @@ mod logout;
 mod output;
 mod owner;
 mod refusal;
+mod remote;
 mod sandbox;
 mod serve;
 mod service;
@@ -66,8 +68,12 @@ struct Global {
     /// Keep ledger and secrets in DIR, whatever the settings say
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL, display_order = 1001)]
     state_dir: Option<PathBuf>,
+    /// Ask the daemon that listens on PATH and do nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
+    /// `status`
+    #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL, display_order = 1002)]
+    socket: Option<PathBuf>,
     /// Answer in JSON
-    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1002)]
+    #[arg(long, global = true, help_heading = GLOBAL, display_order = 1003)]
     json: bool,
 }
 
@@ -76,10 +82,18 @@ enum Command {
     /// Receive notifications, poll and run hooks
     Serve(serve::Args),
     /// Run an imitation of the payment service on this machine, to try tilld out and to test against
-    #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
+    #[command(
+        arg(hidden("config", "config")),
+        arg(hidden("state_dir", "state-dir")),
+        arg(hidden("socket", "socket"))
+    )]
     Sandbox(sandbox::Args),
     /// Show everything at work on this machine in a few seconds: login, payments, a lost notification, a forged one
-    #[command(arg(hidden("config", "config")), arg(hidden("state_dir", "state-dir")))]
+    #[command(
+        arg(hidden("config", "config")),
+        arg(hidden("state_dir", "state-dir")),
+        arg(hidden("socket", "socket"))
+    )]
     Demo(demo::Args),
     /// Obtain an access token: shows an address and a code, and waits for the confirmation
     #[command(after_help = login::ENDS)]
@@ -91,6 +105,8 @@ enum Command {
     Whoami(whoami::Args),
     /// Open invoices, show them, and settle what only a person can
     Invoice(invoice::Args),
+    /// Show what happened to invoices, or tell it as it happens
+    Event(event::Args),
     /// Show what hooks were told and what they answered, and have them told again
     Delivery(delivery::Args),
     /// Describe the control socket, through which the shop uses tilld without holding its secrets
@@ -157,6 +173,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Logout(args) => logout::run(args, context).await,
         Command::Whoami(args) => whoami::run(args, context).await,
         Command::Invoice(args) => invoice::run(args, context).await,
+        Command::Event(args) => event::run(args, context).await,
         Command::Delivery(args) => delivery::run(args, context).await,
         Command::Control(args) => control::run(&args, &context),
         Command::Refusal(args) => refusal::run(args, context).await,
@@ -172,7 +189,7 @@ fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
     let name = match command {
         Command::Sandbox(_) => "sandbox",
         Command::Demo(_) => "demo",
-        _ => return Ok(()),
+        command => return goes_over_socket(command, global),
     };
     let flag = match global {
         Global {
@@ -181,6 +198,9 @@ fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
         Global {
             state_dir: Some(_), ..
         } => "--state-dir",
+        Global {
+            socket: Some(_), ..
+        } => "--socket",
         Global { .. } => return Ok(()),
     };
     let error = format!("`{name}` takes no `{flag}`: it reads no settings and no ledger");
@@ -188,6 +208,35 @@ fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
         "sandbox" => "`--write-config FILE` makes a config for the other commands",
         _ => "`--dir DIR` says where the demo works and keeps its files",
     }))
+}
+
+/// Refuses `--socket` where there is nothing to ask a daemon for.
+fn goes_over_socket(command: &Command, global: &Global) -> Result<(), Failure> {
+    let name = match command {
+        _ if global.socket.is_none() => return Ok(()),
+        // Some of its commands do: they look themselves.
+        Command::Invoice(_) | Command::Event(_) | Command::Status(_) => return Ok(()),
+        Command::Sandbox(_) => "sandbox",
+        Command::Demo(_) => "demo",
+        Command::Serve(_) => "serve",
+        Command::Login(_) => "login",
+        Command::Logout(_) => "logout",
+        Command::Whoami(_) => "whoami",
+        Command::Delivery(_) => "delivery",
+        Command::Control(_) => "control",
+        Command::Refusal(_) => "refusal",
+        Command::Hook(_) => "hook",
+        Command::Db(_) => "db",
+        Command::Explain(_) => "explain",
+    };
+    Err(takes_no_socket(name))
+}
+
+/// The command asks no daemon.
+fn takes_no_socket(command: &str) -> Failure {
+    let error = format!("`{command}` takes no `--socket`: no daemon is asked for it");
+    Failure::new(Exit::Usage, error)
+        .hint("`--config` or `--state-dir` says which tilld is meant; the user must be its own")
 }
 
 /// What was typed comes from a shop's script as often as from a person, and a customer may have chosen it: it is repeated
@@ -318,13 +367,16 @@ mod tests {
             let told = told.to_string();
             assert!(told.contains("--json"), "{told}");
             assert!(
-                !told.contains("--config <") && !told.contains("--state-dir"),
+                !told.contains("--config <")
+                    && !told.contains("--state-dir")
+                    && !told.contains("--socket"),
                 "{told}"
             );
             for (flag, before) in [
                 ("--config", true),
                 ("--config", false),
                 ("--state-dir", false),
+                ("--socket", false),
             ] {
                 let line = if before {
                     ["tilld", flag, "x", name]

@@ -3,12 +3,17 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
 use super::failure::Failure;
+
+/// How often it is looked whether stdout has a reader still.
+const LOOK_FOR_READER_EVERY: Duration = Duration::from_secs(1);
 
 /// Makes text harmless for a terminal; see [`crate::telemetry::escape`].
 pub(super) fn escape(text: &str) -> Cow<'_, str> {
@@ -33,6 +38,21 @@ pub(super) fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// Resolves when whoever read stdout has gone away, soon after.
+pub(super) async fn reader_gone() {
+    let stdout = io::stdout();
+    loop {
+        tokio::time::sleep(LOOK_FOR_READER_EVERY).await;
+        // Asked for nothing, it tells of errors alone; a file or a terminal has none.
+        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+        let ready = poll(&mut asked, Some(&Timespec::default()));
+        let [told] = asked;
+        if ready.is_ok() && told.revents().contains(PollFlags::ERR) {
+            return;
+        }
+    }
 }
 
 /// Says something on stderr, one line. Strangers' text in it is escaped by the caller. With stderr gone there is nobody

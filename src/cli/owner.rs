@@ -58,12 +58,28 @@ pub(super) fn reader_hint(state_dir: &Path, cause: &io::Error) -> String {
     }
 }
 
-/// The group that may read the state directory, but never root's.
-fn reader_group(state_dir: &Path) -> Option<String> {
-    let group = fs::metadata(state_dir).ok()?.gid();
+/// The way out for whoever may not connect to a socket: its group, where it has one to join.
+pub(super) fn client_hint(socket: &Path) -> Option<String> {
+    let group = reader_group(socket)?;
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let runner = User::find(rustix::process::geteuid().as_raw(), &accounts);
+    let name = runner.for_sudo();
+    Some(format!(
+        "let {runner} use the control socket: `sudo usermod -aG {group} {name}`, then log in anew"
+    ))
+}
+
+/// The group that a file or directory is open to, but never root's.
+fn reader_group(path: &Path) -> Option<String> {
+    let group = fs::metadata(path).ok()?.gid();
     let groups = fs::read_to_string("/etc/group").ok()?;
     let named = User::find(group, &groups).name;
     named.filter(|_name| group != 0)
+}
+
+/// True when there is a ledger in the state directory, and all there belongs to whoever runs the command.
+pub(super) fn owns_ledger(state_dir: &Path) -> bool {
+    state_dir.join(crate::ledger::FILE_NAME).exists() && check(state_dir).is_ok()
 }
 
 /// Refuses to go on when the state directory exists and belongs to somebody else, root too.

@@ -151,6 +151,11 @@ fn secret_hint(file: &Path, source: &SecretFileError) -> String {
 }
 
 impl Error {
+    /// True when whoever runs the command may not read the file.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied)
+    }
+
     /// What the operator can do, as a sentence for the `hint:` line.
     pub fn hint(&self) -> Option<String> {
         match self {

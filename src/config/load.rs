@@ -30,6 +30,8 @@ pub enum ConfigFile {
     Named(PathBuf),
     /// This one when it exists.
     IfThere(PathBuf),
+    /// None: what is left is variables and flags.
+    Nowhere,
 }
 
 /// Settings from the command line. They outrank all others.
@@ -70,13 +72,13 @@ pub struct Loaded {
 /// out of its range or against a rule.
 pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     let mut figment = Figment::from(Serialized::defaults(Settings::default()));
-    let (path, must_exist) = match &sources.file {
-        ConfigFile::Named(path) => (path, true),
-        ConfigFile::IfThere(path) => (path, false),
+    let read = match &sources.file {
+        ConfigFile::Named(path) => read_file(path, true)?.map(|tree| (path, tree)),
+        ConfigFile::IfThere(path) => read_file(path, false)?.map(|tree| (path, tree)),
+        ConfigFile::Nowhere => None,
     };
-    let tree = read_file(path, must_exist)?;
-    let file = tree.is_some().then(|| path.clone());
-    if let Some(tree) = tree {
+    let file = read.as_ref().map(|(path, _tree)| (*path).clone());
+    if let Some((path, tree)) = read {
         figment = add(figment, &Origin::File(path.clone()), tree, None)?;
     }
     for given in variables::read(&sources.variables)? {

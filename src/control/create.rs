@@ -18,7 +18,7 @@ use super::flights::{Answered, Taken};
 use super::problem::{self, bad};
 use crate::answer::create::{Ended, Tried, failure};
 use crate::answer::failure::{Exit, Failure};
-use crate::answer::{invoice, service};
+use crate::answer::{REMARK, invoice, service};
 use crate::http::{self, Response};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
@@ -136,7 +136,10 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
     {
         Ok(opened) => ended(opened.into()),
         Err(error) => match lost(inner, order, &error).await {
-            Some(answered) => answered,
+            Some(answered) => Answered {
+                remark: failure(error, found.source, tried).line(),
+                ..answered
+            },
             None => refused(&failure(error, found.source, tried), None),
         },
     }
@@ -157,7 +160,10 @@ fn ended(ended: Ended) -> Answered {
             return refused(failure, Some(&shown));
         }
     };
-    stands(status, &row)
+    Answered {
+        remark: failure.and_then(|failure| failure.line()),
+        ..stands(status, &row)
+    }
 }
 
 /// An invoice as it stands, in the very text of the other calls.
@@ -166,6 +172,7 @@ fn stands(status: StatusCode, row: &InvoiceRow) -> Answered {
         status,
         body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
         made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
+        remark: None,
         is_problem: false,
     }
 }
@@ -195,6 +202,7 @@ fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
         status,
         body: body.to_string(),
         made: None,
+        remark: None,
         is_problem: true,
     }
 }
@@ -204,6 +212,13 @@ fn response(answered: &Answered) -> Response {
         return problem::told(answered.status, answered.body.clone());
     }
     let mut response = http::json(answered.status, answered.body.clone());
+    // Escaped as it is it holds no control character, so it is fit for a header.
+    let remark = answered.remark.as_deref().map(str::as_bytes);
+    if let Some(remark) = remark.and_then(|text| HeaderValue::from_bytes(text).ok()) {
+        response
+            .headers_mut()
+            .insert(HeaderName::from_static(REMARK), remark);
+    }
     let at = answered
         .made
         .as_ref()

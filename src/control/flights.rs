@@ -16,6 +16,8 @@ pub(super) struct Answered {
     pub(super) status: StatusCode,
     /// The JSON text.
     pub(super) body: String,
+    /// Why an invoice is not to be handed to the customer, where the status alone says so.
+    pub(super) remark: Option<String>,
     /// The invoice that was made has this ref.
     pub(super) made: Option<String>,
     /// It is a problem document.

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 
 use super::Inner;
 use super::call::json;
 use super::problem;
 use crate::answer::failure::Failure;
 use crate::answer::find::{find, meant, not_found};
-use crate::answer::poll::{failure, nothing_to_ask};
-use crate::answer::{invoice, service};
+use crate::answer::poll::{failure, nothing_to_ask, remark};
+use crate::answer::{REMARK, invoice, service};
 use crate::http::Response;
 use crate::poller::now::{Error, Inquirer};
 
@@ -34,7 +35,17 @@ pub(super) async fn run(inner: &Arc<Inner>, name: &str) -> Result<Response, Fail
     let asked = inquirer.ask(row.key).await;
     let row = parts.reader.invoice(row.key).await?.unwrap_or(row);
     let failed = match asked {
-        Ok(_decided) => return Ok(json(StatusCode::OK, &invoice::json(&row))),
+        Ok(decided) => {
+            let mut response = json(StatusCode::OK, &invoice::json(&row));
+            if let Some(remark) = remark(decided) {
+                let (name, remark) = (
+                    HeaderName::from_static(REMARK),
+                    HeaderValue::from_static(remark),
+                );
+                response.headers_mut().insert(name, remark);
+            }
+            return Ok(response);
+        }
         Err(Error::NoId) => nothing_to_ask(&row),
         Err(error) => failure(error, token.source),
     };

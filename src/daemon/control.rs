@@ -26,7 +26,7 @@ use crate::ledger::{Reader, Writer};
 use crate::wake::Wake;
 
 /// The socket's name where no path is set.
-const FILE: &str = "control.sock";
+pub(crate) const FILE: &str = "control.sock";
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
 /// How long requests in progress may go on at a stop.

@@ -40,6 +40,7 @@ mod posts;
 mod presentations;
 mod readme;
 mod refusals;
+mod remote;
 mod secrets;
 mod shapes;
 mod shop;

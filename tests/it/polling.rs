@@ -192,9 +192,17 @@ fn a_wish_to_be_left_alone_outlives_the_daemon() {
     wait_until(PATIENCE, "the wish to be remembered", || {
         logged(&world, "still wants to be left alone") == 1
     });
-    // All else goes on; what is due is not asked about.
+    // The daemon opens nothing meanwhile.
+    let refused = world.open("A-2", "599.80", &[]).ends_with(8);
+    assert!(refused.stderr.contains("to be left alone"), "{refused:?}");
+    // All else goes on, commands of their own too; what is due is not asked about.
     for order in ["A-2", "A-3"] {
-        let issued = world.dictate(&world.create(order), "paid");
+        let create = ["invoice", "create", "--order", order, "--amount=599.80"];
+        let create = [create.as_slice(), &["--currency=RUB", "--method=SBP"]].concat();
+        let no_socket = [("TILLD_CONTROL__SOCKET", "/nonexistent/control.sock")];
+        world.tilld_with(&no_socket, &create).ends_with(0);
+        let issued = world.issued(order).expect("the service has it");
+        let issued = world.dictate(&issued, "paid");
         assert_eq!(world.tell_as_it_is(&issued).status, 200);
         world.settle();
     }

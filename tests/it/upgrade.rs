@@ -15,8 +15,11 @@ fn a_command_leaves_the_ledger_of_an_older_daemon_as_it_is() {
     let neighbour = world.neighbour();
     neighbour.tamper(&format!("PRAGMA user_version = {BEFORE}"));
 
+    // Nor has it a socket to be asked on.
+    let no_socket = [("TILLD_CONTROL__SOCKET", "/nonexistent/control.sock")];
     let order = ["invoice", "create", "--order=late", "--amount=10.00"];
-    let refused = world.tilld(&[order.as_slice(), &["--currency=RUB", "--method=SBP"]].concat());
+    let order = [order.as_slice(), &["--currency=RUB", "--method=SBP"]].concat();
+    let refused = world.tilld_with(&no_socket, &order);
     let refused = refused.ends_with(11);
     let hint = "hint: restart `tilld serve` with this version";
     assert!(refused.stderr.contains(hint), "{}", refused.stderr);

@@ -78,8 +78,17 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::Show(args) => show::run(args, context).await,
         Action::List(args) => list::run(args, context).await,
         Action::Poll(args) => poll::run(args, context).await,
-        Action::Track(args) => track::run(args, context).await,
-        Action::Adopt(args) => adopt::run(args, context).await,
-        Action::AcceptAmount(args) => accept_amount::run(args, context).await,
+        Action::Track(args) => {
+            context.refuse_socket("invoice track")?;
+            track::run(args, context).await
+        }
+        Action::Adopt(args) => {
+            context.refuse_socket("invoice adopt")?;
+            adopt::run(args, context).await
+        }
+        Action::AcceptAmount(args) => {
+            context.refuse_socket("invoice accept-amount")?;
+            accept_amount::run(args, context).await
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! `tilld invoice poll`: asks the service about one invoice now, whether it is due or not and however it stands, and shows
-//! what the ledger says then. Works beside a running daemon: both write through the same code.
+//! what the ledger says then. A daemon that answers is asked to do it; it works beside a running one, too: both write through
+//! the same code.
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::output::talk;
+use super::super::output::{escape, talk};
+use super::super::remote::{self, Remote, Way};
 use super::super::{ledger, owner, service};
 use super::view;
 use crate::answer::find::{find, meant, not_found};
@@ -33,9 +35,30 @@ fn parse_name(text: &str) -> Result<String, String> {
 
 /// Runs `invoice poll`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    match remote::way_with_token(&context).await? {
+        Way::Socket(remote) => over(&remote, &args, &context).await,
+        Way::Direct(denied) => denied.explain(directly(&args, &context).await),
+    }
+}
+
+async fn over(remote: &Remote, args: &Args, context: &Context) -> Result<Exit, Failure> {
+    let asked = remote.poll(&args.name).await?;
+    if let Some(row) = &asked.row {
+        view::print(context.output, row, wall_ms())?;
+    }
+    if let Some(failure) = asked.failure {
+        return Err(failure);
+    }
+    if let Some(remark) = &asked.remark {
+        talk(&escape(remark));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
     owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
-    let reader = ledger::open_reader(&context)?;
+    let reader = ledger::open_reader(context)?;
     let found = find(&reader, &args.name).await?;
     let row = meant(found).ok_or_else(|| not_found(&args.name))?;
     if row.invoice_id.is_none() {
@@ -43,9 +66,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         return Err(nothing_to_ask(&row));
     }
     let settings = context.settings()?;
-    let client = service::client(&context)?;
-    let found = service::token(&context, &client)?;
-    let ledger = ledger::open(&context)?;
+    let client = service::client(context)?;
+    let found = service::token(context, &client)?;
+    let ledger = ledger::open(context)?;
     let reader = ledger.reader();
     let inquirer = Inquirer::new(
         (ledger.writer(), reader.clone()),

@@ -4,9 +4,11 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::super::output::{escape, talk};
+use super::super::remote::{self, Way};
 use super::view;
 use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
+use crate::ledger::InvoiceRow;
 
 /// Flags of `invoice show`.
 #[derive(Debug, clap::Args)]
@@ -21,8 +23,10 @@ pub(super) struct Args {
 
 /// Runs `invoice show`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
-    let reader = ledger::open_reader(&context)?;
-    let mut found = find(&reader, &args.name).await?;
+    let mut found = match remote::way(&context).await? {
+        Way::Socket(remote) => remote.find(&args.name).await?,
+        Way::Direct(denied) => denied.explain(look(&context, &args.name).await)?,
+    };
     if found.is_empty() {
         return Err(not_found(&args.name));
     }
@@ -43,4 +47,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         view::print(context.output, row, now_ms)?;
     }
     Ok(Exit::Ok)
+}
+
+async fn look(context: &Context, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
+    let reader = ledger::open_reader(context)?;
+    find(&reader, name).await
 }

@@ -1,6 +1,7 @@
 //! `tilld invoice wait`: returns when an order's money has come, or when it is clear that it will not.
 //!
-//! While a daemon serves, the ledger is watched; without one, the command asks the service itself.
+//! A daemon that answers on its socket is asked; while one serves that does not, the ledger is watched; without one, the
+//! command asks the service itself.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
-use super::super::{ledger, service};
+use super::super::remote::{self, NoAnswer, Remote, Way};
+use super::super::{ledger, owner, service};
 use super::view;
 use crate::answer::find::{end, find, meant, not_found, still_open};
 use crate::client::error::Error as FetchError;
@@ -57,7 +59,66 @@ pub(super) fn parse_time(text: &str) -> Result<Duration, String> {
 /// Runs `invoice wait`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let until = Instant::now() + args.timeout;
-    let reader = ledger::open_reader(&context)?;
+    match remote::way(&context).await? {
+        Way::Socket(remote) => match over(&remote, &args, &context, until).await? {
+            Some(exit) => Ok(exit),
+            None => directly(&args, &context, until).await,
+        },
+        Way::Direct(denied) => denied.explain(directly(&args, &context, until).await),
+    }
+}
+
+/// Asks a daemon until it is decided. One that went away is waited for; `None` when this user may go on without it.
+async fn over(
+    remote: &Remote,
+    args: &Args,
+    context: &Context,
+    until: Instant,
+) -> Result<Option<Exit>, Failure> {
+    let (mut last, mut told) = (None, false);
+    loop {
+        let begun = Instant::now();
+        let left = until.saturating_duration_since(begun);
+        match remote.wait(&args.name, left).await {
+            Ok((is_decided, row)) => {
+                let end = end(&row, wall_ms()).filter(|_| is_decided);
+                if let Some(end) = end {
+                    view::print(context.output, &row, wall_ms())?;
+                    return end.map(Some);
+                }
+                last = Some(row);
+            }
+            Err(NoAnswer::Ended(failure)) => return Err(failure),
+            Err(gone) => {
+                if context.socket().is_none() && owns(context) {
+                    return Ok(None);
+                }
+                if Instant::now() >= until && last.is_none() {
+                    return Err(gone.into());
+                }
+                if !told {
+                    talk(&format!("{}; trying again", escape(&chain(&gone))));
+                    told = true;
+                }
+            }
+        }
+        if Instant::now() >= until
+            && let Some(row) = &last
+        {
+            view::print(context.output, row, wall_ms())?;
+            return Err(still_open(row, args.timeout.as_secs()));
+        }
+        sleep_until(until.min(begun + LOOK_EVERY)).await;
+    }
+}
+
+fn owns(context: &Context) -> bool {
+    let state_dir = context.state_dir();
+    state_dir.is_ok_and(|state_dir| owner::owns_ledger(&state_dir))
+}
+
+async fn directly(args: &Args, context: &Context, until: Instant) -> Result<Exit, Failure> {
+    let reader = ledger::open_reader(context)?;
     let mut asking: Option<Asking> = None;
     loop {
         let found = find(&reader, &args.name).await?;
@@ -77,7 +138,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         } else {
             let asker = match &mut asking {
                 Some(asker) => asker,
-                None => asking.insert(Asking::begin(&context)?),
+                None => asking.insert(Asking::begin(context)?),
             };
             // A question cut short leaves nothing behind: its answer is recorded whole or not at all.
             let asked = timeout_at(until, asker.ask_when_due(&row)).await;

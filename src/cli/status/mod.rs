@@ -8,9 +8,10 @@ use std::path::Path;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::print_json;
+use super::remote::{self, Way};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
-use crate::daemon::status::{self, Login};
+use crate::daemon::status::{self, Login, Report};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
@@ -23,12 +24,16 @@ pub(super) struct Args {}
 
 /// Runs `status`.
 pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> {
-    let state_dir = context.state_dir()?;
-    let settings = context.settings()?;
-    let reader = ledger::open_reader(&context)?;
-    let login = login(&context, &state_dir);
-    let stored_ms = login_stored_ms(&state_dir);
-    let report = status::look(&reader, settings, &state_dir, (login, stored_ms)).await?;
+    // The owner may know of the login too, which a daemon tells nobody.
+    let way = if context.socket().is_none() && is_owner(&context) {
+        Way::owners()
+    } else {
+        remote::way(&context).await?
+    };
+    let report = match &way {
+        Way::Socket(remote) => remote.status().await?,
+        Way::Direct(denied) => denied.explain(look(&context).await)?,
+    };
     if context.output.json() {
         print_json(&report)?;
     } else {
@@ -41,6 +46,20 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     })
 }
 
+async fn look(context: &Context) -> Result<Report, Failure> {
+    let state_dir = context.state_dir()?;
+    let settings = context.settings()?;
+    let reader = ledger::open_reader(context)?;
+    let login = login(context, &state_dir);
+    let stored_ms = login_stored_ms(&state_dir);
+    Ok(status::look(&reader, settings, &state_dir, (login, stored_ms)).await?)
+}
+
+fn is_owner(context: &Context) -> bool {
+    let state_dir = context.state_dir();
+    state_dir.is_ok_and(|state_dir| owner::owns_ledger(&state_dir))
+}
+
 /// The login, for whoever may look at it.
 fn login(context: &Context, state_dir: &Path) -> Login {
     if owner::check(state_dir).is_err() {
@@ -48,7 +67,7 @@ fn login(context: &Context, state_dir: &Path) -> Login {
     }
     match whoami::identify(context) {
         Ok(Some(identity)) => Login::Stored {
-            source: whoami::word(identity.source),
+            source: whoami::word(identity.source).into(),
             stored_in: identity.place,
             shop_name: identity.login.map(|login| login.shop_name),
         },

@@ -4,14 +4,14 @@
 //! Relies on what the daemon last wrote of itself. Promises a bound only while somebody asks: with no daemon, no login, or
 //! a service that gives no answers, nothing is found by asking.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::report::{Around, Count, time};
 use crate::config::Settings;
 use crate::daemon::plain;
 use crate::invoice::silence::delay::{Load, Older, longest_delay_ms};
 use crate::invoice::silence::{Class, Step, YOUNG_MS};
-use crate::ledger::{DueOf, Overview};
+use crate::ledger::{DueOf, Overview, Tally};
 use crate::poller::budget::YOUNG_IN_A_ROW;
 use crate::poller::standing;
 
@@ -19,7 +19,7 @@ use crate::poller::standing;
 const LOOKED_AT_WITHIN_MS: i64 = 180_000;
 
 /// How the polling stands. Times are UTC with milliseconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Polling {
     /// Requests to the service, at most.
     pub(crate) requests_per_second: u64,
@@ -43,7 +43,7 @@ pub(crate) struct Polling {
 }
 
 /// The login, as the daemon met it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Access {
     /// It was not refused.
@@ -57,20 +57,30 @@ pub(crate) enum Access {
 }
 
 /// Invoices of one class that are due to be asked about.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DueOfClass {
-    #[serde(flatten)]
-    pub(crate) all: Count,
+    pub(crate) count: u64,
+    pub(crate) more: bool,
     pub(crate) oldest_due_at: Option<String>,
     pub(crate) oldest_late_ms: Option<i64>,
 }
 
 impl DueOfClass {
+    /// How many.
+    pub(crate) const fn all(&self) -> Count {
+        Count {
+            count: self.count,
+            more: self.more,
+        }
+    }
+
     pub(crate) fn new(overview: &Overview, class: Class, now_ms: i64) -> Self {
         let of = overview.silent.due.iter().find(|of| of.class == class);
         let oldest_ms = of.and_then(|of| of.oldest_ms);
+        let Tally { count, more } = of.map(|of| of.count).unwrap_or_default();
         Self {
-            all: of.map(|of| of.count).unwrap_or_default().into(),
+            count,
+            more,
             oldest_due_at: oldest_ms.map(time),
             oldest_late_ms: oldest_ms.map(|ms| now_ms.saturating_sub(ms)),
         }

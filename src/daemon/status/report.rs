@@ -1,6 +1,8 @@
 //! What `status` knows, in the words of `--json`. Fields are only ever added and always there. Pure.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::polling::{DueOfClass, Polling};
@@ -13,8 +15,9 @@ use crate::invoice::status::Status;
 use crate::ledger::{LOG_KEPT_BYTES, Overview, Tally};
 use crate::poller::standing::Standing;
 
-/// How everything stands. Times are UTC with milliseconds.
-#[derive(Debug, Serialize)]
+/// How everything stands. Times are UTC with milliseconds. Whoever is told of it over the control socket reads it back: numbers
+/// are never `flatten`ed, since exact ones cannot be read so.
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) daemon_running: bool,
     pub(crate) ledger: LedgerFile,
@@ -49,7 +52,7 @@ pub(crate) struct Around {
 }
 
 /// The ledger's file.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LedgerFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,
@@ -60,12 +63,12 @@ pub(crate) struct LedgerFile {
 }
 
 /// The access token, as far as whoever asks may know.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum Login {
     /// There is one.
     Stored {
-        source: &'static str,
+        source: Cow<'static, str>,
         stored_in: String,
         shop_name: Option<String>,
     },
@@ -78,14 +81,14 @@ pub(crate) enum Login {
 }
 
 /// The newest accepted notification.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LastNotification {
     pub(crate) at: String,
     pub(crate) order_id: String,
 }
 
 /// Where notifications carry their notify token.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Presentation {
     /// Where the last one did, in the config's words, while that is remembered. A pinned list remembers nothing, and what
     /// was remembered before it says nothing of the notifications since.
@@ -95,19 +98,29 @@ pub(crate) struct Presentation {
 }
 
 /// Refused notifications.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Refusals {
-    #[serde(flatten)]
-    pub(crate) all: Count,
+    pub(crate) count: u64,
+    pub(crate) more: bool,
     pub(crate) commonest_reason: Option<String>,
     pub(crate) commonest_count: u64,
 }
 
+impl Refusals {
+    /// How many.
+    pub(crate) const fn all(&self) -> Count {
+        Count {
+            count: self.count,
+            more: self.more,
+        }
+    }
+}
+
 /// Invoices that are due to be asked about.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Due {
-    #[serde(flatten)]
-    pub(crate) all: Count,
+    pub(crate) count: u64,
+    pub(crate) more: bool,
     pub(crate) oldest_due_at: Option<String>,
     pub(crate) oldest_late_ms: Option<i64>,
     /// Of the same invoice.
@@ -119,8 +132,18 @@ pub(crate) struct Due {
     pub(crate) old: DueOfClass,
 }
 
+impl Due {
+    /// How many, of all classes.
+    pub(crate) const fn all(&self) -> Count {
+        Count {
+            count: self.count,
+            more: self.more,
+        }
+    }
+}
+
 /// Deliveries that are not done.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Deliveries {
     pub(crate) waiting: Count,
     pub(crate) running: Count,
@@ -129,7 +152,7 @@ pub(crate) struct Deliveries {
 }
 
 /// The last restore of the ledger from a copy.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Restored {
     /// When it was opened after it.
     pub(crate) at: String,
@@ -140,7 +163,7 @@ pub(crate) struct Restored {
 }
 
 /// A count that stops at a bound; `more` says that it did.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Count {
     pub(crate) count: u64,
     pub(crate) more: bool,
@@ -153,17 +176,17 @@ impl From<Tally> for Count {
 }
 
 /// Why invoices stand under attention.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UnderAttention {
     pub(crate) reason: String,
     pub(crate) count: u64,
     /// The newest orders, a few.
     pub(crate) orders: Vec<String>,
-    pub(crate) advice: &'static str,
+    pub(crate) advice: Cow<'static, str>,
 }
 
 /// A status name that stands on no list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Unsorted {
     pub(crate) status: String,
     /// How many events brought it.
@@ -178,7 +201,7 @@ impl Report {
             .attention
             .iter()
             .map(|reason| UnderAttention {
-                advice: advice(&reason.word),
+                advice: advice(&reason.word).into(),
                 reason: reason.word.clone(),
                 count: reason.count,
                 orders: reason.orders.clone(),
@@ -195,7 +218,8 @@ impl Report {
         let longest = overview.silent.longest.as_ref();
         let due_of = |class| DueOfClass::new(overview, class, around.now_ms);
         let due = Due {
-            all: overview.due.into(),
+            count: overview.due.count,
+            more: overview.due.more,
             oldest_due_at: oldest_ms.map(time),
             oldest_late_ms: oldest_ms.map(|ms| around.now_ms.saturating_sub(ms)),
             oldest_order_id: longest.map(|longest| longest.order_id.clone()),
@@ -231,7 +255,8 @@ impl Report {
                 pinned,
             },
             refusals_24h: Refusals {
-                all: overview.refusals.into(),
+                count: overview.refusals.count,
+                more: overview.refusals.more,
                 commonest_reason: commonest.map(|(reason, _)| reason.clone()),
                 commonest_count: commonest.map_or(0, |(_, count)| *count),
             },
@@ -318,8 +343,11 @@ pub(crate) mod tests {
     #[test]
     fn the_json_object_is_what_scripts_rely_on() {
         let quiet = report(&Overview::default(), &Settings::default());
+        let told = serde_json::to_string(&quiet).expect("plain data");
+        let read: Report = serde_json::from_str(&told).expect("as it was told");
+        assert_eq!(serde_json::to_string(&read).expect("plain data"), told);
         assert_eq!(
-            serde_json::to_string(&quiet).expect("plain data"),
+            told,
             concat!(
                 r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152,"wal_held_since":null},"#,
                 r#""login":{"state":"hidden"},"last_notification":null,"presentation":{"last":null,"pinned":false},"#,

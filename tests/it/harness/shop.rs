@@ -48,6 +48,13 @@ impl World {
         process::run(command.args(args), &self.log_dir(), &next_name())
     }
 
+    /// [`World::start_tilld`] by way of this program, which must become it in the same process.
+    pub(crate) fn start_under(&self, under: &[&str], args: &[&str]) -> Process {
+        let under: Vec<String> = under.iter().map(|&word| word.to_owned()).collect();
+        let mut command = self.command(&under);
+        Process::spawn(command.args(args), &self.log_dir(), &next_name())
+    }
+
     /// `tilld invoice create --json` with these further arguments, however it ends.
     #[track_caller]
     pub(crate) fn open(&self, order: &str, amount: &str, more: &[&str]) -> Ran {

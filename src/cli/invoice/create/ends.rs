@@ -7,7 +7,16 @@ use super::super::view;
 use crate::answer::create::Ended;
 use crate::clock::wall_ms;
 use crate::daemon;
+use crate::ledger::InvoiceRow;
 use crate::opening::Opened;
+
+/// It was there before.
+pub(super) fn say_standing(row: &InvoiceRow) {
+    talk(&format!(
+        "order {} has this open invoice already; nothing was sent",
+        escape(&row.order_id)
+    ));
+}
 
 /// Shows the invoice there is, and says whether it may be handed to the customer.
 pub(super) fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
@@ -18,10 +27,7 @@ pub(super) fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
         failure,
     } = opened.into();
     if is_standing {
-        talk(&format!(
-            "order {} has this open invoice already; nothing was sent",
-            escape(&row.order_id)
-        ));
+        say_standing(&row);
     }
     view::print(context.output, &row, wall_ms())?;
     if let Some(failure) = failure {

@@ -1,12 +1,14 @@
 //! `tilld invoice create`: opens an invoice for an order, once however often it is repeated.
 
 mod ends;
+mod over;
 
 use std::time::Duration;
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
+use super::super::remote::{self, Way};
 use super::super::{ledger, service};
 use super::wait::parse_time;
 use crate::answer::create::{Tried, failure};
@@ -63,6 +65,10 @@ pub(super) struct Args {
     new: bool,
 }
 
+/// The mode changes.
+const FALLS_BACK: &str =
+    "no requisites are free: opening it on the payment page, in the Redirect mode";
+
 /// Where an invoice is opened that finds no requisites.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Fallback {
@@ -109,11 +115,18 @@ fn parse_wait(text: &str) -> Result<Duration, String> {
 /// Runs `invoice create`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let (order, patience) = order(args)?;
+    match remote::way_with_token(&context).await? {
+        Way::Socket(remote) => over::run(&remote, &order, &patience, &context).await,
+        Way::Direct(denied) => denied.explain(directly(&order, patience, &context).await),
+    }
+}
+
+async fn directly(order: &Order, patience: Patience, context: &Context) -> Result<Exit, Failure> {
     let settings = context.settings()?;
     let public_url = settings.require_public()?.to_string();
-    let client = service::client(&context)?;
-    let found = service::token(&context, &client)?;
-    let ledger = ledger::open(&context)?;
+    let client = service::client(context)?;
+    let found = service::token(context, &client)?;
+    let ledger = ledger::open(context)?;
     let (writer, reader) = (ledger.writer(), ledger.reader());
     let opener = Opener {
         writer: &writer,
@@ -129,11 +142,11 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         page: order.wanted.mode == Mode::Redirect || patience.fallback.is_some(),
     };
     let mut tell = |told: Told<'_>| say(&told, wait);
-    let opened = opener.open_patiently(&order, patience, &mut tell).await;
+    let opened = opener.open_patiently(order, patience, &mut tell).await;
     drop(writer);
     ledger.close(ledger::CLOSE_WITHIN).await;
     match opened {
-        Ok(opened) => ends::show(&context, opened),
+        Ok(opened) => ends::show(context, opened),
         Err(error) => Err(failure(error, found.source, tried)),
     }
 }
@@ -146,9 +159,7 @@ fn say(told: &Told<'_>, wait: Duration) {
             escape(&chain(error)),
             wait.as_secs()
         )),
-        Told::FallsBack => {
-            talk("no requisites are free: opening it on the payment page, in the Redirect mode");
-        }
+        Told::FallsBack => talk(FALLS_BACK),
     }
 }
 

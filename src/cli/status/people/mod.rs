@@ -109,7 +109,7 @@ fn refused(report: &Report) -> String {
     match &refusals.commonest_reason {
         Some(reason) => format!(
             "{} in 24 h, most often {reason} ({}): `tilld refusal list`",
-            number(refusals.all),
+            number(refusals.all()),
             refusals.commonest_count
         ),
         None => "none in 24 h".to_owned(),

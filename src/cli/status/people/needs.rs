@@ -63,7 +63,7 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
             ),
         ));
         if !reason.advice.is_empty() {
-            pairs.push(("", reason.advice.to_owned()));
+            pairs.push(("", reason.advice.to_string()));
         }
     }
     if !report.attention.is_empty() {

@@ -10,7 +10,7 @@ pub(super) fn due(due: &Due) -> String {
     let Some(late_ms) = due.oldest_late_ms else {
         return "no invoice to be asked about now".to_owned();
     };
-    let count = number(due.all);
+    let count = number(due.all());
     let invoices = if count == "1" { "invoice" } else { "invoices" };
     let classes = [
         ("urgent", &due.urgent),
@@ -19,7 +19,7 @@ pub(super) fn due(due: &Due) -> String {
     ];
     let waiting = classes.into_iter().filter_map(|(class, of)| {
         let late_ms = of.oldest_late_ms?;
-        Some((class, number(of.all), span(late_ms)))
+        Some((class, number(of.all()), span(late_ms)))
     });
     let waiting: Vec<(&str, String, String)> = waiting.collect();
     let mut late = span(late_ms);

@@ -1,0 +1,239 @@
+//! What is asked of a daemon, and its answers as what the ledger would have given: rows, reports, failures.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use url::form_urlencoded::Serializer;
+
+use super::super::failure::{Exit, Failure};
+use super::call::{Answer, Call};
+use super::{MOST_INVOICES, NoAnswer, Remote};
+use crate::answer::find::not_found;
+use crate::answer::{REMARK, event, invoice};
+use crate::daemon::status::Report;
+use crate::ledger::{Filter, InvoiceRow};
+
+/// A question to the service takes this long at most: its turn, the connection and the answer.
+const POLL_TIME: Duration = Duration::from_mins(1);
+/// As long as a daemon waits for one question, at most.
+pub(super) const LONGEST_WAIT_S: u64 = 300;
+
+/// A failure as the socket tells it (RFC 9457).
+#[derive(Debug, Deserialize)]
+struct Problem {
+    code: u8,
+    detail: String,
+    hint: Option<String>,
+    invoice: Option<invoice::Shown<'static>>,
+}
+
+/// How a wish about one invoice ended.
+#[derive(Debug)]
+pub(in super::super) struct Asked {
+    /// The invoice, where there is one.
+    pub(in super::super) row: Option<InvoiceRow>,
+    /// Why it is not as it was wished for.
+    pub(in super::super) failure: Option<Failure>,
+    /// What else is to be said.
+    pub(in super::super) remark: Option<String>,
+}
+
+/// Events after a number.
+#[derive(Debug, Deserialize)]
+pub(in super::super) struct Events {
+    /// Oldest first.
+    pub(in super::super) events: Vec<event::Shown<'static>>,
+    /// The number to go on after.
+    pub(in super::super) next_after: i64,
+}
+
+#[derive(Deserialize)]
+struct Invoices {
+    invoices: Vec<invoice::Shown<'static>>,
+}
+
+impl Remote {
+    /// The invoices a person means by a name, as [`crate::answer::find::find`] finds them.
+    pub(in super::super) async fn find(&self, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
+        let mut query = Serializer::new(String::new());
+        query.append_pair("order_id", name);
+        query.append_pair("limit", &MOST_INVOICES.to_string());
+        let of_order = self.invoices(&query.finish()).await?;
+        if !of_order.is_empty() {
+            return Ok(of_order);
+        }
+        let answer = self.call(Self::get(target(name, "")?)).await?;
+        let shown: invoice::Shown<'static> = self.read(&answer)?;
+        Ok(vec![self.row(shown)?])
+    }
+
+    /// Invoices, newest first.
+    pub(in super::super) async fn list(
+        &self,
+        filter: Filter,
+        limit: u32,
+    ) -> Result<Vec<InvoiceRow>, Failure> {
+        let show = match filter {
+            Filter::All => "all",
+            Filter::Open => "open",
+            Filter::Attention => "attention",
+        };
+        self.invoices(&format!("show={show}&limit={limit}")).await
+    }
+
+    /// How everything stands, but for the login.
+    pub(in super::super) async fn status(&self) -> Result<Report, Failure> {
+        let answer = self.call(Self::get("/v1/status".to_owned())).await?;
+        Ok(self.read(&answer)?)
+    }
+
+    /// An invoice once it is decided, or when the time is over, and whether it is.
+    pub(in super::super) async fn wait(
+        &self,
+        name: &str,
+        left: Duration,
+    ) -> Result<(bool, InvoiceRow), NoAnswer> {
+        let seconds = left.as_secs().min(LONGEST_WAIT_S);
+        let target = target(name, &format!("/wait?timeout={seconds}")).map_err(NoAnswer::Ended)?;
+        let call = Call::get(target, Duration::from_secs(seconds));
+        let answer = self.call(call).await?;
+        let shown: invoice::Shown<'static> = self.read(&answer)?;
+        Ok((answer.status == StatusCode::OK, self.row(shown)?))
+    }
+
+    /// Has the service asked about an invoice.
+    pub(in super::super) async fn poll(&self, name: &str) -> Result<Asked, Failure> {
+        let call = Call::post(target(name, "/poll")?, String::new(), POLL_TIME);
+        let answer = self.call(call).await?;
+        Ok(self.asked(&answer)?)
+    }
+
+    /// Events after a number, or the newest number when none is given; held back for so many seconds while there are none.
+    pub(in super::super) async fn events(
+        &self,
+        after: Option<i64>,
+        order: Option<&str>,
+        (limit, wait_s): (u32, u64),
+    ) -> Result<Events, NoAnswer> {
+        let mut query = Serializer::new(String::new());
+        if let Some(after) = after {
+            query.append_pair("after", &after.to_string());
+        }
+        if let Some(order) = order {
+            query.append_pair("order_id", order);
+        }
+        query.append_pair("limit", &limit.to_string());
+        query.append_pair("wait", &wait_s.to_string());
+        let target = format!("/v1/events?{}", query.finish());
+        let call = Call::get(target, Duration::from_secs(wait_s));
+        let answer = self.call(call).await?;
+        self.read(&answer)
+    }
+
+    async fn invoices(&self, query: &str) -> Result<Vec<InvoiceRow>, Failure> {
+        let call = Self::get(format!("/v1/invoices?{query}"));
+        let answer = self.call(call).await?;
+        let Invoices { invoices } = self.read(&answer)?;
+        let rows: Result<Vec<InvoiceRow>, NoAnswer> =
+            invoices.into_iter().map(|shown| self.row(shown)).collect();
+        Ok(rows?)
+    }
+
+    fn row(&self, shown: invoice::Shown<'_>) -> Result<InvoiceRow, NoAnswer> {
+        shown.row().ok_or_else(|| self.foreign())
+    }
+
+    /// An answer about one invoice: a failure may come with how it stands.
+    pub(super) fn asked(&self, answer: &Answer) -> Result<Asked, NoAnswer> {
+        let remark = answer.headers.get(REMARK);
+        let remark = remark.map(|text| String::from_utf8_lossy(text.as_bytes()).into_owned());
+        if answer.status.is_success() {
+            let shown: invoice::Shown<'static> = self.read(answer)?;
+            return Ok(Asked {
+                row: Some(self.row(shown)?),
+                failure: None,
+                remark,
+            });
+        }
+        let (failure, shown) = self.failure(answer)?;
+        let row = match shown {
+            Some(shown) => Some(self.row(shown)?),
+            None => None,
+        };
+        Ok(Asked {
+            row,
+            failure: Some(failure),
+            remark,
+        })
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NoAnswer> {
+        if !answer.status.is_success() {
+            let (failure, _invoice) = self.failure(answer)?;
+            return Err(NoAnswer::Ended(failure));
+        }
+        serde_json::from_slice(&answer.body).map_err(|error| {
+            tracing::debug!(reason = %error, "the answer cannot be read: {error}");
+            self.foreign()
+        })
+    }
+
+    fn failure(
+        &self,
+        answer: &Answer,
+    ) -> Result<(Failure, Option<invoice::Shown<'static>>), NoAnswer> {
+        let problem: Option<Problem> = serde_json::from_slice(&answer.body).ok();
+        let Some(problem) = problem else {
+            return Err(self.foreign());
+        };
+        let exit = Exit::from_code(problem.code).filter(|exit| *exit != Exit::Ok);
+        let failure = Failure::new(exit.unwrap_or(Exit::Error), problem.detail);
+        let failure = match problem.hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        };
+        Ok((failure, problem.invoice))
+    }
+}
+
+/// The path of one invoice, with its name as one segment of it.
+fn target(name: &str, behind: &str) -> Result<String, Failure> {
+    if name.is_empty() {
+        return Err(not_found(name));
+    }
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
+    let segment: Vec<String> = name
+        .as_bytes()
+        .iter()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(*byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect();
+    Ok(format!("/v1/invoices/{}{behind}", segment.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_is_one_segment() {
+        for (name, wanted) in [
+            ("1042", "/v1/invoices/1042/poll"),
+            ("a/b?c#d%", "/v1/invoices/a%2Fb%3Fc%23d%25/poll"),
+            (
+                "заказ 1",
+                "/v1/invoices/%D0%B7%D0%B0%D0%BA%D0%B0%D0%B7%201/poll",
+            ),
+        ] {
+            assert_eq!(target(name, "/poll").ok().as_deref(), Some(wanted));
+        }
+        assert_eq!(target("", "").map_err(|failure| failure.code()), Err(3));
+    }
+}
