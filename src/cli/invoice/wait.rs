@@ -90,7 +90,8 @@ async fn over(
             }
             Err(NoAnswer::Ended(failure)) => return Err(failure),
             Err(gone) => {
-                if context.socket().is_none() && owns(context) {
+                let is_there = matches!(gone, NoAnswer::Busy(_));
+                if !is_there && context.socket().is_none() && owns(context) {
                     return Ok(None);
                 }
                 if Instant::now() >= until && last.is_none() {

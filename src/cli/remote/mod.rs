@@ -59,6 +59,8 @@ pub(super) enum NoAnswer {
         /// The socket.
         path: PathBuf,
     },
+    /// It has no place just now, or stops: it may be asked again.
+    Busy(Failure),
     /// It answered, and that is the end: a failure of its own, or nothing that can be understood.
     Ended(Failure),
 }
@@ -72,7 +74,9 @@ impl std::fmt::Display for NoAnswer {
                 "the daemon on `{}` went away before it answered",
                 path.display()
             ),
-            Self::Ended(failure) => f.write_str(&failure.line().unwrap_or_default()),
+            Self::Busy(failure) | Self::Ended(failure) => {
+                f.write_str(&failure.line().unwrap_or_default())
+            }
         }
     }
 }
@@ -81,7 +85,7 @@ impl std::error::Error for NoAnswer {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Absent { source, .. } => Some(source),
-            Self::Gone { .. } | Self::Ended(_) => None,
+            Self::Gone { .. } | Self::Busy(_) | Self::Ended(_) => None,
         }
     }
 }
@@ -89,7 +93,7 @@ impl std::error::Error for NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(error: NoAnswer) -> Self {
         match error {
-            NoAnswer::Ended(failure) => failure,
+            NoAnswer::Busy(failure) | NoAnswer::Ended(failure) => failure,
             NoAnswer::Absent { path, source } if is_denied(&source) => {
                 let hint = owner::client_hint(&path);
                 let hint = hint.unwrap_or_else(|| {

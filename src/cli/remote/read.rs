@@ -172,7 +172,10 @@ impl Remote {
     fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NoAnswer> {
         if !answer.status.is_success() {
             let (failure, _invoice) = self.failure(answer)?;
-            return Err(NoAnswer::Ended(failure));
+            return Err(match answer.status {
+                StatusCode::TOO_MANY_REQUESTS => NoAnswer::Busy(failure),
+                _ => NoAnswer::Ended(failure),
+            });
         }
         serde_json::from_slice(&answer.body).map_err(|error| {
             tracing::debug!(reason = %error, "the answer cannot be read: {error}");
