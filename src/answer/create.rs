@@ -180,6 +180,7 @@ pub(crate) fn failure(error: opening::Error, source: TokenSource, tried: Tried) 
         error @ opening::Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
         error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
             .hint("the ledger shows it as unknown; a notification settles it, or `tilld invoice adopt ORDER --id ID`"),
+        error @ opening::Error::Stopping => Failure::new(Exit::Unreachable, error).hint("ask again when it runs anew"),
         error @ (opening::Error::Before(_) | opening::Error::Late | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
             .hint("another program holds the ledger, or the disk is full: mend that and run the command again"),
     }

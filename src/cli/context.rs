@@ -107,7 +107,7 @@ impl Context {
             state_dir: self.resolve(settings).ok().filter(|_| is_known),
             is_told: self.config.is_some()
                 || self.flags.state_dir.is_some()
-                || std::env::var_os(config::variable_of("state_dir")).is_some(),
+                || names_another(std::env::vars_os().map(|(name, _value)| name)),
         })
     }
 
@@ -165,4 +165,15 @@ impl Context {
             flags: self.flags.clone(),
         })
     }
+}
+
+/// Whether a variable says which tilld is meant, or which service: the daemon of the unit may be another.
+fn names_another(mut names: impl Iterator<Item = std::ffi::OsString>) -> bool {
+    let whole = config::variable_of("state_dir");
+    let tables = ["service.", "listener."].map(config::variable_of);
+    names.any(|name| {
+        name.to_str().is_some_and(|name| {
+            name == whole || tables.iter().any(|table| name.starts_with(table.as_str()))
+        })
+    })
 }

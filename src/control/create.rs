@@ -78,10 +78,16 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
         Taken::Joins(told) => told,
         Taken::Begins(tell, told) => {
             let own = Arc::clone(inner);
+            let place = Arc::clone(&inner.openings).try_acquire_owned();
+            let Ok(place) = place else {
+                inner.flights.land(&wish);
+                return Ok(problem::crowded());
+            };
             // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
             drop(inner.under_way.spawn(async move {
                 let answered = open(&own, &order, patience).await;
                 own.flights.land(&wish);
+                drop(place);
                 tell.send_replace(Some(Arc::new(answered)));
             }));
             told
@@ -183,7 +189,9 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
     let is_lost = match error {
         Error::Create { source, .. } => matches!(source, OutcomeUnknown { .. }),
         Error::After { .. } => true,
-        Error::Gate(_) | Error::Before(_) | Error::Late | Error::Look { .. } => false,
+        Error::Gate(_) | Error::Before(_) | Error::Late | Error::Stopping | Error::Look { .. } => {
+            false
+        }
     };
     if !is_lost {
         return None;

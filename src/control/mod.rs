@@ -27,6 +27,8 @@ use std::time::Duration;
 use hyper::{Method, Request};
 use serde_json::Value;
 use tokio::net::UnixListener;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
 use crate::answer::failure::Failure;
@@ -45,6 +47,8 @@ use flights::Flights;
 pub(crate) use openapi::TEXT as OPENAPI;
 use route::{Route, route};
 
+/// Openings under way at once, at most; a client that leaves does not end its own. Wishes for the same share one.
+const OPENINGS: usize = 128;
 /// On top of the time its request may take, an opening may go on so long at a stop, until its answer is recorded.
 const OPENING_MARGIN: Duration = Duration::from_secs(5);
 
@@ -102,7 +106,7 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
-    let opening_time = settings.stop_within().saturating_sub(drain);
+    let stop_within = settings.stop_within();
     let feed = Feed::start(
         parts.reader.clone(),
         parts.told.clone(),
@@ -115,15 +119,19 @@ pub(crate) async fn run(
         feed,
         flights: Flights::default(),
         stop: shutdown.clone(),
+        openings: Arc::new(Semaphore::new(OPENINGS)),
         under_way: TaskTracker::new(),
     }));
-    let served = serve_local(socket, limits, control.clone(), shutdown, drain).await;
+    // From the wish to stop, whether clients are there still or not.
+    let stop_by = async {
+        shutdown.requested().await;
+        Instant::now() + stop_within
+    };
+    let serving = serve_local(socket, limits, control.clone(), shutdown.clone(), drain);
+    let (served, stop_by) = tokio::join!(serving, stop_by);
     let under_way = &control.0.under_way;
     under_way.close();
-    if tokio::time::timeout(opening_time, under_way.wait())
-        .await
-        .is_err()
-    {
+    if timeout_at(stop_by, under_way.wait()).await.is_err() {
         tracing::warn!(
             control.under_way = under_way.len(),
             "openings were still under way at the end: what becomes of them is heard by a notification"
@@ -147,6 +155,8 @@ struct Inner {
     flights: Flights,
     /// The wish to stop.
     stop: Shutdown,
+    /// Places of openings, whoever waits for them.
+    openings: Arc<Semaphore>,
     /// What goes on whoever waits for it.
     under_way: TaskTracker,
 }

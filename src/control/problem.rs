@@ -138,6 +138,13 @@ pub(super) fn busy(no_place: NoPlace) -> Response {
     with_status(status, &failure)
 }
 
+/// As many openings are under way as may be.
+pub(super) fn crowded() -> Response {
+    let failure = Failure::new(Exit::Error, "as many invoices are being opened as may")
+        .hint("ask again a little later; what is being opened goes on");
+    with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
+}
+
 /// A request whose body did not come whole. Each of these answers ends the connection.
 pub(super) fn unread(error: BodyError) -> Response {
     let hint = match error {
@@ -147,7 +154,11 @@ pub(super) fn unread(error: BodyError) -> Response {
         BodyError::TooSlow | BodyError::Broken => "send the whole body at once",
         BodyError::Evicted => "ask again; `control.connections` sets how many may be open",
     };
-    let failure = Failure::new(Exit::Usage, error).hint(hint);
+    let exit = match error {
+        BodyError::Evicted => Exit::Error,
+        BodyError::TooLarge | BodyError::TooSlow | BodyError::Broken => Exit::Usage,
+    };
+    let failure = Failure::new(exit, error).hint(hint);
     let plain = error.response();
     let mut response = with_status(plain.status(), &failure);
     for (name, value) in plain.headers() {

@@ -24,6 +24,7 @@ use crate::ledger::{
 };
 use crate::process_mark::ProcessMark;
 use crate::secret::Secret;
+use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wire::create::{CreateRequest, ReturnUrls};
 
@@ -113,6 +114,9 @@ pub(crate) enum Error {
     /// The ledger could not be written before the request: nothing was sent.
     #[error("could not write the invoice's row, so no request was sent")]
     Before(#[source] WriteError),
+    /// The process stops: no request leaves any more. Nothing was sent.
+    #[error("tilld stops, so no request was sent")]
+    Stopping,
     /// The ledger took the row too late for the request to leave within its time: nothing was sent.
     #[error("the ledger was busy for too long, so no request was sent")]
     Late,
@@ -199,20 +203,28 @@ impl Opener<'_> {
         }
     }
 
+    /// A turn at the gate, unless the wish to stop comes first: a request that left then might be cut off.
+    async fn turn(&self, within: Duration, stop: &Shutdown) -> Result<Permit, Error> {
+        let permit = tokio::select! {
+            permit = self.gate.admit_within(within) => permit.map_err(Error::Gate)?,
+            () = stop.requested() => return Err(Error::Stopping),
+        };
+        if stop.is_requested() {
+            return Err(Error::Stopping);
+        }
+        Ok(permit)
+    }
+
     /// Opens an invoice, or finds why none is to be opened. Waits for a creation of the same order that is under way.
     async fn try_once(
         &self,
         order: &Order,
         ticket: &mut Ticket,
-        turn_within: Duration,
+        (turn_within, stop): (Duration, &Shutdown),
     ) -> Result<Opened, Error> {
-        // The turn comes first: once the row is written, the request must leave within its time.
-        let permit = self
-            .gate
-            .admit_within(turn_within)
-            .await
-            .map_err(Error::Gate)?;
         loop {
+            // The turn comes first: once the row is written, the request must leave within its time.
+            let permit = self.turn(turn_within, stop).await?;
             let began = Instant::now();
             match self
                 .writer
@@ -235,7 +247,11 @@ impl Opener<'_> {
                 Begun::Paid(row) => return Ok(Opened::Paid(row)),
                 Begun::Unknown(row) => return Ok(Opened::Unknown(row)),
                 Begun::Differs(row, what) => return Ok(Opened::Differs(row, what)),
-                Begun::BeingCreated(row) => self.wait_for(&row).await?,
+                Begun::BeingCreated(row) => {
+                    // Others may have the turn meanwhile.
+                    drop(permit);
+                    self.wait_for(&row).await?;
+                }
             }
         }
     }

@@ -51,13 +51,15 @@ impl Opener<'_> {
         let waited = self.wait_for_requisites(order, &mut ticket, &patience, tell);
         let ended = match waited.await {
             Err(error) => match patience.fallback {
-                Some(return_urls) if is_full(&error) => {
+                // A stop is no end of the waiting that was wished for.
+                Some(return_urls) if is_full(&error) && !patience.stop.is_requested() => {
                     tell(Told::FallsBack);
                     let mut order = order.clone();
                     order.wanted.mode = Mode::Redirect;
                     order.return_urls = Some(return_urls);
                     let mut ticket = ticket.instead();
-                    self.try_once(&order, &mut ticket, TURN_WITHIN).await
+                    let turn = (TURN_WITHIN, &patience.stop);
+                    self.try_once(&order, &mut ticket, turn).await
                 }
                 Some(_) | None => Err(error),
             },
@@ -85,9 +87,11 @@ impl Opener<'_> {
         let mut pauses = Pauses::default();
         let (mut full, mut told) = (None, false);
         loop {
-            let turn_within = left().max(TURN_WITHIN);
-            let error = match self.try_once(order, ticket, turn_within).await {
+            let turn = (left().max(TURN_WITHIN), &patience.stop);
+            let error = match self.try_once(order, ticket, turn).await {
                 Ok(opened) => return Ok(opened),
+                // What the service said stands.
+                Err(Error::Stopping) => return Err(full.unwrap_or(Error::Stopping)),
                 Err(error) => error,
             };
             let Some(wish) = may_try_again(&error) else {
@@ -124,7 +128,11 @@ fn may_try_again(error: &Error) -> Option<Duration> {
             .may_be_sent_again()
             .then(|| source.retry_after().unwrap_or_default()),
         Error::Gate(closed) => Some(closed.opens_in),
-        Error::Before(_) | Error::Late | Error::Look { .. } | Error::After { .. } => None,
+        Error::Before(_)
+        | Error::Late
+        | Error::Stopping
+        | Error::Look { .. }
+        | Error::After { .. } => None,
     }
 }
 

@@ -12,13 +12,15 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::super::failure::{Exit, Failure};
 use super::{NoAnswer, Remote};
 
 /// A daemon that runs takes connections at once.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
+/// Between two tries while as many wait for it as may.
+const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 /// An answer from the ledger takes milliseconds; a disk may be slow. What is waited for on purpose comes on top.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// The largest answer that is read, bytes: a thousand invoices are some 3 MB.
@@ -89,7 +91,18 @@ impl Call {
 
 /// Connects.
 pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
-    match timeout(CONNECT_TIME, UnixStream::connect(path)).await {
+    let connected = async {
+        loop {
+            match UnixStream::connect(path).await {
+                // It listens, and as many wait for it as may.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    sleep(CONNECT_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    };
+    match timeout(CONNECT_TIME, connected).await {
         Ok(connected) => connected,
         Err(_late) => Err(io::ErrorKind::TimedOut.into()),
     }

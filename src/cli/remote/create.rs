@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use serde_json::{Map, Value};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::failure::{Exit, Failure};
 use super::call::Call;
@@ -50,7 +50,8 @@ impl Remote {
         let until = Instant::now() + patience.wait;
         let mut told = patience.wait.is_zero();
         loop {
-            let left = until.saturating_duration_since(Instant::now());
+            let began = Instant::now();
+            let left = until.saturating_duration_since(began);
             let seconds = left.as_millis().div_ceil(1_000);
             let seconds = u64::try_from(seconds).unwrap_or(u64::MAX);
             let is_last = seconds <= LONGEST_WAIT_S;
@@ -77,10 +78,17 @@ impl Remote {
                 failure,
                 remark,
             } = self.asked(&answer).map_err(not_understood)?;
-            let may_go_on = failure.as_ref().is_some_and(|failure| {
-                matches!(failure.exit(), Exit::NoRequisites | Exit::Unreachable)
-            });
-            if !is_last && may_go_on && Instant::now() < until {
+            // A daemon that answers before its time is over cannot go on, or does not want to.
+            let next_at = began + Duration::from_secs(seconds);
+            let may_go_on = failure
+                .as_ref()
+                .is_some_and(|failure| match failure.exit() {
+                    Exit::NoRequisites => true,
+                    Exit::Unreachable => Instant::now() >= next_at,
+                    _ => false,
+                });
+            if !is_last && may_go_on {
+                sleep_until(next_at).await;
                 continue;
             }
             let is_lost = answer.status == StatusCode::ACCEPTED;

@@ -156,6 +156,10 @@ pub(super) async fn way(context: &Context) -> Result<Way, Failure> {
         match connect(&path).await {
             Ok(_stream) => return Ok(Way::Socket(Remote::at(&path))),
             Err(error) if is_denied(&error) => denied.0 = denied.0.or(Some(path)),
+            // There is one, and it does not take the connection: nobody works beside it by mistake.
+            Err(source) if source.kind() == io::ErrorKind::TimedOut => {
+                return Err(NoAnswer::Absent { path, source }.into());
+            }
             Err(error) => {
                 tracing::debug!(reason = %error, "no daemon answers on {}: {error}", path.display());
             }

@@ -11,17 +11,20 @@ use crate::harness::{PATIENCE, Setup, World, wait_until};
 /// Askers at once: pages of one customer who reloads, and more.
 const AT_ONCE: usize = 200;
 
+/// Openings under way at once, as the daemon bounds them.
+const OPENINGS: usize = 128;
+
 fn free(world: &World, requisites: u64) {
     world.control("POST", "/pool", &json!({ "free": requisites }));
 }
 
 /// A world with a service that holds answers back and may go away.
 fn beside(shop: &stub::Stub) -> World {
-    let mut world = Setup::new()
-        .quiet()
-        .service(&shop.url())
-        .not_served()
-        .start();
+    prepared(Setup::new(), shop)
+}
+
+fn prepared(setup: Setup, shop: &stub::Stub) -> World {
+    let mut world = setup.quiet().service(&shop.url()).not_served().start();
     world.tilld(&["login"]).ends_with(0);
     world.start_serve();
     world
@@ -136,6 +139,68 @@ fn a_stop_ends_the_waiting_for_requisites() {
     wait_until(PATIENCE, "a try", || world.requests("create") >= 1);
     assert_eq!(world.stop_serve(super::events::STOPS_WITHIN), 0);
     problem(&waits.answer().expect("an answer"), 503, "no_requisites");
+}
+
+/// The page would have had it; but a request that leaves during a stop may be cut off.
+#[test]
+fn a_stop_ends_the_waiting_without_the_payment_page() {
+    let mut world = Setup::new().quiet().start();
+    free(&world, 0);
+    let mut body: Value = serde_json::from_str(&wish("A-1", &json!("599.80"))).expect("JSON");
+    let fields = body.as_object_mut().expect("fields");
+    fields.insert("fallback".to_owned(), json!("redirect"));
+    for name in ["success_url", "cancel_url", "error_url"] {
+        fields.insert(name.to_owned(), json!("https://shop.example/"));
+    }
+    let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=300")]);
+    let mut waits = Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body.to_string());
+    wait_until(PATIENCE, "a try", || world.requests("create") >= 1);
+    assert_eq!(world.stop_serve(super::events::STOPS_WITHIN), 0);
+    problem(&waits.answer().expect("an answer"), 503, "no_requisites");
+}
+
+#[test]
+fn what_waits_for_its_turn_at_a_stop_is_not_sent() {
+    let mut shop = stub::start();
+    shop.holds_creates();
+    // One is sent at a time, so the second waits for its turn.
+    let mut world = prepared(Setup::new().set("poller.concurrency", "1"), &shop);
+    let socket = world.control_socket();
+    let ask = |order: &str| {
+        let body = wish(order, &json!("599.80"));
+        Line::ask(&socket, "POST", "/v1/invoices", &[], &body)
+    };
+    let mut sent = ask("A-1");
+    shop.next_create();
+    let mut waits = ask("A-2");
+    world.round_trips();
+    world.ask_to_stop();
+    let refused = waits.answer().expect("an answer");
+    problem(&refused, 503, "unreachable");
+    shop.lets_go();
+    assert_eq!(sent.answer().expect("an answer").status, 201);
+    assert_eq!(world.serve_ends(PATIENCE), 0);
+    assert_eq!(shop.further_creates(), 0);
+}
+
+#[test]
+fn more_openings_than_may_be_under_way_are_asked_to_come_again() {
+    let mut world = Setup::new().quiet().start();
+    free(&world, 0);
+    let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=300")]);
+    let waiting: Vec<Line> = (0..OPENINGS)
+        .map(|number| {
+            let body = wish(&format!("A-{number}"), &json!("599.80"));
+            Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body)
+        })
+        .collect();
+    world.round_trips();
+    let refused = world.wish("B-1");
+    problem(&refused, 429, "error");
+    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    assert_eq!(world.call("GET", "/v1/status", "").status, 200);
+    assert_eq!(world.stop_serve(super::events::STOPS_WITHIN), 0);
+    drop(waiting);
 }
 
 #[test]
