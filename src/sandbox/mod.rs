@@ -276,6 +276,8 @@ impl http::Service for Site {
                 response
             }
             Reply::HangUp => http::hang_up(),
+            // Until the client is gone, or the sandbox.
+            Reply::Never => std::future::pending().await,
         }
     }
 }

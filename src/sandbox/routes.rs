@@ -5,12 +5,12 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
 use super::state::State;
-use super::state::faults::{ApiFault, Endpoint};
+use super::state::faults::{Endpoint, StandIn};
 use super::state::invoice::CreateRefusal;
 use super::world::World;
 use crate::http::{self, Response};
@@ -25,6 +25,8 @@ pub(crate) enum Reply {
     Held(Response, Duration),
     /// Close the connection instead.
     HangUp,
+    /// Never, until the client gives up.
+    Never,
 }
 
 /// The endpoint a request is for; with its invoice id for a fetch. `Err` is the answer when there is none.
@@ -55,9 +57,9 @@ pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
         Err(refusal) => return Reply::Now(refusal.response()),
     };
     world.with(|state, now| {
-        state.count(endpoint);
-        if let Some(fault) = state.faults.api_answer(endpoint) {
-            return Reply::Now(stand_in(fault));
+        let number = state.count(endpoint);
+        if let Some(fault) = state.faults.api_answer(endpoint, number) {
+            return stand_in(fault);
         }
         match endpoint {
             Endpoint::Login => Reply::Now(start_login(state, body, now)),
@@ -186,18 +188,31 @@ fn bad_field(field: &str) -> Response {
     )
 }
 
-fn stand_in(fault: ApiFault) -> Response {
-    let kind = if fault.body.trim_start().starts_with('{') {
+fn stand_in(fault: StandIn) -> Reply {
+    let (status, body, retry_after_s, location) = match fault {
+        StandIn::Hang => return Reply::Never,
+        StandIn::Cut => return Reply::HangUp,
+        StandIn::Answer {
+            status,
+            body,
+            retry_after_s,
+            location,
+        } => (status, body, retry_after_s, location),
+    };
+    let kind = if body.trim_start().starts_with('{') {
         "application/json"
     } else {
         "text/html; charset=utf-8"
     };
-    let status = StatusCode::from_u16(fault.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = http::json(status, Bytes::from(fault.body));
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = http::json(status, Bytes::from(body));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    if let Some(seconds) = fault.retry_after_s {
+    if let Some(seconds) = retry_after_s {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
-    response
+    if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
+        headers.insert(LOCATION, location);
+    }
+    Reply::Now(response)
 }

@@ -1,18 +1,33 @@
 //! `POST /faults`: what the sandbox is to do wrong. Each key sets one fault, keys that are absent leave theirs as it is.
 //! Counts are a number (so many times more), `true` (until changed) or `false`.
 //!
+//! Of notifications, of all or with `invoice` (an invoice id or an order id, also of one that is not made yet) of one:
+//!
 //! | key | fault |
 //! |---|---|
-//! | `lose` | count: notifications that are never sent |
-//! | `repeat`, `copies` | count: notifications sent with so many copies more (default 1) |
-//! | `wrong_token` | count: notifications with a wrong token |
-//! | `delay_ms` | every notification waits first |
-//! | `reorder` | `true`: each notification waits for the next one of its invoice and goes after it |
+//! | `lose` | count: never sent |
+//! | `repeat`, `copies` | count: sent with so many copies more (default 1) |
+//! | `wrong_token`, `missing_token` | count: with a wrong token, with none |
+//! | `torn` | count: the first try ends in the middle of the body |
+//! | `slow` | count: the first try's body comes in pieces with pauses |
+//! | `delay_ms` | each waits first |
+//! | `reorder` | `true`: each waits for the next one of its invoice and goes after it |
+//! | `give_up_ms` | the sender waits so long for an answer; 0: as long as usual |
 //! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`, `standard-webhooks` or `none` |
+//!
+//! Of the service:
+//!
+//! | key | fault |
+//! |---|---|
+//! | `rates` | `{"lose": 10, …}`: by chance, of a hundred: `lose`, `repeat`, `late`, `reorder`, `wrong_token`, `missing_token`, `torn`, `slow`, `api` |
+//! | `clock_skew_ms` | `updatedAt` is so far off |
+//! | `same_instant` | `true`: `updatedAt` stays when the status changes |
 //! | `hold_create_ms` | create answers wait while a notification of the new invoice goes first |
 //! | `drop_create_answer` | count: the invoice is made, the connection closed without an answer |
-//! | `api_status` | `{"endpoint", "status", "body"?, "retry_after_s"?, "times"?}`: what `login`, `token`, `create` or `fetch` answers instead of its own, once unless told otherwise |
+//! | `api_status` | `{"endpoint", "status"?, "body"?, "retry_after_s"?, "location"?, "kind"?, "times"?}`: what `login`, `token`, `create` or `fetch` answers instead of its own, once unless told otherwise. `kind` stands for a whole answer: `html`, `redirect`, `hang`, `cut` |
 //! | `reset` | `true`: all faults off, then the other keys |
+
+use std::collections::BTreeMap;
 
 use hyper::StatusCode;
 use serde::{Deserialize, Deserializer, de};
@@ -21,25 +36,39 @@ use serde_json::{Value, json};
 use super::{done, read};
 use crate::http::Response;
 use crate::sandbox::routes::Refusal;
-use crate::sandbox::state::faults::{ApiFault, Endpoint, Faults, Presentation, Times};
+use crate::sandbox::state::State;
+use crate::sandbox::state::faults::{
+    ApiFault, Chance, Endpoint, Faults, Presentation, StandIn, Telling, Times,
+};
 use crate::sandbox::world::World;
 
-/// Longest delay and hold, ms: a test that waits longer than this is stuck.
+/// Longest delay, hold and patience, ms: a test that waits longer than this is stuck.
 const LONGEST_MS: u64 = 600_000;
+/// The service's clock is off by at most a day, ms.
+const MOST_SKEW_MS: i64 = 86_400_000;
 /// Most copies of a repeated notification.
 const MOST_COPIES: u32 = 100;
 
+/// What is to go wrong. Also what a step of a scenario says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+pub(in super::super) struct Asked {
     reset: Option<bool>,
+    invoice: Option<String>,
     lose: Option<Count>,
     repeat: Option<Count>,
     copies: Option<u32>,
     wrong_token: Option<Count>,
+    missing_token: Option<Count>,
+    torn: Option<Count>,
+    slow: Option<Count>,
     delay_ms: Option<u64>,
     reorder: Option<bool>,
+    give_up_ms: Option<u64>,
     presentation: Option<String>,
+    rates: Option<BTreeMap<String, u8>>,
+    clock_skew_ms: Option<i64>,
+    same_instant: Option<bool>,
     hold_create_ms: Option<u64>,
     drop_create_answer: Option<Count>,
     api_status: Option<AskedApi>,
@@ -49,9 +78,11 @@ struct Asked {
 #[serde(deny_unknown_fields)]
 struct AskedApi {
     endpoint: String,
-    status: u16,
+    status: Option<u16>,
     body: Option<String>,
     retry_after_s: Option<u64>,
+    location: Option<String>,
+    kind: Option<String>,
     times: Option<Count>,
 }
 
@@ -75,52 +106,89 @@ impl<'de> Deserialize<'de> for Count {
 /// Sets faults and shows all of them.
 pub(super) fn set(world: &World, body: &[u8]) -> Result<Response, Refusal> {
     let asked: Asked = read(body)?;
-    let bad = |what: &'static str| Refusal::new(StatusCode::BAD_REQUEST, what);
-    let presentation = match asked.presentation.as_deref().map(Presentation::parse) {
-        Some(None) => return Err(bad("no such presentation")),
-        Some(Some(presentation)) => Some(presentation),
-        None => None,
+    world.with(|state, _| {
+        apply(state, asked).map_err(|what| Refusal::new(StatusCode::BAD_REQUEST, what))?;
+        Ok(done(&view(&state.faults)))
+    })
+}
+
+/// Sets what is asked for. `Err` says what is wrong with it, and then nothing was set.
+pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), &'static str> {
+    let presentation = asked.presentation.as_deref().map(Presentation::parse);
+    if presentation == Some(None) {
+        return Err("no such presentation");
+    }
+    let api = asked.api_status.as_ref().map(api_fault).transpose()?;
+    let mut rates = Vec::new();
+    for (word, percent) in asked.rates.unwrap_or_default() {
+        rates.push((Chance::parse(&word).ok_or("no such rate")?, percent));
+    }
+    let faults = &mut state.faults;
+    if asked.reset == Some(true) {
+        faults.reset();
+    }
+    let telling = match asked.invoice.as_deref() {
+        Some(name) => faults
+            .own(name)
+            .ok_or("too many invoices with faults of their own")?,
+        None => &mut faults.all,
     };
-    let api = asked.api_status.as_ref().map(api_fault).transpose();
-    let api = api.map_err(bad)?;
-    Ok(world.with(|state, _| {
-        let faults = &mut state.faults;
-        if asked.reset == Some(true) {
-            *faults = Faults::default();
-        }
-        let put = |place: &mut Times, count: Option<Count>| {
-            if let Some(Count(times)) = count {
-                *place = times;
-            }
-        };
-        put(&mut faults.lose, asked.lose);
-        put(&mut faults.repeat, asked.repeat);
-        put(&mut faults.wrong_token, asked.wrong_token);
-        put(&mut faults.drop_create_answer, asked.drop_create_answer);
-        faults.copies = asked.copies.unwrap_or(faults.copies).min(MOST_COPIES);
-        faults.delay_ms = asked.delay_ms.unwrap_or(faults.delay_ms).min(LONGEST_MS);
-        let hold_ms = asked.hold_create_ms.unwrap_or(faults.hold_create_ms);
-        faults.hold_create_ms = hold_ms.min(LONGEST_MS);
-        faults.reorder = asked.reorder.unwrap_or(faults.reorder);
-        if let Some(presentation) = presentation {
-            faults.presentation = presentation;
-        }
-        if let Some(api) = api {
-            faults.set_api(api);
-        }
-        done(&view(faults))
-    }))
+    for (place, count) in [
+        (&mut telling.lose, asked.lose),
+        (&mut telling.repeat, asked.repeat),
+        (&mut telling.wrong_token, asked.wrong_token),
+        (&mut telling.missing_token, asked.missing_token),
+        (&mut telling.torn, asked.torn),
+        (&mut telling.slow, asked.slow),
+    ] {
+        *place = count.map_or(*place, |Count(times)| times);
+    }
+    telling.copies = asked.copies.unwrap_or(telling.copies).min(MOST_COPIES);
+    telling.delay_ms = asked.delay_ms.unwrap_or(telling.delay_ms).min(LONGEST_MS);
+    telling.reorder = asked.reorder.unwrap_or(telling.reorder);
+    if let Some(ms) = asked.give_up_ms {
+        telling.give_up_ms = (ms > 0).then_some(ms.min(LONGEST_MS));
+    }
+    if let Some(presentation) = presentation {
+        telling.presentation = presentation;
+    }
+    for (chance, percent) in rates {
+        faults.rates.set(chance, percent);
+    }
+    let skew_ms = asked.clock_skew_ms.unwrap_or(faults.clock_skew_ms);
+    faults.clock_skew_ms = skew_ms.clamp(-MOST_SKEW_MS, MOST_SKEW_MS);
+    faults.same_instant = asked.same_instant.unwrap_or(faults.same_instant);
+    let hold_ms = asked.hold_create_ms.unwrap_or(faults.hold_create_ms);
+    faults.hold_create_ms = hold_ms.min(LONGEST_MS);
+    if let Some(Count(times)) = asked.drop_create_answer {
+        faults.drop_create_answer = times;
+    }
+    if let Some(api) = api {
+        faults.set_api(api);
+    }
+    Ok(())
 }
 
 fn api_fault(asked: &AskedApi) -> Result<ApiFault, &'static str> {
-    if !(200..600).contains(&asked.status) {
-        return Err("`status` of `api_status` is 200 to 599");
-    }
+    let answer = match (asked.kind.as_deref(), asked.status) {
+        (Some("html"), status) => StandIn::html(status.unwrap_or(502)),
+        (Some("redirect"), None) => {
+            StandIn::redirect(asked.location.as_deref().unwrap_or("/elsewhere"))
+        }
+        (Some("hang"), None) => StandIn::Hang,
+        (Some("cut"), None) => StandIn::Cut,
+        (None, Some(status)) if (200..600).contains(&status) => StandIn::Answer {
+            status,
+            body: asked.body.clone().unwrap_or_default(),
+            retry_after_s: asked.retry_after_s,
+            location: asked.location.clone(),
+        },
+        (None, _) => return Err("`status` of `api_status` is 200 to 599"),
+        (Some(_), _) => return Err("`kind` is `html`, `redirect`, `hang` or `cut`, and says all"),
+    };
     Ok(ApiFault {
         endpoint: Endpoint::parse(&asked.endpoint).ok_or("no such endpoint")?,
-        status: asked.status,
-        body: asked.body.clone().unwrap_or_default(),
-        retry_after_s: asked.retry_after_s,
+        answer,
         times: asked.times.as_ref().map_or(Times::next(1), |count| count.0),
     })
 }
@@ -133,22 +201,47 @@ pub(super) fn view(faults: &Faults) -> Value {
         .map(|api| {
             json!({
                 "endpoint": api.endpoint.word(),
-                "status": api.status,
+                "answer": api.answer.word(),
                 "times": count(api.times),
             })
         })
         .collect();
+    let rates: BTreeMap<&str, u8> = Chance::ALL
+        .into_iter()
+        .map(|chance| (chance.word(), faults.rates.get(chance)))
+        .filter(|(_, percent)| *percent > 0)
+        .collect();
+    let own: BTreeMap<&str, Value> = faults
+        .owners()
+        .map(|(name, own)| (name, telling(own)))
+        .collect();
+    let mut shown = telling(&faults.all);
+    if let Value::Object(shown) = &mut shown {
+        shown.insert("own".to_owned(), json!(own));
+        shown.insert("rates".to_owned(), json!(rates));
+        shown.insert("clock_skew_ms".to_owned(), faults.clock_skew_ms.into());
+        shown.insert("same_instant".to_owned(), faults.same_instant.into());
+        shown.insert("hold_create_ms".to_owned(), faults.hold_create_ms.into());
+        let dropped = count(faults.drop_create_answer);
+        shown.insert("drop_create_answer".to_owned(), dropped);
+        shown.insert("api_status".to_owned(), api.into());
+    }
+    shown
+}
+
+fn telling(telling: &Telling) -> Value {
     json!({
-        "lose": count(faults.lose),
-        "repeat": count(faults.repeat),
-        "copies": faults.copies,
-        "wrong_token": count(faults.wrong_token),
-        "delay_ms": faults.delay_ms,
-        "reorder": faults.reorder,
-        "presentation": faults.presentation.word(),
-        "hold_create_ms": faults.hold_create_ms,
-        "drop_create_answer": count(faults.drop_create_answer),
-        "api_status": api,
+        "lose": count(telling.lose),
+        "repeat": count(telling.repeat),
+        "copies": telling.copies,
+        "wrong_token": count(telling.wrong_token),
+        "missing_token": count(telling.missing_token),
+        "torn": count(telling.torn),
+        "slow": count(telling.slow),
+        "delay_ms": telling.delay_ms,
+        "reorder": telling.reorder,
+        "give_up_ms": telling.give_up_ms,
+        "presentation": telling.presentation.as_ref().map(Presentation::word),
     })
 }
 

@@ -15,7 +15,7 @@
 //!
 //! `{id}` is an invoice id or an order id, which then means the newest invoice of that order.
 
-mod fault;
+pub(super) mod fault;
 mod view;
 
 use hyper::http::request::Parts;

@@ -16,8 +16,17 @@ impl Dice {
         Self(seed)
     }
 
+    /// A generator of its own for one thing of many, named by numbers.
+    pub(crate) fn of(seed: u64, names: [u64; 3]) -> Self {
+        let mut dice = Self(seed);
+        for name in names {
+            dice.0 = dice.roll() ^ name;
+        }
+        dice
+    }
+
     /// The next 64 bits (splitmix64, Steele, Lea and Flood 2014).
-    fn roll(&mut self) -> u64 {
+    pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,5 +1,5 @@
 //! Invoices: made, moved, expired, told about. `updatedAt` of one invoice strictly increases, to the millisecond, unless
-//! a test dictates it.
+//! a test dictates it or the clock is told to be off.
 
 use std::collections::VecDeque;
 
@@ -137,7 +137,9 @@ impl Invoice {
         body.to_json()
     }
 
-    fn touch(&mut self, now: i64) {
+    /// It changes now, by a clock that is so far off.
+    fn touch(&mut self, now: i64, skew_ms: i64) {
+        let now = now.saturating_add(skew_ms);
         self.updated_ms = now.max(self.updated_ms.saturating_add(1));
         self.updated_at = Moment::from_ms(self.updated_ms).to_string();
     }
@@ -176,8 +178,8 @@ impl State {
             mode,
             status: NEW.to_owned(),
             created_ms: now,
-            updated_ms: now,
-            updated_at: Moment::from_ms(now).to_string(),
+            updated_ms: now.saturating_add(self.faults.clock_skew_ms),
+            updated_at: Moment::from_ms(now.saturating_add(self.faults.clock_skew_ms)).to_string(),
             expires_ms: now.saturating_add(lifetime_ms),
             requisite,
             is_open: true,
@@ -323,7 +325,9 @@ impl State {
         let Some(invoice) = self.invoices.get_mut(&seq) else {
             return;
         };
-        invoice.touch(now);
+        if !self.faults.same_instant {
+            invoice.touch(now, self.faults.clock_skew_ms);
+        }
         if let Some(amount) = dictated.amount {
             invoice.amount = amount;
         }
@@ -375,6 +379,8 @@ impl State {
         invoice.notices += 1;
         Some(Notice {
             invoice: seq,
+            id: invoice.id.clone(),
+            order: invoice.internal_id.clone(),
             number: invoice.notices,
             url: invoice.notification_url.clone(),
             token: invoice.token.clone(),

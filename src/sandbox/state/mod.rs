@@ -70,7 +70,7 @@ impl State {
     /// A service nobody has used yet.
     pub(crate) fn new(rules: Rules, seed: u64) -> Self {
         Self {
-            faults: Faults::default(),
+            faults: Faults::new(seed),
             pool: Pool::new(rules.pool),
             dice: Dice::new(seed),
             logins: VecDeque::new(),
@@ -92,9 +92,11 @@ impl State {
         std::mem::take(&mut self.notices)
     }
 
-    /// Counts one request to an endpoint.
-    pub(crate) fn count(&mut self, endpoint: Endpoint) {
-        *self.counts.entry(endpoint).or_default() += 1;
+    /// Counts one request to an endpoint. Gives its number, from 1.
+    pub(crate) fn count(&mut self, endpoint: Endpoint) -> u64 {
+        let count = self.counts.entry(endpoint).or_default();
+        *count += 1;
+        *count
     }
 
     /// Requests so far, per endpoint of the contract.

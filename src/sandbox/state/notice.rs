@@ -10,6 +10,10 @@ pub(crate) const MOST_ATTEMPTS: usize = 60;
 pub(crate) struct Notice {
     /// Which invoice.
     pub(crate) invoice: u64,
+    /// Its id.
+    pub(crate) id: String,
+    /// The order it is for.
+    pub(crate) order: String,
     /// The how-manieth notification of this invoice, from 1.
     pub(crate) number: u64,
     /// Where to.

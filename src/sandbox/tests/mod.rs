@@ -4,6 +4,7 @@
     reason = "a missing field of a JSON value reads as null, which fails the assertion"
 )]
 
+mod faults;
 mod harness;
 
 use std::fs;
@@ -189,108 +190,6 @@ async fn after_three_tries_it_goes_on_with_the_next_one() {
     for status in ["waiting", "waiting", "waiting", "paid"] {
         assert_eq!(ground.shop.next().await.body["status"], status);
     }
-    ground.stop().await;
-}
-
-#[tokio::test]
-async fn notifications_go_wrong_as_told() {
-    let mut ground = Ground::new(&[]).await;
-    let bearer = ground.bearer().await;
-    ground.create(&bearer, "a").await;
-    let change = async |ground: &Ground, status: &str| {
-        ground
-            .control("/invoices/a/status", json!({ "status": status }))
-            .await;
-    };
-    ground.control("/faults", json!({ "lose": 1 })).await;
-    change(&ground, "lost").await;
-    assert_eq!(ground.answers(1).await, [json!("lost on purpose")]);
-    ground
-        .control("/faults", json!({ "repeat": 1, "wrong_token": 1 }))
-        .await;
-    change(&ground, "twice").await;
-    for _ in 0..2 {
-        let heard = ground.shop.next().await;
-        assert_eq!(heard.body["status"], "twice");
-        assert!(!heard.head.contains(TOKEN) && heard.head.contains("x-notification-token: xxxx"));
-    }
-    ground
-        .control("/faults", json!({ "presentation": "query:t" }))
-        .await;
-    change(&ground, "query").await;
-    let heard = ground.shop.next().await;
-    assert!(
-        heard.head.starts_with(&format!("POST /n/a?t={TOKEN} ")),
-        "{}",
-        heard.head
-    );
-    ground
-        .control(
-            "/faults",
-            json!({ "presentation": "body:/notificationToken" }),
-        )
-        .await;
-    change(&ground, "body").await;
-    assert_eq!(ground.shop.next().await.body["notificationToken"], TOKEN);
-    ground
-        .control("/faults", json!({ "reset": true, "reorder": true }))
-        .await;
-    for status in ["first", "second"] {
-        change(&ground, status).await;
-    }
-    for status in ["second", "first"] {
-        assert_eq!(ground.shop.next().await.body["status"], status);
-    }
-    let sent = ground
-        .control("/invoices/a/notify", json!({ "times": 20 }))
-        .await;
-    assert_eq!(sent["answers"], json!(vec![200; 20]));
-    ground.stop().await;
-}
-
-#[tokio::test]
-async fn the_api_goes_wrong_as_told() {
-    let mut ground = Ground::new(&[]).await;
-    let bearer = ground.bearer().await;
-    ground
-        .control("/faults", json!({ "drop_create_answer": 1 }))
-        .await;
-    assert_eq!(ground.create(&bearer, "dropped").await.status, 0);
-    assert_eq!(
-        ground.state().await["invoices"][0]["invoice"]["internalId"],
-        "dropped"
-    );
-    ground
-        .control("/faults", json!({ "hold_create_ms": 200 }))
-        .await;
-    let (created, heard) = {
-        // The answer is still held when the notification has arrived.
-        let body = ground.invoice("held").to_string();
-        let url = ground.sandbox().url();
-        let mut create = std::pin::pin!(request(&url, "POST", "/api/v1/invoices", &bearer, &body));
-        let heard = tokio::select! {
-            biased;
-            heard = ground.shop.next() => heard,
-            _early = &mut create => panic!("the answer came before the notification"),
-        };
-        (create.await, heard)
-    };
-    assert_eq!(
-        (created.status, &heard.body["id"]),
-        (201, &created.json()["id"])
-    );
-    let fault = json!({ "hold_create_ms": 0, "api_status": { "endpoint": "create", "status": 503, "body": "<html>", "retry_after_s": 7 } });
-    ground.control("/faults", fault).await;
-    let page = ground.create(&bearer, "x").await;
-    assert_eq!((page.status, page.body.as_str()), (503, "<html>"));
-    assert!(page.head.contains("retry-after: 7") && page.head.contains("content-type: text/html"));
-    ground.control("/pool", json!({ "free": 0 })).await;
-    let full = ground.create(&bearer, "x").await;
-    assert_eq!(
-        (full.status, full.body.as_str()),
-        (503, "{\"error\":\"Нет доступных реквизитов\"}")
-    );
-    assert_eq!(ground.state().await["requests"]["create"], 4);
     ground.stop().await;
 }
 
