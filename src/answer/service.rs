@@ -117,6 +117,10 @@ impl From<CredentialsError> for Failure {
                 Exit::LoginNeeded,
                 Some(format!("{}, or set `service.url` back", log_in())),
             ),
+            CredentialsError::OfSandbox { .. } => (
+                Exit::LoginNeeded,
+                Some(format!("take it away and {}", log_in())),
+            ),
             CredentialsError::Unreadable { .. } | CredentialsError::Empty { .. } => {
                 (Exit::LoginNeeded, Some(log_in()))
             }

@@ -9,8 +9,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print_json, talk};
+use crate::config::toml;
 use crate::entropy;
-use crate::sandbox::{self, Error, Sandbox, Settings, WriteError};
+use crate::invoice::status::Status;
+use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, WriteError};
 use crate::shutdown::Shutdown;
 
 /// Flags of `sandbox`.
@@ -40,11 +42,21 @@ pub(super) struct Args {
     /// Seconds before a notification is tried again
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     notify_retry: u64,
+    /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    speed: u32,
+    /// Spell answers plainly. Otherwise fields come in any order, unknown ones come too, and some that nobody needs are missing
+    #[arg(long)]
+    plain: bool,
+    /// Use the status names of FILE: lists `open` (which begins with `new`), `paid`, `failed` and `reversed`, in TOML
+    #[arg(long, value_name = "FILE")]
+    statuses: Option<PathBuf>,
 }
 
 impl Args {
-    fn settings(&self) -> Settings {
-        Settings {
+    fn settings(&self) -> Result<Settings, Failure> {
+        let statuses = self.statuses.as_deref().map(read_statuses).transpose()?;
+        Ok(Settings {
             listen: self.listen,
             control: self.control,
             seed: self.seed.unwrap_or_else(new_seed),
@@ -52,9 +64,45 @@ impl Args {
             pool: self.pool,
             invoice_lifetime_s: self.window,
             notify_retry_ms: self.notify_retry.saturating_mul(1_000),
+            speed: self.speed,
+            is_plain: self.plain,
+            statuses: statuses.unwrap_or_default(),
             ..Settings::default()
-        }
+        })
     }
+}
+
+/// The status names of a file. Whether they are enough to work with is the sandbox's to say.
+fn read_statuses(file: &Path) -> Result<Statuses, Failure> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Lists {
+        open: Vec<String>,
+        paid: Vec<String>,
+        failed: Vec<String>,
+        reversed: Vec<String>,
+    }
+    let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+        let doing = format!("could not read the status names in `{}`", file.display());
+        Failure::new(Exit::Usage, error).context(doing).hint(
+            "such as: open = [\"new\"], paid = [\"paid\"], failed = [\"canceled\"], reversed = [\"refunded\"]",
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| failed(error.into()))?;
+    let lists: Lists = toml::read(&text).map_err(|error| failed(error.into()))?;
+    let names = |list: &[String]| list.iter().all(|name| Status::new(name.as_str()).is_some());
+    if ![&lists.open, &lists.paid, &lists.failed, &lists.reversed]
+        .into_iter()
+        .all(|list| names(list))
+    {
+        return Err(failed("a name is empty or longer than 128 bytes".into()));
+    }
+    Ok(Statuses {
+        open: lists.open,
+        paid: lists.paid,
+        failed: lists.failed,
+        reversed: lists.reversed,
+    })
 }
 
 /// A number no ledger knows the ids of: one that outlives the sandbox would refuse an id it holds already. Short, since
@@ -73,7 +121,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     };
     let mut interrupt = handler(SignalKind::interrupt())?;
     let mut terminate = handler(SignalKind::terminate())?;
-    let mut sandbox = sandbox::start(args.settings(), Shutdown::new()).await?;
+    let mut sandbox = sandbox::start(args.settings()?, Shutdown::new()).await?;
     let ended = match announce(&sandbox, args.write_config.as_deref(), &context) {
         Ok(()) => until(&mut sandbox, &mut interrupt, &mut terminate).await,
         Err(failure) => Err(failure),
@@ -108,6 +156,7 @@ fn announce(sandbox: &Sandbox, file: Option<&Path>, context: &Context) -> Result
             "cabinet": sandbox.cabinet_url(),
             "control": sandbox.control_url(),
             "seed": sandbox.seed(),
+            "speed": sandbox.speed(),
             "config": shown,
             "config_kept": kept,
         }))?;
@@ -118,6 +167,10 @@ fn announce(sandbox: &Sandbox, file: Option<&Path>, context: &Context) -> Result
             ("control", sandbox.control_url()),
             ("seed", sandbox.seed().to_string()),
         ];
+        if sandbox.speed() > 1 {
+            let told = format!("times pass {} times faster", sandbox.speed());
+            pairs.push(("speed", told));
+        }
         pairs.extend(shown.clone().map(|path| ("config", path)));
         context.output.pairs(&pairs)?;
     }
@@ -155,7 +208,8 @@ impl From<Error> for Failure {
         let hint = match &error {
             Error::NotLoopback(_) => Some("use an address such as `127.0.0.1:8490`"),
             Error::Bind { .. } => Some("is another sandbox running? port 0 takes a free port"),
-            Error::Statuses(_) | Error::Interval | Error::Notifier(_) | Error::Ended => None,
+            Error::Statuses(_) => Some("mend the lists in the file of `--statuses`"),
+            Error::Interval | Error::Notifier(_) | Error::Ended => None,
         };
         let failure = Self::new(Exit::Error, error).context("could not run the sandbox");
         match hint {
@@ -198,20 +252,38 @@ mod tests {
     #[test]
     fn the_defaults_of_the_flags_are_those_of_the_sandbox() {
         let line = Line::parse_from(["sandbox", "--seed=1"]);
-        let (flags, own) = (line.args.settings(), Settings::default());
+        let (flags, own) = (line.args.settings().expect("good"), Settings::default());
         assert_eq!(format!("{flags:?}"), format!("{own:?}"));
     }
 
     #[test]
     fn without_a_seed_each_sandbox_makes_other_ids() {
         let line = Line::parse_from(["sandbox"]);
-        assert_ne!(line.args.settings().seed, line.args.settings().seed);
+        let seed = |line: &Line| line.args.settings().expect("good").seed;
+        assert_ne!(seed(&line), seed(&line));
+    }
+
+    #[test]
+    fn status_names_are_read_from_a_file_or_their_fault_is_named() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("statuses.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).expect("written");
+            let path = file.to_str().expect("text");
+            let line = Line::parse_from(["sandbox", "--statuses", path]);
+            line.args.settings().map(|settings| settings.statuses)
+        };
+        let good = "open=['new']\npaid=['Оплачен']\nfailed=['no']\nreversed=['back']\n";
+        assert_eq!(read(good).expect("good").paid, ["Оплачен"]);
+        let short = read("open=['new']\npaid=['x']\nfailed=['y']\n").expect_err("no reversed");
+        assert!(short.line().is_some_and(|line| line.contains("reversed")));
+        assert!(read(&good.replace("no", "")).is_err());
     }
 
     #[tokio::test]
     async fn the_config_it_writes_is_one_that_tilld_takes() {
         let line = Line::parse_from(["sandbox", "--listen=127.0.0.1:0", "--control=127.0.0.1:0"]);
-        let sandbox = sandbox::start(line.args.settings(), Shutdown::new()).await;
+        let sandbox = sandbox::start(line.args.settings().expect("good"), Shutdown::new()).await;
         let sandbox = sandbox.expect("it starts");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("deep").join("config.toml");

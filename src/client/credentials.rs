@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::address::is_loopback_url;
 use super::private_file::{self, FileError};
 use crate::invoice::moment::Moment;
 use crate::secret::Secret;
 use crate::wire::json;
+use crate::wire::login::SANDBOX_TOKEN;
 
 /// The environment variable with an access token (contract 4.2). For one-shot commands; the daemon refuses it.
 pub(crate) const ENV_TOKEN: &str = "SERVICE_TOKEN";
@@ -100,6 +102,16 @@ pub(crate) enum CredentialsError {
         /// The origin the configuration names.
         configured: String,
     },
+    /// A token of tilld's sandbox, which is good for a service on this machine alone.
+    #[error(
+        "the access token in {place} is one of tilld's sandbox, and the configured service is `{configured}`"
+    )]
+    OfSandbox {
+        /// The variable or path.
+        place: String,
+        /// The origin the configuration names.
+        configured: String,
+    },
 }
 
 impl CredentialsError {
@@ -113,7 +125,8 @@ impl CredentialsError {
             Self::File(FileError::TooLarge { .. })
             | Self::Unreadable { .. }
             | Self::Empty { .. }
-            | Self::OtherOrigin { .. } => false,
+            | Self::OtherOrigin { .. }
+            | Self::OfSandbox { .. } => false,
         }
     }
 
@@ -194,8 +207,30 @@ impl Store {
     }
 
     /// The access token to use towards `origin`, from the first place that has one: `SERVICE_TOKEN`, the file, the systemd
-    /// credential. `None` when no place has one. The first two places are never skipped because they are bad.
+    /// credential. `None` when no place has one. The first two places are never skipped because they are bad. A token of the
+    /// sandbox is refused towards any service that is not on this machine.
     pub(crate) fn find(
+        &self,
+        elsewhere: &Elsewhere,
+        origin: &str,
+    ) -> Result<Option<Found>, CredentialsError> {
+        let found = self.first(elsewhere, origin)?;
+        let of_sandbox = |found: &Found| found.token.expose().starts_with(SANDBOX_TOKEN);
+        if !found.as_ref().is_some_and(of_sandbox) || is_loopback_url(origin) {
+            return Ok(found);
+        }
+        let place = match found.map(|found| found.source) {
+            Some(TokenSource::Environment) => format!("`{ENV_TOKEN}`"),
+            Some(TokenSource::SystemdCredential) => {
+                format!("the systemd credential `{SYSTEMD_NAME}`")
+            }
+            Some(TokenSource::File) | None => format!("`{}`", self.path.display()),
+        };
+        let configured = origin.to_owned();
+        Err(CredentialsError::OfSandbox { place, configured })
+    }
+
+    fn first(
         &self,
         elsewhere: &Elsewhere,
         origin: &str,
@@ -378,6 +413,30 @@ mod tests {
                 "{other}"
             );
             assert!(!format!("{refused:?}{refused}").contains("secret-token"));
+        }
+    }
+
+    /// Else a merchant who has proved the shop against the sandbox takes its token to the real service, and wonders.
+    #[test]
+    fn a_token_of_the_sandbox_goes_nowhere_but_to_this_machine() {
+        let home = tempfile::tempdir().expect("a directory");
+        let store = Store::new(home.path());
+        let token = format!("{SANDBOX_TOKEN}shop:secret-token");
+        let elsewhere = Elsewhere {
+            env_token: Some(Secret::new(token)),
+            credentials_dir: None,
+        };
+        let refused = store.find(&elsewhere, ORIGIN).expect_err("refused");
+        assert!(matches!(refused, CredentialsError::OfSandbox { .. }));
+        let shown = format!("{refused:?}{refused}");
+        assert!(shown.contains("SERVICE_TOKEN") && !shown.contains("secret-token"));
+        for here in [
+            "http://127.0.0.1:8490",
+            "http://[::1]:1",
+            "http://localhost",
+        ] {
+            let found = store.find(&elsewhere, here).expect("taken");
+            assert!(found.is_some(), "{here}");
         }
     }
 

@@ -15,6 +15,7 @@ mod require;
 mod reserved;
 mod settings;
 pub mod state_dir;
+pub(crate) mod toml;
 mod validate;
 mod variables;
 

@@ -69,6 +69,27 @@ pub(crate) struct Settings {
     pub pool: usize,
     /// Pause before a notification is tried again, ms. The sibling service's is 60 s.
     pub notify_retry_ms: u64,
+    /// All of these times pass so many times faster, 1 to 3,600; see [`Settings::hastened`].
+    pub speed: u32,
+    /// Answers are spelt plainly, without the freedom the contract leaves.
+    pub is_plain: bool,
+}
+
+/// A person confirms a login at a person's speed: its life does not become shorter than this, s.
+const SHORTEST_LOGIN_S: u64 = 120;
+
+impl Settings {
+    /// With the times as they are at this speed. What is told of them (`expiresIn`, `interval`, `expireAt`) is what they are;
+    /// none becomes nothing.
+    fn hastened(mut self) -> Self {
+        let speed = u64::from(self.speed.max(1));
+        let login_s = (self.login_lifetime_s / speed).max(SHORTEST_LOGIN_S);
+        self.login_lifetime_s = login_s.min(self.login_lifetime_s);
+        self.interval_s = (self.interval_s / speed).max(u64::from(self.interval_s > 0));
+        self.invoice_lifetime_s = (self.invoice_lifetime_s / speed).max(1);
+        self.notify_retry_ms /= speed;
+        self
+    }
 }
 
 impl Default for Settings {
@@ -83,6 +104,8 @@ impl Default for Settings {
             invoice_lifetime_s: 1_800,
             pool: 20,
             notify_retry_ms: 60_000,
+            speed: 1,
+            is_plain: false,
         }
     }
 }
@@ -122,6 +145,7 @@ pub(crate) struct Sandbox {
     service: SocketAddr,
     control: SocketAddr,
     seed: u64,
+    speed: u32,
     statuses: Statuses,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
@@ -135,6 +159,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
     if settings.interval_s == 0 {
         return Err(Error::Interval);
     }
+    let settings = settings.hastened();
     let (service_listener, service) = bind(settings.listen).await?;
     let (control_listener, control) = bind(settings.control).await?;
     let rules = Rules {
@@ -143,6 +168,8 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
         interval_s: settings.interval_s,
         invoice_lifetime_s: settings.invoice_lifetime_s,
         pool: settings.pool,
+        speed: settings.speed,
+        is_plain: settings.is_plain,
         cabinet_url: format!("http://{service}"),
         payment_url: format!("http://{service}/pay"),
     };
@@ -168,6 +195,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
         service,
         control,
         seed: settings.seed,
+        speed: settings.speed,
         statuses: settings.statuses,
         shutdown,
         tasks,
@@ -223,6 +251,11 @@ impl Sandbox {
     /// The seed its ids, codes and tokens are made from.
     pub(crate) const fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// How many times faster than usual its times pass.
+    pub(crate) const fn speed(&self) -> u32 {
+        self.speed
     }
 
     /// Its status names.
@@ -302,5 +335,30 @@ impl http::Service for Controls {
             Ok(()) => control::answer(&self.world, &self.notifier, &parts, &body).await,
             Err(foreign) => foreign.response(),
         }
+    }
+}
+
+#[cfg(test)]
+mod speed_tests {
+    use super::Settings;
+
+    #[test]
+    fn times_pass_faster_and_none_becomes_nothing() {
+        let at = |speed| {
+            let settings = Settings {
+                speed,
+                ..Settings::default()
+            };
+            let at = settings.hastened();
+            [
+                at.login_lifetime_s,
+                at.interval_s,
+                at.invoice_lifetime_s,
+                at.notify_retry_ms,
+            ]
+        };
+        assert_eq!(at(1), [600, 5, 1_800, 60_000]);
+        assert_eq!(at(60), [120, 1, 30, 1_000]);
+        assert_eq!(at(3_600), [120, 1, 1, 16]);
     }
 }

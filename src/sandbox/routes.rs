@@ -80,7 +80,7 @@ fn start_login(state: &mut State, body: &[u8], now: i64) -> Response {
     let name = json::object(body).ok().and_then(|o| login::client_name(&o));
     let started = name.and_then(|name| state.start_login(&name, now));
     match started {
-        Some(started) => http::json(StatusCode::CREATED, started.to_json()),
+        Some(started) => http::json(StatusCode::CREATED, spelt(state, &started.to_json())),
         None => bad_field("clientName"),
     }
 }
@@ -91,9 +91,14 @@ fn poll_login(state: &mut State, body: &[u8], now: i64) -> Response {
         return bad_field("deviceCode");
     };
     match state.poll_login(&code, now) {
-        Ok(issued) => http::json(StatusCode::OK, issued.to_json()),
+        Ok(issued) => http::json(StatusCode::OK, spelt(state, &issued.to_json())),
         Err(error) => refuse(StatusCode::BAD_REQUEST, error),
     }
+}
+
+fn spelt(state: &mut State, text: &str) -> String {
+    let object = serde_json::from_str(text).expect("an object of ours");
+    state.spell(&object)
 }
 
 /// The shop whose token the request carries.
@@ -117,7 +122,7 @@ fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
     };
     let payment_url = state.rules.payment_url.clone();
     let (id, body) = match state.create_invoice(shop, request, now) {
-        Ok(invoice) => (invoice.id.clone(), invoice.body(&payment_url).to_string()),
+        Ok(invoice) => (invoice.id.clone(), invoice.body(&payment_url)),
         Err(refusal) => {
             return Reply::Now(match refusal {
                 CreateRefusal::Field(field) => bad_field(field),
@@ -131,7 +136,7 @@ fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
             });
         }
     };
-    let response = http::json(StatusCode::CREATED, body);
+    let response = http::json(StatusCode::CREATED, state.spell(&body));
     let hold_ms = state.faults.hold_create_ms;
     if hold_ms > 0 {
         state.notify_of(&id);
@@ -145,12 +150,11 @@ fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
     }
 }
 
-fn fetch(state: &State, shop: usize, id: &str) -> Response {
-    match state.fetch_invoice(shop, id) {
-        Some(invoice) => {
-            let body = invoice.body(&state.rules.payment_url);
-            http::json(StatusCode::OK, body.to_string())
-        }
+fn fetch(state: &mut State, shop: usize, id: &str) -> Response {
+    let found = state.fetch_invoice(shop, id);
+    let body = found.map(|invoice| invoice.body(&state.rules.payment_url));
+    match body {
+        Some(body) => http::json(StatusCode::OK, state.spell(&body)),
         None => refuse(StatusCode::NOT_FOUND, "not_found"),
     }
 }

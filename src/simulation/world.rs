@@ -200,6 +200,8 @@ impl World {
             interval_s: 5,
             invoice_lifetime_s: scenario.window_s,
             pool: 100,
+            speed: 1,
+            is_plain: false,
             cabinet_url: "http://127.0.0.1:1".to_owned(),
             payment_url: "http://127.0.0.1:1/pay".to_owned(),
         };

@@ -12,6 +12,10 @@ const DEFAULT_INTERVAL_S: u64 = 5;
 /// Longest lifetime taken, a day: more is a mistake of the service, and would outlast the merchant who is to confirm.
 const LONGEST_LIFETIME_S: u64 = 86_400;
 
+/// Access tokens of tilld's own sandbox begin with this. No service issues such tokens: they are ours, and are good for nothing
+/// anywhere else.
+pub const SANDBOX_TOKEN: &str = "sandbox-tilld-";
+
 /// A login request that was created (contract 2.1).
 #[derive(Clone, Debug)]
 pub struct LoginStarted {

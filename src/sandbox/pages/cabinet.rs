@@ -29,6 +29,7 @@ pub(super) fn overview(state: &State, now: i64) -> Markup {
                 dt { "Logins waiting" } dd { (pending) }
                 dt { "Tokens" } dd { (state.tokens().filter(|token| token.revoked_ms.is_none()).count()) }
                 dt { "Invoices" } dd { (state.invoice_count()) }
+                @if state.rules.speed > 1 { dt { "Speed" } dd { "times pass " (state.rules.speed) " times faster" } }
                 dt { "Requisites" } dd { (state.pool.free()) " free, " (state.pool.busy()) " occupied" }
             }
             h2 { "Requests so far" }

@@ -374,7 +374,8 @@ impl State {
     }
 
     fn make_notice(&mut self, seq: u64) -> Option<Notice> {
-        let payment_url = &self.rules.payment_url;
+        let body = self.invoices.get(&seq)?.body(&self.rules.payment_url);
+        let body = self.spell(&body);
         let invoice = self.invoices.get_mut(&seq)?;
         invoice.notices += 1;
         Some(Notice {
@@ -385,7 +386,7 @@ impl State {
             url: invoice.notification_url.clone(),
             token: invoice.token.clone(),
             status: invoice.status.clone(),
-            body: invoice.body(payment_url).to_string(),
+            body,
         })
     }
 

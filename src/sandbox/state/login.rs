@@ -3,7 +3,7 @@
 
 use super::{SHOPS, State};
 use crate::secret::Secret;
-use crate::wire::login::{LoginStarted, TokenIssued};
+use crate::wire::login::{LoginStarted, SANDBOX_TOKEN, TokenIssued};
 use crate::wire::problem;
 
 /// Login requests kept. The oldest goes first; a tester has one or two at a time.
@@ -150,7 +150,7 @@ impl State {
         now: i64,
     ) -> TokenIssued {
         let text = Secret::new(format!(
-            "sandbox_{}:{}",
+            "{SANDBOX_TOKEN}{}:{}",
             self.dice.token(12),
             self.dice.token(40)
         ));

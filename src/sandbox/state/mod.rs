@@ -3,6 +3,7 @@
 
 pub(crate) mod dice;
 pub(crate) mod faults;
+mod freedom;
 pub(crate) mod invoice;
 pub(crate) mod login;
 pub(crate) mod notice;
@@ -36,6 +37,10 @@ pub(crate) struct Rules {
     pub(crate) invoice_lifetime_s: u64,
     /// Requisites in the pool.
     pub(crate) pool: usize,
+    /// How many times faster than usual these times pass; they are as they are. For the pages to say so.
+    pub(crate) speed: u32,
+    /// Answers are spelt plainly: all fields, always in one order, none beside them.
+    pub(crate) is_plain: bool,
     /// Address of the cabinet, without a slash at its end.
     pub(crate) cabinet_url: String,
     /// Address of the payment pages, without a slash at its end.
@@ -64,6 +69,8 @@ pub(crate) struct State {
     next_seq: u64,
     notices: Vec<Notice>,
     counts: BTreeMap<Endpoint, u64>,
+    /// Objects that were spelt.
+    spelt: u64,
 }
 
 impl State {
@@ -83,6 +90,7 @@ impl State {
             next_seq: 1,
             notices: Vec::new(),
             counts: BTreeMap::new(),
+            spelt: 0,
             rules,
         }
     }

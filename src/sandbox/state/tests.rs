@@ -27,6 +27,8 @@ fn state(pool: usize) -> State {
         interval_s: 5,
         invoice_lifetime_s: 1_800,
         pool,
+        speed: 1,
+        is_plain: false,
         cabinet_url: "http://127.0.0.1:1".into(),
         payment_url: "http://127.0.0.1:1/pay".into(),
     };
@@ -126,7 +128,7 @@ fn a_code_gives_one_token_and_is_decided_once() {
     );
     let issued = state.poll_login(&login.device_code, T0).expect("a token");
     assert_eq!(issued.shop_name, SHOPS[1]);
-    assert!(issued.token.expose().starts_with("sandbox_"));
+    assert!(issued.token.expose().starts_with("sandbox-tilld-"));
     assert_eq!(issued.token.expose().split(':').count(), 2);
     assert_eq!(
         state.poll_login(&login.device_code, T0 + 9_000).err(),

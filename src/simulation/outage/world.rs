@@ -104,6 +104,8 @@ impl World {
                 // No window closes by itself: what changes, changes by the course.
                 invoice_lifetime_s: week_s,
                 pool: 10_000,
+                speed: 1,
+                is_plain: false,
                 cabinet_url: "http://127.0.0.1:1".to_owned(),
                 payment_url: "http://127.0.0.1:1/pay".to_owned(),
             },

@@ -57,6 +57,11 @@ impl Faults {
         }
     }
 
+    /// What chance depends on.
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// All faults off.
     pub(crate) fn reset(&mut self) {
         *self = Self::new(self.seed);
