@@ -196,7 +196,7 @@ impl Asking {
                     .hint(service::log_in()),
             ),
             Err(Error::Read(error)) => Err(error.into()),
-            Err(trouble @ (Error::Gate(_) | Error::Nothing(_))) => {
+            Err(trouble @ (Error::Gate(_) | Error::Stopping | Error::Nothing(_))) => {
                 let reason = chain(&trouble);
                 talk(&format!("no answer yet: {}", escape(&reason)));
                 Ok(())
