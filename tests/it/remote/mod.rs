@@ -1,6 +1,7 @@
 //! The command line of a user who may do nothing but connect to the control socket. What is at stake: a shop that gets along
 //! without the access token, the key file and the ledger, and sees and says the same as one that has them.
 
+mod alike;
 mod away;
 mod ends;
 mod played;
