@@ -71,6 +71,9 @@ pub(crate) fn failure(error: Error, source: TokenSource) -> Failure {
             }
         }
         error @ Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
+        error @ Error::Stopping => {
+            Failure::new(Exit::Unreachable, error).hint("ask again when it runs anew")
+        }
         error @ Error::Nothing(Nothing::OtherOrder { .. }) => Failure::new(Exit::Unreachable, error)
             .hint("something else may answer in the service's place; nothing was changed"),
         error @ (Error::NoId

@@ -71,7 +71,8 @@ pub(crate) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
             Failure::new(Exit::NoRequisites, error).hint("try again later or with another amount")
         }
         CreateError::OutcomeUnknown { .. } => Failure::new(Exit::Unknown, error).hint(
-            "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`",
+            "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`; \
+             `--new` opens another invoice",
         ),
         CreateError::NotCreated { source: cause } => {
             let is_refused = matches!(cause, Error::Refused { .. });

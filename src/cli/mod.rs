@@ -69,7 +69,7 @@ struct Global {
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL, display_order = 1001)]
     state_dir: Option<PathBuf>,
     /// Ask the daemon that listens on PATH and do nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
-    /// `status`
+    /// `status`. Once begun, `invoice wait` and `event follow` live through its restarts
     #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL, display_order = 1002)]
     socket: Option<PathBuf>,
     /// Answer in JSON

@@ -8,23 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue, LOCATION};
+use hyper::header::HeaderName;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Inner;
 use super::call::Call;
-use super::flights::{Answered, Taken};
+use super::flights::{Answered, Taken, heard};
 use super::problem::{self, bad};
 use crate::answer::create::{Ended, Tried, failure};
 use crate::answer::failure::{Exit, Failure};
-use crate::answer::{REMARK, invoice, service};
-use crate::http::{self, Response};
+use crate::answer::service;
+use crate::http::Response;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
-use crate::ledger::InvoiceRow;
 use crate::opening::patient::Patience;
 use crate::opening::{Error, Opener, Order};
 use crate::wire::create::ReturnUrls;
@@ -74,7 +73,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
         fallback,
         stop: inner.stop.clone(),
     };
-    let mut told = match inner.flights.take(&wish) {
+    let told = match inner.flights.take(&wish) {
         Taken::Joins(told) => told,
         Taken::Begins(tell, told) => {
             let own = Arc::clone(inner);
@@ -93,18 +92,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
             told
         }
     };
-    let answered = match told.wait_for(Option::is_some).await {
-        Ok(answered) => answered.clone(),
-        Err(_ended_by_a_panic) => None,
-    };
-    let answered = answered.ok_or_else(|| {
-        Failure::new(
-            Exit::Unknown,
-            "the opening ended before its answer was known",
-        )
-        .hint("ask again: an order is never opened twice")
-    })?;
-    Ok(response(&answered))
+    heard(told, "ask again: an order is never opened twice").await
 }
 
 /// The seconds of `wait=20` among the preferences; the others are not ours.
@@ -125,8 +113,8 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
     let found = parts.store.find(&parts.elsewhere, &parts.client.origin());
     let found = match found {
         Ok(Some(found)) => found,
-        Ok(None) => return refused(&service::no_login(), None),
-        Err(error) => return refused(&error.into(), None),
+        Ok(None) => return Answered::refused(&service::no_login(), None),
+        Err(error) => return Answered::refused(&error.into(), None),
     };
     let opener = Opener {
         writer: &parts.writer,
@@ -146,7 +134,7 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
                 remark: failure(error, found.source, tried).line(),
                 ..answered
             },
-            None => refused(&failure(error, found.source, tried), None),
+            None => Answered::refused(&failure(error, found.source, tried), None),
         },
     }
 }
@@ -162,24 +150,12 @@ fn ended(ended: Ended) -> Answered {
         None => StatusCode::OK,
         Some(failure) if failure.exit() == Exit::Unknown => StatusCode::ACCEPTED,
         Some(failure) => {
-            let shown = serde_json::to_value(invoice::json(&row)).expect("plain data");
-            return refused(failure, Some(&shown));
+            return Answered::refused(failure, Some(&row));
         }
     };
     Answered {
         remark: failure.and_then(|failure| failure.line()),
-        ..stands(status, &row)
-    }
-}
-
-/// An invoice as it stands, in the very text of the other calls.
-fn stands(status: StatusCode, row: &InvoiceRow) -> Answered {
-    Answered {
-        status,
-        body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
-        made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
-        remark: None,
-        is_problem: false,
+        ..Answered::stands(status, &row)
     }
 }
 
@@ -201,40 +177,7 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
         .reader
         .invoices_of_order(order.order_id.as_str());
     let rows = rows.await.ok()?;
-    Some(stands(StatusCode::ACCEPTED, rows.first()?))
-}
-
-fn refused(failure: &Failure, invoice: Option<&Value>) -> Answered {
-    let (status, body) = problem::document(failure, invoice);
-    Answered {
-        status,
-        body: body.to_string(),
-        made: None,
-        remark: None,
-        is_problem: true,
-    }
-}
-
-fn response(answered: &Answered) -> Response {
-    if answered.is_problem {
-        return problem::told(answered.status, answered.body.clone());
-    }
-    let mut response = http::json(answered.status, answered.body.clone());
-    // Escaped as it is it holds no control character, so it is fit for a header.
-    let remark = answered.remark.as_deref().map(str::as_bytes);
-    if let Some(remark) = remark.and_then(|text| HeaderValue::from_bytes(text).ok()) {
-        response
-            .headers_mut()
-            .insert(HeaderName::from_static(REMARK), remark);
-    }
-    let at = answered
-        .made
-        .as_ref()
-        .map(|made| format!("/v1/invoices/{made}"));
-    if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
-        response.headers_mut().insert(LOCATION, at);
-    }
-    response
+    Some(Answered::stands(StatusCode::ACCEPTED, rows.first()?))
 }
 
 impl Wish {

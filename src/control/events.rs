@@ -1,48 +1,37 @@
 //! `GET /v1/events`: what happened after a number, at once, when something does (long poll), or as it does (server-sent
 //! events, with `Last-Event-ID`).
 //!
-//! Relies on [`super::feed`] for what is new and on [`crate::http`] for the client's time to read. Promises that no event is
-//! left out or told twice to one that goes on after the last number it has; and that a follower that does not read delays
-//! nobody and is cut off: when what it was sent last has lain unread for `Limits::write_time` (10 s), when 64 pieces wait for
-//! it, when it lies 32 batches behind, or when a page of what was before is not taken within [`PAGE_WITHIN`].
+//! Relies on [`super::feed`] for what is new and on [`super::stream`] for those who are told as it happens. Promises that no
+//! event is left out or told twice to one that goes on after the last number it has.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
+use hyper::header::{ACCEPT, HeaderName};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::{Instant, interval_at, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::Inner;
 use super::call::{self, Call};
-use super::feed::{Batch, Follower, NoPlace, PAGE};
+use super::feed::{Follower, NoPlace};
 use super::list::limit;
 use super::problem::{bad, busy};
+use super::stream::{EVENT_STREAM, stream};
 use crate::answer::event;
 use crate::answer::failure::Failure;
-use crate::http::{Flow, NotTaken, Pieces, Response, flowing};
+use crate::http::Response;
 use crate::ledger::EventRow;
 
 /// What a client gives that lost its connection.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// What server-sent events are called.
-pub(super) const EVENT_STREAM: &str = "text/event-stream";
 /// Events in one answer, at most, and unless another number is given.
 const MOST: u32 = 1_000;
 const USUAL: u32 = 100;
 /// How long an answer is held back for want of an event, at most, seconds.
 pub(super) const LONGEST_WAIT_S: u64 = 300;
-/// How often a client is written to, so that one that is gone is noticed.
-const BEAT_EVERY: Duration = Duration::from_secs(15);
-/// How long a page of what was before waits for a client that does not read.
-const PAGE_WITHIN: Duration = Duration::from_secs(10);
-/// A comment, which clients pass over.
-const BEAT: &str = ": tilld\n\n";
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Query {
@@ -150,128 +139,6 @@ async fn wait_for(
             }
         }
     }
-}
-
-impl Batch {
-    /// Whether there is one of this order, or of any.
-    pub(super) fn is_about(&self, order: Option<&str>) -> bool {
-        order.is_none_or(|order| self.events.iter().any(|told| told.order_id == order))
-    }
-
-    /// Those after a number and of this order as text; empty when there are none.
-    fn text_after(&self, after: i64, order: Option<&str>) -> Bytes {
-        let first = self.events.first().map_or(0, |told| told.seq);
-        if order.is_none() && first > after {
-            return self.text.clone();
-        }
-        let wanted = self
-            .events
-            .iter()
-            .filter(|told| told.seq > after && order.is_none_or(|order| told.order_id == order));
-        let texts: Vec<&str> = wanted.map(|told| told.text.as_str()).collect();
-        texts.concat().into()
-    }
-}
-
-async fn stream(inner: &Arc<Inner>, after: i64, order: Option<String>) -> Response {
-    let follower = match inner.feed.join().await {
-        Ok(follower) => follower,
-        Err(no_place) => return busy(no_place),
-    };
-    let (pieces, flow) = Flow::new();
-    let own = Arc::clone(inner);
-    // It ends when the client is gone or lags, and with the feed.
-    drop(tokio::spawn(async move {
-        let following = Following {
-            pieces,
-            after,
-            order,
-        };
-        following.run(&own, follower).await;
-    }));
-    let mut response = flowing(flow, EVENT_STREAM);
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    response
-}
-
-/// One client that is told as it happens.
-struct Following {
-    pieces: Pieces,
-    after: i64,
-    order: Option<String>,
-}
-
-impl Following {
-    async fn run(mut self, inner: &Inner, mut follower: Follower) {
-        if !self.catch_up(inner).await {
-            return;
-        }
-        let mut beat = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
-        loop {
-            let piece = tokio::select! {
-                () = self.pieces.gone() => return,
-                _ = beat.tick() => Bytes::from_static(BEAT.as_bytes()),
-                heard = follower.batches.recv() => match heard {
-                    Ok(batch) => self.take(&batch),
-                    Err(RecvError::Lagged(_)) => return cut_off(),
-                    Err(RecvError::Closed) => return,
-                },
-            };
-            if piece.is_empty() {
-                continue;
-            }
-            match self.pieces.offer(piece) {
-                Ok(()) => {}
-                Err(NotTaken::Lags) => return cut_off(),
-                Err(NotTaken::Gone) => return,
-            }
-        }
-    }
-
-    fn take(&mut self, batch: &Batch) -> Bytes {
-        let text = batch.text_after(self.after, self.order.as_deref());
-        if let Some(last) = batch.events.last() {
-            self.after = self.after.max(last.seq);
-        }
-        text
-    }
-
-    /// Tells what was before it joined, page by page. False when the client is gone or does not read.
-    async fn catch_up(&mut self, inner: &Inner) -> bool {
-        // Its first bytes say that it is heard.
-        let mut next = Bytes::from_static(b"retry: 2000\n\n");
-        loop {
-            match timeout(PAGE_WITHIN, self.pieces.give(next)).await {
-                Ok(true) => {}
-                Ok(false) => return false,
-                Err(_elapsed) => {
-                    cut_off();
-                    return false;
-                }
-            }
-            let read = inner
-                .parts
-                .reader
-                .events(self.order.as_deref(), self.after, PAGE);
-            let rows = match read.await {
-                Ok(rows) if rows.is_empty() => return true,
-                Ok(rows) => rows,
-                Err(error) => {
-                    tracing::warn!(reason = %error, "a follower of events was cut off: {error}");
-                    return false;
-                }
-            };
-            let batch = Batch::new(&rows);
-            next = self.take(&batch);
-        }
-    }
-}
-
-/// It asks again with the number of the last event it has.
-fn cut_off() {
-    tracing::info!("a follower of events that did not read was cut off");
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::wake::Wake;
 
 /// Events in one batch, at most.
 pub(super) const PAGE: u32 = 200;
-/// Batches a follower may lie behind before it is cut off.
+/// Batches that are kept for followers who are not through with what came before.
 const BATCHES: usize = 32;
 /// How often it is looked what nobody rang for: a command of a person, a ring that was lost. One search in an index, and
 /// only while somebody follows.
@@ -87,6 +87,18 @@ pub(super) struct Follower {
     _place: OwnedSemaphorePermit,
 }
 
+impl Follower {
+    pub(super) const fn new(
+        batches: broadcast::Receiver<Arc<Batch>>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        Self {
+            batches,
+            _place: place,
+        }
+    }
+}
+
 /// Why nobody more can follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoPlace {
@@ -99,8 +111,8 @@ pub(super) enum NoPlace {
 }
 
 impl Feed {
-    /// Starts reading; at most so many follow at once.
-    pub(super) fn start(reader: Reader, told: Wake, followers: usize, stop: Shutdown) -> Self {
+    /// A feed, and the reading to be run for it; at most so many follow at once.
+    pub(super) fn new(reader: Reader, told: Wake, followers: usize) -> (Self, Reading) {
         let (batches, _nobody_yet) = broadcast::channel(BATCHES);
         let (joins, joining) = mpsc::channel(1);
         let feed = Self {
@@ -114,9 +126,7 @@ impl Feed {
             joining,
             last: 0,
         };
-        // It ends by itself, with the wish to stop.
-        drop(tokio::spawn(async move { reading.run(stop).await }));
-        feed
+        (feed, reading)
     }
 
     /// A place. Events up to now are the follower's own to read, after this.
@@ -133,14 +143,12 @@ impl Feed {
                 NoPlace::Unread
             }
         })?;
-        Ok(Follower {
-            batches,
-            _place: place,
-        })
+        Ok(Follower::new(batches, place))
     }
 }
 
-struct Reading {
+/// The one who reads what is new.
+pub(super) struct Reading {
     reader: Reader,
     told: Wake,
     batches: broadcast::Sender<Arc<Batch>>,
@@ -150,7 +158,8 @@ struct Reading {
 }
 
 impl Reading {
-    async fn run(mut self, stop: Shutdown) {
+    /// Reads until the wish to stop.
+    pub(super) async fn run(mut self, stop: Shutdown) {
         loop {
             let follows = self.batches.receiver_count() > 0;
             tokio::select! {

@@ -5,11 +5,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue, LOCATION};
+use serde_json::Value;
 use tokio::sync::watch;
 
 use super::create::Wish;
+use super::problem;
+use crate::answer::failure::{Exit, Failure};
+use crate::answer::{REMARK, invoice};
+use crate::http::{self, Response};
+use crate::ledger::InvoiceRow;
 
-/// What an opening is answered with: shared by all who wished for it.
+/// What an opening, or a question to the service, is answered with: shared by all who wished for it.
 #[derive(Clone, Debug)]
 pub(super) struct Answered {
     /// The status.
@@ -24,7 +31,72 @@ pub(super) struct Answered {
     pub(super) is_problem: bool,
 }
 
-type Told = watch::Receiver<Option<Arc<Answered>>>;
+impl Answered {
+    /// An invoice as it stands, in the very text of the other calls.
+    pub(super) fn stands(status: StatusCode, row: &InvoiceRow) -> Self {
+        Self {
+            status,
+            body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
+            made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
+            remark: None,
+            is_problem: false,
+        }
+    }
+
+    /// A failure, with the invoice it is about.
+    pub(super) fn refused(failure: &Failure, row: Option<&InvoiceRow>) -> Self {
+        let shown: Option<Value> =
+            row.map(|row| serde_json::to_value(invoice::json(row)).expect("plain data"));
+        let (status, body) = problem::document(failure, shown.as_ref());
+        Self {
+            status,
+            body: body.to_string(),
+            made: None,
+            remark: None,
+            is_problem: true,
+        }
+    }
+
+    /// It for one client.
+    pub(super) fn response(&self) -> Response {
+        if self.is_problem {
+            return problem::told(self.status, self.body.clone());
+        }
+        let mut response = http::json(self.status, self.body.clone());
+        // Escaped as it is it holds no control character, so it is fit for a header.
+        let remark = self.remark.as_deref().map(str::as_bytes);
+        if let Some(remark) = remark.and_then(|text| HeaderValue::from_bytes(text).ok()) {
+            response
+                .headers_mut()
+                .insert(HeaderName::from_static(REMARK), remark);
+        }
+        let at = self
+            .made
+            .as_ref()
+            .map(|made| format!("/v1/invoices/{made}"));
+        if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
+            response.headers_mut().insert(LOCATION, at);
+        }
+        response
+    }
+}
+
+/// Whoever tells the answer.
+pub(super) type Tell = watch::Sender<Option<Arc<Answered>>>;
+/// Whoever waits for it.
+pub(super) type Told = watch::Receiver<Option<Arc<Answered>>>;
+
+/// Waits for the answer. A panic of whoever was to tell it is told as that; `again` says whether to ask again.
+pub(super) async fn heard(mut told: Told, again: &str) -> Result<Response, Failure> {
+    let answered = match told.wait_for(Option::is_some).await {
+        Ok(answered) => answered.clone(),
+        Err(_ended_by_a_panic) => None,
+    };
+    let answered = answered.ok_or_else(|| {
+        Failure::new(Exit::Unknown, "it ended before its answer was known").hint(again)
+    })?;
+    Ok(answered.response())
+}
 
 /// The openings under way, by order.
 #[derive(Debug, Default)]
@@ -35,7 +107,7 @@ pub(super) enum Taken {
     /// Somebody's opening of the same is under way.
     Joins(Told),
     /// It is its own, to be ended by [`Flights::land`].
-    Begins(watch::Sender<Option<Arc<Answered>>>, Told),
+    Begins(Tell, Told),
 }
 
 impl Flights {

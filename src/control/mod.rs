@@ -5,7 +5,8 @@
 //! alone, and the log names who did. `Host` and `Origin` are not looked at, as they are where a browser could come by: none
 //! reaches a Unix socket, and whoever connects may write any name there. Relies on [`crate::http`] for what a client may cost, on [`crate::opening`] and
 //! [`crate::poller::now`] for what leaves the machine, and on [`crate::answer`] for the words. Promises that no answer holds
-//! a secret, that what was begun for a client who left is finished, and that a slow client delays nobody.
+//! a secret, that what was begun for a client who left is finished, that a slow client delays nobody, and that at a stop every
+//! task has ended, or [`Settings::stop_within`] is over.
 
 mod call;
 mod create;
@@ -17,6 +18,7 @@ mod openapi;
 mod poll;
 mod problem;
 mod route;
+mod stream;
 mod wait;
 
 use std::future::Future;
@@ -45,11 +47,12 @@ use call::Call;
 use feed::Feed;
 use flights::Flights;
 pub(crate) use openapi::TEXT as OPENAPI;
+use poll::Polls;
 use route::{Route, route};
 
 /// Openings under way at once, at most; a client that leaves does not end its own. Wishes for the same share one.
 const OPENINGS: usize = 128;
-/// On top of the time its request may take, an opening may go on so long at a stop, until its answer is recorded.
+/// On top of the time its request may take, an opening or a question may go on so long at a stop, until its answer is recorded.
 const OPENING_MARGIN: Duration = Duration::from_secs(5);
 
 /// How everything stands, looked up anew for each question.
@@ -71,7 +74,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// How long after the wish to stop it has stopped. Whoever is connected is cut off sooner, after the drain; an opening
-    /// that was begun is finished, since nobody would know what became of it.
+    /// that was begun is finished, since nobody would know what became of it, and so is a question whose request has left.
     pub(crate) fn stop_within(&self) -> Duration {
         self.drain
             .max(self.opening.request_timeout + OPENING_MARGIN)
@@ -107,20 +110,18 @@ pub(crate) async fn run(
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
     let stop_within = settings.stop_within();
-    let feed = Feed::start(
-        parts.reader.clone(),
-        parts.told.clone(),
-        settings.followers,
-        shutdown.clone(),
-    );
+    let under_way = TaskTracker::new();
+    let (feed, reading) = Feed::new(parts.reader.clone(), parts.told.clone(), settings.followers);
+    drop(under_way.spawn(reading.run(shutdown.clone())));
     let control = Control(Arc::new(Inner {
         settings,
         parts,
         feed,
         flights: Flights::default(),
+        polls: Polls::default(),
         stop: shutdown.clone(),
         openings: Arc::new(Semaphore::new(OPENINGS)),
-        under_way: TaskTracker::new(),
+        under_way,
     }));
     // From the wish to stop, whether clients are there still or not.
     let stop_by = async {
@@ -134,7 +135,7 @@ pub(crate) async fn run(
     if timeout_at(stop_by, under_way.wait()).await.is_err() {
         tracing::warn!(
             control.under_way = under_way.len(),
-            "openings were still under way at the end: what becomes of them is heard by a notification"
+            "tasks were still under way at the end: what becomes of an opening is heard by a notification"
         );
     }
     served
@@ -153,11 +154,12 @@ struct Inner {
     parts: Parts,
     feed: Feed,
     flights: Flights,
+    polls: Polls,
     /// The wish to stop.
     stop: Shutdown,
     /// Places of openings, whoever waits for them.
     openings: Arc<Semaphore>,
-    /// What goes on whoever waits for it.
+    /// Every task of the socket's beside its connections, most of which go on whoever waits for them.
     under_way: TaskTracker,
 }
 

@@ -20,12 +20,6 @@ pub(super) fn response(failure: &Failure) -> Response {
     told(status, document.to_string())
 }
 
-/// The same, with the invoice it is about.
-pub(super) fn with_invoice(failure: &Failure, invoice: &Value) -> Response {
-    let (status, document) = document(failure, Some(invoice));
-    told(status, document.to_string())
-}
-
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
     let status = status(failure.exit());
@@ -142,6 +136,16 @@ pub(super) fn busy(no_place: NoPlace) -> Response {
 pub(super) fn crowded() -> Response {
     let failure = Failure::new(Exit::Error, "as many invoices are being opened as may")
         .hint("ask again a little later; what is being opened goes on");
+    with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
+}
+
+/// As many invoices are being asked about as may be.
+pub(super) fn asking() -> Response {
+    let failure = Failure::new(
+        Exit::Error,
+        "the service is being asked about as many invoices as may be",
+    )
+    .hint("ask again a little later; the ledger is told by itself when money comes");
     with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
 }
 

@@ -1,16 +1,20 @@
 //! The control socket's place, and what is handed to those who serve it.
 //!
 //! A socket that systemd hands over is taken as it is. Otherwise it is made here: one that is left of a daemon that was killed
-//! is removed first, which is safe since the lock on the state directory is held; it is nobody's to connect to before its
-//! group and mode are set.
+//! is removed first, under a lock beside it, so that of two daemons that start at once neither takes the other's away; it is
+//! nobody's to connect to before its group and mode are set.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, chown};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
 use super::Start;
 use super::plain;
@@ -27,6 +31,8 @@ use crate::wake::Wake;
 
 /// The socket's name where no path is set.
 pub(crate) const FILE: &str = "control.sock";
+/// What the name of its lock ends with.
+const LOCK: &str = ".lock";
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
 /// How long requests in progress may go on at a stop.
@@ -106,6 +112,7 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     if path.as_os_str().len() > LONGEST_PATH {
         return Err(SocketError::TooLong(path.to_owned()));
     }
+    let _held = lock(path)?;
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
@@ -119,6 +126,38 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of"))?;
     Ok(socket)
+}
+
+/// The lock under which the socket's place is looked at and taken. It is let go once the socket is there to be met; its file
+/// stays, as one that is removed is no lock. Whoever finds it taken finds another daemon that starts.
+fn lock(path: &Path) -> Result<File, SocketError> {
+    let mut name = path.to_owned().into_os_string();
+    name.push(LOCK);
+    let name = PathBuf::from(name);
+    let failed = |source| SocketError::Io {
+        doing: "lock",
+        path: name.clone(),
+        source,
+    };
+    let file = OpenOptions::new()
+        .create(true)
+        .write(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&name)
+        .map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(SocketError::Taken(path.to_owned())),
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
+/// Connects, without waiting for room where many wait already.
+fn probe(path: &Path) -> rustix::io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 /// Removes the socket of a daemon that is gone.
@@ -136,13 +175,12 @@ fn remove_left(path: &Path) -> Result<(), SocketError> {
             source,
         }
     };
-    match UnixStream::connect(path) {
-        Ok(_answered) => Err(SocketError::Taken(path.to_owned())),
+    match probe(path) {
+        // Somebody listens, if with no room for one more.
+        Ok(()) | Err(Errno::WOULDBLOCK) => Err(SocketError::Taken(path.to_owned())),
         // Nobody listens; any other trouble says nothing about that.
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(failed("remove what is left of"))
-        }
-        Err(error) => Err(failed("see who listens on")(error)),
+        Err(Errno::CONNREFUSED) => fs::remove_file(path).map_err(failed("remove what is left of")),
+        Err(error) => Err(failed("see who listens on")(error.into())),
     }
 }
 

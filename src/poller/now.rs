@@ -7,6 +7,7 @@ use crate::client::gate::{Closed, Gate};
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, ReadError, Reader, Writer};
 use crate::secret::Secret;
+use crate::shutdown::Shutdown;
 
 use super::ask::Asker;
 pub(crate) use super::ask::Nothing;
@@ -29,6 +30,9 @@ pub(crate) enum Error {
     /// The service wants to be left alone for longer than this command waits. Nothing was sent.
     #[error("could not send the request")]
     Gate(#[source] Closed),
+    /// The process stops: no request leaves any more. Nothing was sent.
+    #[error("tilld stops, so no request was sent")]
+    Stopping,
     /// The ledger could not be read. Nothing was sent.
     #[error("could not read the invoice")]
     Read(#[source] ReadError),
@@ -61,10 +65,24 @@ impl Inquirer {
 
     /// Asks about an invoice and records the answer; gives what was decided on it.
     pub(crate) async fn ask(&self, key: InvoiceKey) -> Result<Decision, Error> {
+        self.ask_unless(key, &Shutdown::new()).await
+    }
+
+    /// [`Self::ask`], unless the wish to stop comes before the request leaves: it might be cut off.
+    pub(crate) async fn ask_unless(
+        &self,
+        key: InvoiceKey,
+        stop: &Shutdown,
+    ) -> Result<Decision, Error> {
         let row = self.asker.reader.pollable(key).await.map_err(Error::Read)?;
         let row = row.ok_or(Error::NoId)?;
-        let turn = self.asker.gate.admit_within(TURN_WITHIN).await;
-        let permit = turn.map_err(Error::Gate)?;
+        let permit = tokio::select! {
+            turn = self.asker.gate.admit_within(TURN_WITHIN) => turn.map_err(Error::Gate)?,
+            () = stop.requested() => return Err(Error::Stopping),
+        };
+        if stop.is_requested() {
+            return Err(Error::Stopping);
+        }
         Ok(self.asker.ask(&row, &self.token, permit).await?)
     }
 }

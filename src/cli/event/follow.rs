@@ -1,7 +1,8 @@
 //! `tilld event follow`: each event as soon as it is recorded, until the command is ended or its reader goes away.
 //!
 //! Promises that no event is left out or told twice, whatever becomes of the daemon meanwhile: it goes on after the last
-//! number it has told.
+//! number it has told. A daemon that restarts or cannot read its ledger is waited for, however long it takes; what ends it is
+//! a user who may not connect any more, and an answer that cannot be understood.
 
 use std::time::Duration;
 
@@ -10,15 +11,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger;
-use super::super::output::{escape, reader_gone, talk};
-use super::super::remote::{self, Events, NoAnswer, Remote, Way};
+use super::super::output::reader_gone;
+use super::super::remote::{self, Away, Events, Remote, Way};
 use super::view;
 use crate::answer::event::json;
-use crate::telemetry::chain;
 
 /// How often the ledger is looked at without a daemon: one indexed read each.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// A daemon that holds nothing back, since it stops or too many follow, is asked no oftener.
+/// A daemon that holds nothing back, since it stops, is asked no oftener.
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long a daemon holds its answer back, seconds.
 const WAIT_S: u64 = 60;
@@ -54,34 +54,30 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 
 async fn over(remote: &Remote, args: &Args, context: &Context) -> Result<Exit, Failure> {
     let order = args.order.as_deref();
-    let mut after = match args.after {
-        Some(after) => after,
-        None => remote.events(None, order, (1, 0)).await?.next_after,
-    };
-    let mut is_away = false;
+    let mut after = args.after;
+    let mut away = Away::default();
     loop {
         let begun = Instant::now();
-        match remote.events(Some(after), order, (PAGE, WAIT_S)).await {
-            Ok(Events { events, next_after }) => {
-                if std::mem::replace(&mut is_away, false) {
-                    talk("the daemon answers again");
-                }
-                for event in &events {
-                    view::print(context.output, event)?;
-                }
-                if !events.is_empty() {
-                    after = next_after;
+        // Without a number only the newest one is asked for: what came while that is held back could be lost with it.
+        let most = after.map_or((1, 0), |_| (PAGE, WAIT_S));
+        let (events, next_after) = match remote.events(after, order, most).await {
+            Ok(Events { events, next_after }) => (events, next_after),
+            Err(error) => match away.lost(&error) {
+                Some(pause) => {
+                    sleep(pause).await;
                     continue;
                 }
-            }
-            Err(NoAnswer::Ended(failure)) => return Err(failure),
-            Err(gone) => {
-                if !std::mem::replace(&mut is_away, true) {
-                    talk(&format!("{}; trying again", escape(&chain(&gone))));
-                }
-            }
+                None => return Err(error.into()),
+            },
+        };
+        away.answered();
+        for event in &events {
+            view::print(context.output, event)?;
         }
-        sleep_until(begun + ASK_EVERY).await;
+        let is_first = after.replace(next_after).is_none();
+        if events.is_empty() && !is_first {
+            sleep_until(begun + ASK_EVERY).await;
+        }
     }
 }
 

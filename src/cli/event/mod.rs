@@ -7,6 +7,12 @@ mod view;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 
+/// How `follow` lives, and ends.
+const FOLLOW_ENDS: &str = "A daemon that restarts or cannot read its ledger for a while is waited for: one line on stderr says that it is lost, one that
+it answers again, and the events go on after the last one told.
+Exit codes: 0 nobody reads any more, 1 what answers is no tilld, 8 there is no daemon on `--socket` to begin with, 15 this user may
+not connect, or not read the ledger";
+
 /// The commands about events.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -19,6 +25,7 @@ enum Action {
     /// List events, oldest first
     List(list::Args),
     /// Tell events as they happen, until it is ended
+    #[command(after_help = FOLLOW_ENDS)]
     Follow(follow::Args),
 }
 

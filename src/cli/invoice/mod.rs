@@ -23,7 +23,8 @@ const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or
 7 no requisites free, 8 service unreachable, 9 nobody knows whether it was opened: look in the cabinet";
 
 /// The ends of `wait`.
-const WAIT_ENDS: &str = "Exit codes: 0 paid, 5 failed, reversed or paid with another amount, 6 still open when the time was over,
+const WAIT_ENDS: &str = "A daemon that restarts or cannot read its ledger for a while is waited for, as long as `--timeout` allows.
+Exit codes: 0 paid, 5 failed, reversed or paid with another amount, 6 still open when the time was over, 8 no daemon answered,
 9 nobody can tell: look in the cabinet";
 
 /// The ends of `adopt`.

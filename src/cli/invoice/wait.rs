@@ -1,7 +1,7 @@
 //! `tilld invoice wait`: returns when an order's money has come, or when it is clear that it will not.
 //!
-//! A daemon that answers on its socket is asked; while one serves that does not, the ledger is watched; without one, the
-//! command asks the service itself.
+//! A daemon that answers on its socket is asked, and waited for while it restarts or cannot read its ledger; while one serves
+//! that does not, the ledger is watched; without one, the command asks the service itself.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
-use super::super::remote::{self, NoAnswer, Remote, Way};
+use super::super::remote::{self, Away, NoAnswer, Remote, Way};
 use super::super::{ledger, owner, service};
 use super::view;
 use crate::answer::find::{end, find, meant, not_found, still_open};
@@ -75,12 +75,14 @@ async fn over(
     context: &Context,
     until: Instant,
 ) -> Result<Option<Exit>, Failure> {
-    let (mut last, mut told) = (None, false);
+    let (mut last, mut away) = (None, Away::default());
     loop {
         let begun = Instant::now();
         let left = until.saturating_duration_since(begun);
+        let mut next = begun + LOOK_EVERY;
         match remote.wait(&args.name, left).await {
             Ok((is_decided, row)) => {
+                away.answered();
                 let end = end(&row, wall_ms()).filter(|_| is_decided);
                 if let Some(end) = end {
                     view::print(context.output, &row, wall_ms())?;
@@ -94,12 +96,15 @@ async fn over(
                 if !is_there && context.socket().is_none() && owns(context) {
                     return Ok(None);
                 }
-                if Instant::now() >= until && last.is_none() {
+                let is_over = Instant::now() >= until;
+                if is_over && last.is_none() {
                     return Err(gone.into());
                 }
-                if !told {
-                    talk(&format!("{}; trying again", escape(&chain(&gone))));
-                    told = true;
+                if !is_over {
+                    match away.lost(&gone) {
+                        Some(pause) => next = Instant::now() + pause,
+                        None => return Err(gone.into()),
+                    }
                 }
             }
         }
@@ -109,7 +114,7 @@ async fn over(
             view::print(context.output, row, wall_ms())?;
             return Err(still_open(row, args.timeout.as_secs()));
         }
-        sleep_until(until.min(begun + LOOK_EVERY)).await;
+        sleep_until(until.min(next)).await;
     }
 }
 
@@ -196,7 +201,7 @@ impl Asking {
                     .hint(service::log_in()),
             ),
             Err(Error::Read(error)) => Err(error.into()),
-            Err(trouble @ (Error::Gate(_) | Error::Nothing(_))) => {
+            Err(trouble @ (Error::Gate(_) | Error::Stopping | Error::Nothing(_))) => {
                 let reason = chain(&trouble);
                 talk(&format!("no answer yet: {}", escape(&reason)));
                 Ok(())

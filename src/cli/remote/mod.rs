@@ -4,6 +4,7 @@
 //! of tilld. Without one it works directly, as far as this user may. Promises never to ask the daemon of another ledger than
 //! the flags, variables and settings mean.
 
+mod away;
 mod call;
 mod create;
 mod place;
@@ -20,6 +21,7 @@ use super::failure::{Exit, Failure};
 use super::owner;
 use crate::client::credentials::Elsewhere;
 
+pub(super) use away::Away;
 use call::{Call, connect};
 pub(super) use create::Created;
 pub(super) use place::MOST_INVOICES;
@@ -59,7 +61,7 @@ pub(super) enum NoAnswer {
         /// The socket.
         path: PathBuf,
     },
-    /// It has no place just now, or stops: it may be asked again.
+    /// It has no place just now, stops, or cannot read its ledger: it may be asked again.
     Busy(Failure),
     /// It answered, and that is the end: a failure of its own, or nothing that can be understood.
     Ended(Failure),

@@ -21,6 +21,10 @@ pub(super) fn places(known: &Whereabouts) -> Vec<PathBuf> {
 }
 
 /// A user's own ledger, which no daemon serves, is not the one of the daemon that the machine runs.
+///
+/// A directory that may not be looked into counts as none. `/var/lib/tilld`, when settings that everybody may read name it, is
+/// closed to every client, and taking that for a ledger of their own would keep them all from the unit's socket. A directory
+/// in the own home that is closed to its user looks just the same from here.
 fn has_ledger(state_dir: &Path) -> bool {
     state_dir.join(FILE_NAME).exists()
 }

@@ -171,16 +171,27 @@ impl Remote {
 
     fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NoAnswer> {
         if !answer.status.is_success() {
-            let (failure, _invoice) = self.failure(answer)?;
-            return Err(match answer.status {
-                StatusCode::TOO_MANY_REQUESTS => NoAnswer::Busy(failure),
-                _ => NoAnswer::Ended(failure),
-            });
+            return Err(self.no_answer(answer));
         }
         serde_json::from_slice(&answer.body).map_err(|error| {
             tracing::debug!(reason = %error, "the answer cannot be read: {error}");
             self.foreign()
         })
+    }
+
+    /// What passes by itself is told apart from what does not: a question asked again does no harm.
+    fn no_answer(&self, answer: &Answer) -> NoAnswer {
+        let is_passing = matches!(
+            answer.status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+        );
+        match self.failure(answer) {
+            Ok((failure, _invoice)) if is_passing => NoAnswer::Busy(failure),
+            Ok((failure, _invoice)) => NoAnswer::Ended(failure),
+            // Turned away before it was looked at, to make room for others.
+            Err(_no_document) if is_passing => self.gone(),
+            Err(foreign) => foreign,
+        }
     }
 
     fn failure(

@@ -5,8 +5,10 @@
 //! verdict on what the request met ([`Permit::ended`]); one that is dropped says nothing. Nothing is reserved ahead: a
 //! caller that gives up while waiting costs nobody a turn, and a turn that was of no use is given back whole.
 //!
-//! Whoever a person waits for goes before the background, and tries even while the service gives no answers. What is
-//! decided is in [`door`], which is pure; here it is only waited for and told.
+//! Whoever a person waits for goes before the background, and tries even while the service gives no answers. After
+//! [`IN_A_ROW`] of them the background has a turn, if it waits for nothing else: whoever asks without end, who holds no secret
+//! and may be mistaken, does not keep the daemon from its own questions. What is decided is in [`door`], which is pure; here
+//! it is only waited for and told.
 
 pub(crate) mod door;
 pub(crate) mod outage;
@@ -28,6 +30,9 @@ use crate::entropy;
 use door::{Door, Pass};
 use outage::{Change, Verdict};
 use wishes::Wishes;
+
+/// Turns of those a person waits for, one after the other, while the background waits: the next is its own.
+const IN_A_ROW: u32 = 4;
 
 /// How much a process may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +101,8 @@ struct State {
     /// Those who wait, in the order they came.
     operators: VecDeque<u64>,
     background: VecDeque<u64>,
+    /// Turns that operators had since the background had one or had nobody waiting.
+    in_a_row: u32,
     /// The last number given to one of them.
     number: u64,
 }
@@ -110,11 +117,24 @@ impl State {
 
     fn enter(&mut self, caller: Caller, number: u64, now: Instant) -> Result<Pass, Hold> {
         let is_first = self.line(caller).front() == Some(&number);
-        let gives_way = caller == Caller::Background && !self.operators.is_empty();
+        let now = now.into_std();
+        // One that an outage holds is waited for by nobody.
+        let is_theirs = self.in_a_row >= IN_A_ROW
+            && !self.background.is_empty()
+            && !self.door.outage().holds_background(now);
+        let gives_way = match caller {
+            Caller::Operator => is_theirs,
+            Caller::Background => !self.operators.is_empty() && !is_theirs,
+        };
         if !is_first || gives_way {
             return Err(Hold::Change);
         }
-        self.door.enter(caller, now.into_std())
+        let pass = self.door.enter(caller, now)?;
+        self.in_a_row = match caller {
+            Caller::Operator if !self.background.is_empty() => self.in_a_row.saturating_add(1),
+            Caller::Operator | Caller::Background => 0,
+        };
+        Ok(pass)
     }
 }
 
@@ -143,18 +163,19 @@ impl Gate {
                 wishes: Wishes::default(),
                 operators: VecDeque::new(),
                 background: VecDeque::new(),
+                in_a_row: 0,
                 number: 0,
             }),
             changed: Notify::new(),
         }))
     }
 
-    /// Waits for a place and a turn, however long it takes, behind all for whom a person waits. Safe to drop while waiting.
+    /// Waits for a place and a turn, however long it takes, behind those for whom a person waits. Safe to drop while waiting.
     pub(crate) async fn admit(&self) -> Permit {
         self.wait(Caller::Background).await
     }
 
-    /// Waits for a place and a turn before all the background, an outage or not. Says at once when the service wants to be
+    /// Waits for a place and a turn before the background, an outage or not. Says at once when the service wants to be
     /// left alone for longer than `patience`, and gives up after it. For whatever a person waits for, and for a create,
     /// whose row must not outlive its request by hours.
     pub(crate) async fn admit_within(&self, patience: Duration) -> Result<Permit, Closed> {

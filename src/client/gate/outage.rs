@@ -101,6 +101,16 @@ impl Outage {
         }
     }
 
+    /// Whether nobody in the background may go just now.
+    pub(crate) fn holds_background(&self, now: Instant) -> bool {
+        match &self.state {
+            State::Well { .. } => false,
+            State::Out {
+                until, is_tried, ..
+            } => *is_tried || *until > now,
+        }
+    }
+
     /// The end of a request.
     pub(crate) fn ended(
         &mut self,

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::client::{Line, Stream, problem};
 use crate::harness::{Issued, Setup, World};
 
-/// How long a stop may take whoever follows: half of the drain.
-pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a stop may take while clients follow: less than the drain, after which they would be cut off.
+pub(super) const STOPS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Events made while a follower comes and goes.
 const MANY: usize = 120;

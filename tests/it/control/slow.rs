@@ -24,6 +24,11 @@ fn a_follower_that_does_not_read_delays_nobody_and_is_cut_off() {
     wait_until(PATIENCE, "the place of the one that does not read", || {
         Stream::try_follow(&socket, "/v1/events", &[]).is_ok()
     });
+    // By this bound and no other: ten seconds are not over, and no page was waiting.
+    let log = world.serve_log();
+    let why = "did not read was cut off: as many pieces wait for it as may";
+    assert_eq!(log.matches(why).count(), 1, "{log}");
+    assert_eq!(log.matches("was cut off").count(), 1, "{log}");
     // What it has is whole as far as it goes, so that it may go on after the last of it.
     let mut last = 1;
     while let Some(told) = slow.next() {

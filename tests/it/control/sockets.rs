@@ -5,6 +5,13 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
+};
+
+use rustix::fs::{FlockOperation, flock};
+
 use super::client::Line;
 use crate::harness::{PATIENCE, Setup, World, request, skip};
 
@@ -112,6 +119,16 @@ fn what_is_somebody_elses_is_left_alone() {
     );
     drop(other);
 
+    // One that starts at this very moment has the lock, and may be about to listen.
+    let lock = fs::File::create(socket.with_extension("sock.lock")).expect("made");
+    flock(&lock, FlockOperation::LockExclusive).expect("locked");
+    let refused = world.tilld(&["serve"]).ends_with(11);
+    assert!(
+        refused.stderr.contains("another program listens on"),
+        "{refused:?}"
+    );
+    drop(lock);
+
     let long = "x".repeat(120);
     let refused = world.tilld_with(
         &[("RUNTIME_DIRECTORY", &format!("/run/{long}"))],
@@ -156,6 +173,31 @@ fn a_socket_that_systemd_hands_over_is_served_as_it_is() {
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let left = fs::symlink_metadata(&socket).expect("systemd's to remove");
     assert!(left.file_type().is_socket());
+}
+
+/// A start that waited for room would never come to an end.
+#[test]
+fn a_socket_whose_program_takes_nobody_up_is_somebody_elses() {
+    let world = Setup::new().quiet().not_served().start();
+    let socket = world.control_socket();
+    let address = SocketAddrUnix::new(&socket).expect("a short path");
+    let of_kind = |flags| socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None);
+    let busy = of_kind(SocketFlags::CLOEXEC).expect("a socket");
+    bind(&busy, &address).expect("bound");
+    listen(&busy, 0).expect("it listens");
+    let mut waiting = Vec::new();
+    loop {
+        let next = of_kind(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).expect("a socket");
+        match connect(&next, &address) {
+            Ok(()) => waiting.push(next),
+            Err(error) => break assert_eq!(error, Errno::WOULDBLOCK),
+        }
+    }
+    let refused = world.tilld(&["serve"]).ends_with(11);
+    assert!(
+        refused.stderr.contains("another program listens on"),
+        "{refused:?}"
+    );
 }
 
 /// Sockets of the internet on which a process listens.

@@ -47,6 +47,34 @@ fn invoices_events_and_the_report_have_the_fields_it_describes() {
     assert_eq!(printed, text);
 }
 
+/// Where an answer has this header, the description says so.
+#[test]
+fn a_remark_is_described_where_it_is_answered() {
+    let shop = Beside::start(Setup::new().quiet());
+    let (_, _, text) = shop.ask("GET", "/v1/openapi.json", "");
+    let describes = |call: &str, status: u16| {
+        let at = format!("{call}/responses/{status}/headers/tilld-remark");
+        text.pointer(&format!("/paths/{at}")).is_some()
+    };
+    shop.world.faults(&json!({ "drop_create_answer": 1 }));
+    let wish = json!({ "order_id": "1", "amount": "5.00", "currency": "RUB", "method": "SBP" });
+    let (status, head, lost) = shop.ask("POST", "/v1/invoices", &wish.to_string());
+    assert_eq!(status, 202, "{lost}");
+    assert!(head.contains("tilld-remark: "), "{head}");
+    assert!(describes("~1v1~1invoices/post", status));
+
+    let issued = shop.world.create("2");
+    let paid = shop.world.dictate(&issued, "paid");
+    assert_eq!(shop.world.tell_as_it_is(&paid).status, 200);
+    // Older than what stands, and contradicting it.
+    shop.world
+        .dictate_fields(&issued, &json!({ "status": "canceled" }));
+    let (status, head, doubted) = shop.ask("POST", "/v1/invoices/2/poll", "");
+    assert_eq!(status, 200, "{doubted}");
+    assert!(head.contains("tilld-remark: "), "{head} {doubted}");
+    assert!(describes("~1v1~1invoices~1{name}~1poll/post", status));
+}
+
 /// The status stands in the document as in the answer, also where HTTP has one of its own for it.
 #[test]
 fn problems_bear_the_status_of_their_answer() {

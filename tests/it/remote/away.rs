@@ -52,7 +52,12 @@ fn a_wait_outlasts_a_restart() {
     booth.world.happens(&issued, &json!({ "status": "paid" }));
     assert_eq!(wait.wait(PATIENCE), 0, "{}", wait.stderr());
     let talk = wait.stderr();
-    assert_eq!(talk.matches("trying again").count(), 1, "{talk}");
+    assert_eq!(talk.matches("trying again\n").count(), 1, "{talk}");
+    assert_eq!(
+        talk.matches("the daemon answers again\n").count(),
+        1,
+        "{talk}"
+    );
 }
 
 /// True while somebody is connected to the socket, as the kernel lists it.

@@ -1,8 +1,10 @@
 //! The command line of a user who may do nothing but connect to the control socket. What is at stake: a shop that gets along
 //! without the access token, the key file and the ledger, and sees and says the same as one that has them.
 
+mod alike;
 mod away;
 mod ends;
+mod played;
 mod rights;
 
 use std::fs;
@@ -220,24 +222,46 @@ fn events_are_followed_through_a_restart_and_a_closed_pipe_is_a_quiet_end() {
     let mut booth = Booth::start(Setup::new().quiet());
     booth.open("1", &[]).ends_with(0);
     let mut follows = booth.start_shop(&["event", "follow", "--after=0", "--json"]);
-    wait_until(PATIENCE, "what was before", || {
-        follows.stdout().contains("\"opened\"")
-    });
+    let told = |follows: &Process, count: usize| {
+        wait_until(PATIENCE, "its events", || {
+            played::told(&follows.stdout()).len() >= count
+        });
+        let mut wanted: Vec<i64> = played::told(&follows.stdout());
+        wanted.sort_unstable();
+        wanted.dedup();
+        assert_eq!(
+            played::told(&follows.stdout()),
+            wanted,
+            "each once, in order"
+        );
+        assert_eq!(wanted.len(), count, "{wanted:?}");
+    };
+    let missed = |follows: &Process, times: usize| {
+        wait_until(PATIENCE, "the daemon to be missed", || {
+            follows.stderr().matches("trying again\n").count() == times
+        });
+    };
+    told(&follows, 1);
     assert_eq!(booth.world.stop_serve(PATIENCE), 0);
-    wait_until(PATIENCE, "the daemon to be missed", || {
-        follows.stderr().contains("trying again")
-    });
+    missed(&follows, 1);
+    // Its owner works on, without a daemon.
+    booth.world.open("2", "599.80", &[]).ends_with(0);
     booth.world.start_serve();
     let issued = booth.world.issued("1").expect("the service has it");
     booth.world.happens(&issued, &json!({ "status": "paid" }));
-    wait_until(PATIENCE, "what came after", || {
-        follows.stdout().contains("\"kind\":\"paid\"")
-    });
-    let told = follows.stdout();
-    assert_eq!(told.lines().count(), 2, "{told}");
+    told(&follows, 3);
+    booth.world.kill9_serve();
+    missed(&follows, 2);
+    booth.world.start_serve();
+    booth.open("3", &[]).ends_with(0);
+    told(&follows, 4);
     let talk = follows.stderr();
-    assert_eq!(talk.matches("trying again").count(), 1, "{talk}");
-    assert!(talk.contains("the daemon answers again"), "{talk}");
+    assert_eq!(talk.lines().count(), 4, "{talk}");
+    assert_eq!(
+        talk.matches("the daemon answers again\n").count(),
+        2,
+        "{talk}"
+    );
     assert!(follows.ended().is_none());
     drop(follows);
 

@@ -133,6 +133,43 @@ async fn a_person_goes_before_the_background() {
     }
 }
 
+/// Else a shop's program that asks without end would keep the daemon from its own questions.
+#[tokio::test(start_paused = true)]
+async fn the_background_has_a_turn_among_persons_without_end() {
+    let gate = gate(5, 4);
+    for _ in 0..8 {
+        let gate = gate.clone();
+        tokio::spawn(
+            async move { while gate.admit_within(Duration::from_mins(1)).await.is_ok() {} },
+        );
+    }
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    for _ in 0..10 {
+        let turn = tokio::time::timeout(Duration::from_mins(1), gate.admit()).await;
+        assert!(turn.is_ok(), "after {:?}", start.elapsed());
+    }
+    // One of five, of five a second.
+    let (took, wanted) = (start.elapsed(), Duration::from_secs(10));
+    assert!(took <= wanted + Duration::from_millis(500), "{took:?}");
+    assert!(took >= wanted / 2, "persons go first: {took:?}");
+}
+
+/// What an outage holds is waited for by nobody.
+#[tokio::test(start_paused = true)]
+async fn persons_do_not_wait_for_a_background_that_an_outage_holds() {
+    let gate = out(gate(100, 4)).await;
+    let waits = gate.clone();
+    tokio::spawn(async move { waits.admit().await });
+    tokio::task::yield_now().await;
+    let start = Instant::now();
+    for _ in 0..20 {
+        let person = gate.admit_within(Duration::from_secs(1)).await;
+        person.expect("not held").ended(nobody());
+    }
+    assert!(start.elapsed() < Duration::from_secs(1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_outage_holds_the_background_and_no_person() {
     let gate = out(gate(1_000, 8)).await;
