@@ -171,6 +171,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
         speed: settings.speed,
         is_plain: settings.is_plain,
         cabinet_url: format!("http://{service}"),
+        control_url: format!("http://{control}"),
         payment_url: format!("http://{service}/pay"),
     };
     let (sender, notices) = mpsc::channel(MOST_HANDED_OVER);

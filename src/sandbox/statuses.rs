@@ -38,6 +38,8 @@ pub(crate) enum Happening {
     Paid,
     /// Paid, with less than was asked.
     PaidLess,
+    /// Paid, with more than was asked.
+    PaidMore,
     /// Cancelled.
     Canceled,
     /// The payment window closed.
@@ -48,10 +50,11 @@ pub(crate) enum Happening {
 
 impl Happening {
     /// All of them.
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Waiting,
         Self::Paid,
         Self::PaidLess,
+        Self::PaidMore,
         Self::Canceled,
         Self::Expired,
         Self::Refunded,
@@ -63,6 +66,7 @@ impl Happening {
             Self::Waiting => "waiting",
             Self::Paid => "paid",
             Self::PaidLess => "paid-less",
+            Self::PaidMore => "paid-more",
             Self::Canceled => "cancel",
             Self::Expired => "expire",
             Self::Refunded => "refund",
@@ -92,7 +96,7 @@ impl Statuses {
     pub(crate) fn name(&self, happening: Happening) -> Option<&str> {
         let name = match happening {
             Happening::Waiting => self.open.get(1),
-            Happening::Paid | Happening::PaidLess => self.paid.first(),
+            Happening::Paid | Happening::PaidLess | Happening::PaidMore => self.paid.first(),
             Happening::Canceled => self.failed.first(),
             Happening::Expired => self.failed.last(),
             Happening::Refunded => self.reversed.first(),
@@ -129,6 +133,7 @@ mod tests {
         for (happening, name) in [
             (Happening::Waiting, "waiting"),
             (Happening::PaidLess, "paid"),
+            (Happening::PaidMore, "paid"),
             (Happening::Canceled, "canceled"),
             (Happening::Expired, "expired"),
             (Happening::Refunded, "refunded"),

@@ -194,7 +194,7 @@ fn api_fault(asked: &AskedApi) -> Result<ApiFault, &'static str> {
 }
 
 /// The faults as `GET /state` shows them.
-pub(super) fn view(faults: &Faults) -> Value {
+pub(in super::super) fn view(faults: &Faults) -> Value {
     let api: Vec<Value> = faults
         .api()
         .iter()

@@ -1,132 +1,148 @@
-//! The merchant's side: overview, confirming a login, tokens and invoices. The real cabinet asks who one is; this one is
-//! open to everybody on this machine.
+//! `/cabinet`: the merchant's side. Shops, logins that wait, tokens and their revocation, invoices with what came of their
+//! notifications.
 
 use hyper::StatusCode;
 use maud::{Markup, html};
 
-use super::{Posted, form_token, instant, layout};
+use super::Posted;
+use super::frame::{Look, instant, table};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::invoice::{Invoice, Mode};
-use crate::sandbox::state::login::{DecideError, Decision, Login, shop_name};
+use crate::sandbox::state::login::{Decision, shop_name};
+use crate::sandbox::state::notice::Answer;
 use crate::sandbox::state::{SHOPS, State};
 
 /// Rows of a list on a page, the newest ones. The control listener shows all.
 const MOST_ROWS: usize = 50;
 
-/// `/`: what there is and what has happened.
-pub(super) fn overview(state: &State, now: i64) -> Markup {
-    let pending = state
+/// The page.
+pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
+    let title = look.t("Cabinet", "Кабинет");
+    let waiting = state
         .logins()
-        .filter(|login| login.decision == Decision::Pending && now < login.expires_ms)
-        .count();
-    layout(
-        "Overview",
-        &html! {
-            h1 { "The imitation payment service" }
-            dl {
-                dt { "Service" } dd { code { (state.rules.cabinet_url) "/api/v1" } }
-                dt { "Cabinet" } dd { a href="/cabinet" { (state.rules.cabinet_url) "/cabinet" } }
-                dt { "Logins waiting" } dd { (pending) }
-                dt { "Tokens" } dd { (state.tokens().filter(|token| token.revoked_ms.is_none()).count()) }
-                dt { "Invoices" } dd { (state.invoice_count()) }
-                @if state.rules.speed > 1 { dt { "Speed" } dd { "times pass " (state.rules.speed) " times faster" } }
-                dt { "Requisites" } dd { (state.pool.free()) " free, " (state.pool.busy()) " occupied" }
-            }
-            h2 { "Requests so far" }
-            dl {
-                @for (endpoint, count) in state.counts() { dt { (endpoint.word()) } dd { (count) } }
-            }
-            h2 { "Newest invoices" }
-            (invoices(state.invoices().rev().take(5)))
-        },
-    )
-}
-
-/// `/activate`: compare the code, choose a shop, confirm or refuse.
-pub(super) fn activate(state: &State, code: Option<&str>, token: &str, now: i64) -> Markup {
-    let content = match code {
-        None => type_code(None),
-        Some(code) => match state.find_login(code, now) {
-            None => type_code(Some(
-                "This code is unknown or has expired. Start the login again.",
-            )),
-            Some(login) => match login.decision {
-                Decision::Pending => decide_form(login, token, now),
-                Decision::Confirmed(shop) => html! {
-                    h1 { "Confirmed" }
-                    p { strong { (login.client_name) } " gets a token for the shop " strong { (shop_name(shop)) } "." }
-                    p.quiet { "You can close this page and go back to where the login was started." }
-                },
-                Decision::Refused => html! {
-                    h1 { "Refused" }
-                    p { strong { (login.client_name) } " gets no token." }
-                },
-            },
-        },
-    };
-    layout("Confirm a login", &content)
-}
-
-fn type_code(trouble: Option<&str>) -> Markup {
-    html! {
-        h1 { "Confirm a login" }
-        @if let Some(trouble) = trouble { p { strong { (trouble) } } }
-        form method="get" action="/activate" {
-            p { label for="code" { "Code shown by the program that asks" } }
-            p {
-                input #code type="text" name="code" placeholder="ABCD-EFGH" autocomplete="off" autocapitalize="characters" required;
-                " " button.main { "Next" }
+        .filter(|login| login.decision == Decision::Pending && look.now < login.expires_ms);
+    let content = html! {
+        h1 { (title) }
+        @for login in waiting {
+            p.trouble {
+                strong { (login.client_name) } (look.t(" waits for its login: ", " ждёт подтверждения входа: "))
+                a href={ "/activate?code=" (login.user_code) } { (login.user_code) }
             }
         }
-    }
+        h2 { (look.t("Shops", "Магазины")) }
+        ul {
+            @for (index, shop) in SHOPS.iter().enumerate() {
+                li { (shop) " " span.quiet { (state.invoices().filter(|one| one.shop == index).count()) (look.t(" invoices", " заявок")) } }
+            }
+        }
+        h2 { (look.t("Tokens", "Токены")) }
+        (tokens(state, look))
+        h2 { (look.t("Invoices", "Заявки")) }
+        (invoices(look, state.invoices().rev().take(MOST_ROWS)))
+        @if state.invoice_count() > MOST_ROWS {
+            p.quiet { (look.t("The newest ", "Последние ")) (MOST_ROWS) (look.t(" of ", " из ")) (state.invoice_count()) "." }
+        }
+    };
+    look.page("/cabinet", title, &content)
 }
 
-fn decide_form(login: &Login, token: &str, now: i64) -> Markup {
-    html! {
-        h1 { strong { (login.client_name) } " asks for access to a shop" }
-        p { "Is this the code you see there?" }
-        p.code { (login.user_code) }
-        p.quiet { "The real cabinet asks you to sign in first. Refuse if you did not start this yourself. The code is good for another " ((login.expires_ms - now) / 1_000) " s." }
-        form method="post" action="/activate" {
-            (form_token(token))
-            input type="hidden" name="code" value=(login.user_code);
-            fieldset {
-                legend { "Shop" }
-                @for (index, shop) in SHOPS.iter().enumerate() {
-                    label { input type="radio" name="shop" value=(shop) checked[index == 0]; " " (shop) }
+fn tokens(state: &State, look: &Look<'_>) -> Markup {
+    let (name, revoke) = (look.t("Tokens", "Токены"), look.t("Revoke", "Отозвать"));
+    let heads = [
+        look.t("Given to", "Кому выдан"),
+        look.t("Shop", "Магазин"),
+        look.t("Issued", "Выдан"),
+        look.t("Last used", "Последний запрос"),
+        look.t("State", "Состояние"),
+    ];
+    let rows = html! {
+        @for token in state.tokens().rev().take(MOST_ROWS) {
+            tr {
+                td { (token.client_name) br; span.quiet { (token.id) } }
+                td { (shop_name(token.shop)) }
+                td { (instant(token.issued_ms)) }
+                td { @match token.used_ms { Some(at) => { (instant(at)) }, None => { (look.t("never", "не было")) } } }
+                td {
+                    @match token.revoked_ms {
+                        Some(at) => { (look.t("revoked ", "отозван ")) (instant(at)) },
+                        None => form method="post" action="/cabinet/revoke" {
+                            (look.form_token())
+                            button name="token" value=(token.id) aria-label={ (revoke) " " (token.client_name) " " (token.id) } { (revoke) }
+                        },
+                    }
                 }
             }
-            button.main name="decision" value="confirm" { "The codes are the same: confirm" }
-            button name="decision" value="refuse" { "Refuse" }
         }
+    };
+    html! {
+        @if state.tokens().next().is_none() {
+            p.quiet { (look.t("None yet. ", "Пока нет. ")) code { "tilld login" } (look.t(" asks for one.", " запросит токен.")) }
+        } @else { (table(name, &heads, &rows)) }
     }
 }
 
-/// `POST /activate`
-pub(super) fn decide(state: &mut State, form: &Form, now: i64) -> Posted {
-    let code = form.get("code").unwrap_or("");
-    let decided = match (form.get("decision"), form.get("shop")) {
-        (Some("confirm"), Some(shop)) => state.decide_login(code, Some(shop), now),
-        (Some("confirm"), None) => Err(DecideError::NoSuchShop),
-        (Some("refuse"), _) => state.decide_login(code, None, now),
-        _ => return Posted::Refused(StatusCode::BAD_REQUEST, "Neither confirmed nor refused."),
+/// A list of invoices; each leads to its own page.
+pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoice>) -> Markup {
+    let mut rows = rows.peekable();
+    let heads = [
+        look.t("Order", "Заказ"),
+        look.t("Amount", "Сумма"),
+        look.t("Status", "Статус"),
+        look.t("Last notification", "Последнее уведомление"),
+        look.t("Customer's page", "Страница покупателя"),
+    ];
+    let is_empty = rows.peek().is_none();
+    let rows = html! {
+        @for invoice in rows {
+            tr {
+                td {
+                    a href={ "/cabinet/invoices/" (invoice.opaque) } { (invoice.internal_id) }
+                    br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) }
+                }
+                td { (invoice.amount) " " (invoice.currency) }
+                td.status { (invoice.status) }
+                td { @match invoice.attempts.back() {
+                    Some(last) => { (last.status) ": " (answer(look, &last.answer)) },
+                    None => span.quiet { (look.t("none", "нет")) },
+                } }
+                td { a href={ "/pay/" (invoice.opaque) } aria-label={ (look.t("Open the payment page of ", "Открыть страницу оплаты ")) (invoice.internal_id) } { (look.t("Open", "Открыть")) } }
+            }
+        }
     };
-    match decided {
-        Ok(()) => {
-            let found = state.find_login(code, now);
-            let code = found.map_or("", |login| login.user_code.as_str());
-            Posted::Done(format!("/activate?code={code}"))
-        }
-        Err(DecideError::Unknown) => Posted::Refused(
-            StatusCode::NOT_FOUND,
-            "This code is unknown or has expired. Start the login again.",
-        ),
-        Err(DecideError::Decided) => {
-            Posted::Refused(StatusCode::CONFLICT, "This login was already decided.")
-        }
-        Err(DecideError::NoSuchShop) => {
-            Posted::Refused(StatusCode::BAD_REQUEST, "Choose one of the shops.")
-        }
+    html! {
+        @if is_empty {
+            p.quiet { (look.t("None yet. ", "Пока нет. ")) code { "tilld invoice create" } (look.t(" opens one.", " откроет заявку.")) }
+        } @else { (table(look.t("Invoices", "Заявки"), &heads, &rows)) }
+    }
+}
+
+/// What came of an attempt, in words.
+pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
+    match answer {
+        Answer::Code(200) => look.t("accepted (200)", "принято (200)").to_owned(),
+        Answer::Code(code) => format!("{} ({code})", look.t("refused", "отклонено")),
+        Answer::None(why) => format!("{}: {why}", look.t("no answer", "нет ответа")),
+        Answer::Lost => look.t("lost on purpose", "потеряно нарочно").to_owned(),
+        Answer::NotLoopback => look
+            .t(
+                "not sent: not a loopback address",
+                "не отправлено: адрес не этого компьютера",
+            )
+            .to_owned(),
+        Answer::Overflow => look
+            .t(
+                "dropped: too many were waiting",
+                "отброшено: слишком много ждало",
+            )
+            .to_owned(),
+    }
+}
+
+/// How the invoice works, in a word.
+pub(super) fn mode(invoice: &Invoice) -> &'static str {
+    match invoice.mode {
+        Mode::H2h => "H2H",
+        Mode::Redirect(_) => "Redirect",
     }
 }
 
@@ -136,87 +152,10 @@ pub(super) fn revoke(state: &mut State, form: &Form, now: i64) -> Posted {
         Some(id) if state.revoke_tokens(Some(id), now) > 0 => Posted::Done("/cabinet".to_owned()),
         _ => Posted::Refused(
             StatusCode::NOT_FOUND,
-            "There is no such token, or it was already revoked.",
+            [
+                "There is no such token, or it was already revoked.",
+                "Такого токена нет, или он уже отозван.",
+            ],
         ),
-    }
-}
-
-/// `/cabinet`: tokens and invoices.
-pub(super) fn cabinet(state: &State, token: &str, now: i64) -> Markup {
-    layout(
-        "Cabinet",
-        &html! {
-            h1 { "Cabinet" }
-            @let waiting = state.logins().filter(|login| login.decision == Decision::Pending && now < login.expires_ms);
-            @for login in waiting {
-                p { strong { (login.client_name) } " waits for its login: " a href={ "/activate?code=" (login.user_code) } { (login.user_code) } }
-            }
-            h2 { "Tokens" }
-            (tokens(state, token))
-            h2 { "Invoices" }
-            (invoices(state.invoices().rev().take(MOST_ROWS)))
-            @if state.invoice_count() > MOST_ROWS { p.quiet { "The newest " (MOST_ROWS) " of " (state.invoice_count()) "." } }
-        },
-    )
-}
-
-fn tokens(state: &State, form: &str) -> Markup {
-    html! {
-        @if state.tokens().next().is_none() {
-            p.quiet { "None yet. " code { "tilld login" } " asks for one." }
-        } @else {
-            div.table { table {
-                tr { th { "Given to" } th { "Shop" } th { "Issued" } th { "Last used" } th { "" } }
-                @for token in state.tokens().rev().take(MOST_ROWS) {
-                    tr {
-                        td { (token.client_name) br; span.quiet { (token.id) } }
-                        td { (shop_name(token.shop)) }
-                        td { (instant(token.issued_ms)) }
-                        td { (token.used_ms.map_or_else(|| "never".to_owned(), instant)) }
-                        td {
-                            @if let Some(at) = token.revoked_ms { "revoked " (instant(at)) } @else {
-                                form method="post" action="/cabinet/revoke" {
-                                    (form_token(form))
-                                    button name="token" value=(token.id) { "Revoke" }
-                                }
-                            }
-                        }
-                    }
-                }
-            } }
-        }
-    }
-}
-
-fn invoices<'s>(rows: impl Iterator<Item = &'s Invoice>) -> Markup {
-    let mut rows = rows.peekable();
-    html! {
-        @if rows.peek().is_none() {
-            p.quiet { "None yet. " code { "tilld invoice create" } " opens one." }
-        } @else {
-            div.table { table {
-                tr { th { "Order" } th { "Amount" } th { "Status" } th { "Last notification" } th { "" } }
-                @for invoice in rows {
-                    tr {
-                        td { (invoice.internal_id) br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) } }
-                        td { (invoice.amount) " " (invoice.currency) }
-                        td.status { (invoice.status) }
-                        td { @match invoice.attempts.back() {
-                            Some(last) => { (last.status) ": " (last.answer.word()) },
-                            None => span.quiet { "none" },
-                        } }
-                        td { a href={ "/pay/" (invoice.opaque) } { "Open" } }
-                    }
-                }
-            } }
-        }
-    }
-}
-
-/// How the invoice works, in a word.
-pub(super) fn mode(invoice: &Invoice) -> &'static str {
-    match invoice.mode {
-        Mode::H2h => "H2H",
-        Mode::Redirect(_) => "Redirect",
     }
 }

@@ -1,166 +1,131 @@
-//! The sandbox's HTML: overview, cabinet, payment pages. Plain forms without script, readable on a phone. Every page says
-//! that it is an imitation. What the state holds is escaped by maud; addresses are checked when they come in.
+//! The sandbox's HTML: overview, cabinet, faults, payment pages. Plain forms without script, in English and Russian, readable
+//! on a phone and by keyboard. Every page says that it is an imitation. What the state holds is escaped by maud; addresses are
+//! checked when they come in.
 
+mod activate;
 mod cabinet;
+mod faults;
+mod frame;
+mod home;
+mod invoice;
+mod lang;
 mod pay;
 
-use hyper::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION,
-};
-use hyper::header::{REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
-use maud::{DOCTYPE, Markup, html};
 
+use self::frame::Look;
+use self::lang::Lang;
 use super::form::Form;
 use super::world::World;
 use crate::http::{self, Response};
-use crate::invoice::moment::Moment;
-
-const STYLE: &str = include_str!("style.css");
 
 /// What a form that was posted led to.
 enum Posted {
     /// Done; the page to show now.
     Done(String),
-    /// Not done; why.
-    Refused(StatusCode, &'static str),
+    /// Not done; why, in English and Russian.
+    Refused(StatusCode, [&'static str; 2]),
 }
+
+const NO_PAGE: [&str; 2] = ["There is no such page.", "Такой страницы нет."];
 
 /// Answers a request for a page.
 pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Response {
     let path = parts.uri.path();
-    let query = Form::parse(parts.uri.query().unwrap_or(""));
+    let lang = Lang::of(&parts.headers);
     match parts.method {
-        Method::GET | Method::HEAD => show(world, path, &query),
-        Method::POST => post(world, path, body),
+        Method::GET | Method::HEAD => {
+            let query = Form::parse(parts.uri.query().unwrap_or(""));
+            show(world, path, &query, lang)
+        }
+        Method::POST => post(world, path, body, lang),
         _ => http::plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"),
     }
 }
 
-fn show(world: &World, path: &str, query: &Form) -> Response {
-    let token = world.form_token();
-    let page = match path {
-        "/style.css" => return stylesheet(),
-        "/" => Some(world.with(|state, now| cabinet::overview(state, now))),
-        "/activate" => {
-            let code = query.get("code");
-            Some(world.with(|state, now| cabinet::activate(state, code, token, now)))
-        }
-        "/cabinet" => Some(world.with(|state, now| cabinet::cabinet(state, token, now))),
-        _ => path.strip_prefix("/pay/").and_then(|opaque| {
-            world.with(|state, _| Some(pay::page(state, state.invoice_of_page(opaque)?, token)))
-        }),
-    };
-    match page {
-        Some(page) => respond(StatusCode::OK, page),
-        None => message(StatusCode::NOT_FOUND, "There is no such page."),
+fn show(world: &World, path: &str, query: &Form, lang: Lang) -> Response {
+    if path == "/style.css" {
+        return frame::stylesheet();
     }
+    let token = world.form_token();
+    world.with(|state, now| {
+        let look = Look { lang, token, now };
+        let page = match path {
+            "/" => Some(home::page(state, &look)),
+            "/activate" => Some(activate::page(state, query.get("code"), &look)),
+            "/cabinet" => Some(cabinet::page(state, &look)),
+            "/cabinet/faults" => Some(faults::page(state, query.get("invoice"), &look)),
+            _ => {
+                let merchants = path.strip_prefix("/cabinet/invoices/");
+                let customers = path.strip_prefix("/pay/");
+                let found = |opaque| state.invoice_of_page(opaque);
+                match (merchants, customers) {
+                    (Some(opaque), _) => {
+                        found(opaque).map(|found| invoice::page(state, found, &look))
+                    }
+                    (None, Some(opaque)) => {
+                        found(opaque).map(|found| pay::page(state, found, &look))
+                    }
+                    (None, None) => None,
+                }
+            }
+        };
+        match page {
+            Some(page) => look.respond(StatusCode::OK, page),
+            None => message(&look, StatusCode::NOT_FOUND, NO_PAGE),
+        }
+    })
 }
 
-fn post(world: &World, path: &str, body: &[u8]) -> Response {
+fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
     let form = Form::parse(&String::from_utf8_lossy(body));
-    if form.get("form_token") != Some(world.form_token()) {
-        return message(
-            StatusCode::FORBIDDEN,
-            "This form is not from a page of this sandbox, or the sandbox was started anew. Reload the page and try again.",
-        );
-    }
-    let posted = world.with(|state, now| match path {
-        "/activate" => cabinet::decide(state, &form, now),
-        "/cabinet/revoke" => cabinet::revoke(state, &form, now),
-        _ => match path.strip_prefix("/pay/") {
-            Some(opaque) => pay::act(state, opaque, &form, now),
-            None => Posted::Refused(StatusCode::NOT_FOUND, "There is no such page."),
-        },
-    });
-    match posted {
-        Posted::Done(next) => see(&next),
-        Posted::Refused(status, why) => message(status, why),
-    }
+    let token = world.form_token();
+    let is_ours = form.get("form_token") == Some(token);
+    world.with(|state, now| {
+        let look = Look { lang, token, now };
+        if !is_ours {
+            let texts = [
+                "This form is not from a page of this sandbox, or the sandbox was started anew. Reload the page and try again.",
+                "Эта форма не со страницы этой песочницы, или песочница перезапущена. Обновите страницу и попробуйте снова.",
+            ];
+            return message(&look, StatusCode::FORBIDDEN, texts);
+        }
+        let posted = match path {
+            "/activate" => activate::decide(state, &form, now),
+            "/cabinet/revoke" => cabinet::revoke(state, &form, now),
+            "/cabinet/faults" => faults::act(state, &form),
+            _ => match (path.strip_prefix("/cabinet/invoices/"), path.strip_prefix("/pay/")) {
+                (Some(opaque), _) => invoice::act(state, opaque),
+                (None, Some(opaque)) => pay::act(state, opaque, &form, now),
+                (None, None) => Posted::Refused(StatusCode::NOT_FOUND, NO_PAGE),
+            },
+        };
+        match posted {
+            Posted::Done(next) => see(&look, &next),
+            Posted::Refused(status, texts) => message(&look, status, texts),
+        }
+    })
+}
+
+fn message(look: &Look<'_>, status: StatusCode, texts: [&'static str; 2]) -> Response {
+    let [en, ru] = texts;
+    look.message(status, look.t(en, ru))
 }
 
 /// Sends the browser to a page, so that reloading it posts nothing again.
-fn see(next: &str) -> Response {
+fn see(look: &Look<'_>, next: &str) -> Response {
     let mut response = http::plain(StatusCode::SEE_OTHER, "see the page\n");
     match HeaderValue::from_str(next) {
         Ok(location) => drop(response.headers_mut().insert(LOCATION, location)),
-        Err(_not_for_a_header) => return message(StatusCode::BAD_REQUEST, "That is no code."),
-    }
-    response
-}
-
-fn message(status: StatusCode, text: &str) -> Response {
-    respond(
-        status,
-        layout(
-            "Sandbox",
-            &html! { h1 { (text) } p { a href="/" { "Overview" } } },
-        ),
-    )
-}
-
-fn respond(status: StatusCode, page: Markup) -> Response {
-    // `no-referrer` would make browsers send `Origin: null` with the page's own forms.
-    const HEADERS: [(HeaderName, &str); 4] = [
-        (
-            CONTENT_SECURITY_POLICY,
-            "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-        ),
-        (CACHE_CONTROL, "no-store"),
-        (REFERRER_POLICY, "same-origin"),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ];
-    let mut response = http::html(status, page.into_string());
-    for (name, value) in HEADERS {
-        response
-            .headers_mut()
-            .insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-fn stylesheet() -> Response {
-    let mut response = http::plain(StatusCode::OK, STYLE);
-    let kind = HeaderValue::from_static("text/css; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
-    response
-}
-
-/// The frame of every page.
-fn layout(title: &str, content: &Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · sandbox" }
-                link rel="stylesheet" href="/style.css";
-            }
-            body {
-                header {
-                    strong { "tilld sandbox" }
-                    a href="/" { "Overview" }
-                    a href="/activate" { "Confirm a login" }
-                    a href="/cabinet" { "Cabinet" }
-                }
-                p.sandbox {
-                    "This is a sandbox: an imitation of the payment service on this machine, kept in memory only. No money moves here. "
-                    "Of the status names only " code { "new" } " is the service's own; all the others are this sandbox's invention."
-                }
-                main { (content) }
-            }
+        Err(_not_for_a_header) => {
+            return message(
+                look,
+                StatusCode::BAD_REQUEST,
+                ["That is no code.", "Это не код."],
+            );
         }
     }
-}
-
-/// The hidden field every form carries.
-fn form_token(token: &str) -> Markup {
-    html! { input type="hidden" name="form_token" value=(token); }
-}
-
-/// An instant as the pages show it.
-fn instant(ms: i64) -> String {
-    Moment::from_ms(ms).to_string()
+    response
 }

@@ -1,12 +1,13 @@
-//! `/pay/{opaque}`: the customer's page of an invoice, with buttons that say how it ends. In H2H mode the real service has
-//! no such page; here it is the place to play the customer.
+//! `/pay/{opaque}`: the customer's page of an invoice: what to pay and where, how much time is left, and buttons that say
+//! how it ends; then the way to the shop's success, cancel or error address. In H2H mode the real service has no such page;
+//! here it is the place to play the customer.
 
 use hyper::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::cabinet::mode;
-use super::{Posted, form_token, instant, layout};
+use super::Posted;
+use super::frame::{Look, instant};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::State;
 use crate::sandbox::state::invoice::{ChoiceError, Invoice, Mode};
@@ -16,139 +17,164 @@ use crate::sandbox::statuses::Happening;
 use crate::wire::create::ReturnUrls;
 
 /// The page of one invoice.
-pub(super) fn page(state: &State, invoice: &Invoice, token: &str) -> Markup {
+pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
-    let ended = statuses.is_final(&invoice.status);
-    layout(
-        "Payment",
-        &html! {
-            h1 { "Payment to " (shop_name(invoice.shop)) }
-            p.amount { (invoice.asked) " " (invoice.currency) }
-            p { "Order " strong { (invoice.internal_id) } ", status " span.status { (invoice.status) } }
-            @if invoice.amount != invoice.asked { p { "Reported amount: " strong { (invoice.amount) " " (invoice.currency) } } }
+    let is_over = statuses.is_final(&invoice.status);
+    let title = look.t("Payment", "Оплата");
+    let content = html! {
+        h1 { (title) ": " (shop_name(invoice.shop)) }
+        p.amount { (invoice.asked) " " (invoice.currency) }
+        p {
+            (look.t("Order ", "Заказ ")) strong { (invoice.internal_id) }
+            (look.t(", status ", ", статус ")) span.status { (invoice.status) }
+        }
+        @if invoice.amount != invoice.asked {
+            p { (look.t("Reported as paid: ", "Сообщено об оплате: ")) strong { (invoice.amount) " " (invoice.currency) } }
+        }
+        @if is_over {
+            (ending(state, invoice, look))
+        } @else {
+            p { (look.t("Time left: ", "Осталось времени: ")) strong { (look.left(invoice.expires_ms)) }
+                " " span.quiet { (look.t("until ", "до ")) (instant(invoice.expires_ms)) } }
             @match invoice.method {
-                Some(method) => { (requisites(invoice, method)) }
-                None if !ended => { (choose(invoice, token)) }
-                None => {}
+                Some(method) => { (requisites(invoice, method, look)) },
+                None => { (choose(invoice, look)) },
             }
-            @if !ended { p.quiet { "To be paid until " (instant(invoice.expires_ms)) "." } }
-            @if let (true, Mode::Redirect(urls)) = (ended, &invoice.mode) { (way_back(state, invoice, urls)) }
-            (outcomes(state, invoice, token))
-            (told(state, invoice))
-        },
-    )
+        }
+        (outcomes(state, invoice, look))
+        p.quiet {
+            a href={ "/cabinet/invoices/" (invoice.opaque) } { (look.t("What the shop was told", "Что сообщено магазину")) }
+            " · " a href={ "/pay/" (invoice.opaque) } { (look.t("Look again", "Обновить")) }
+        }
+    };
+    look.page("", title, &content)
 }
 
-fn requisites(invoice: &Invoice, method: Method) -> Markup {
+fn requisites(invoice: &Invoice, method: Method, look: &Look<'_>) -> Markup {
     let details = invoice.requisite.map(|one| one.details(method));
     let fields = details.as_ref().and_then(Value::as_object);
     let fields = fields.into_iter().flatten();
+    let named = |name: &'static str| match name {
+        "bankName" => look.t("Bank", "Банк"),
+        "phoneNumber" => look.t("Phone", "Телефон"),
+        "fullName" => look.t("Recipient", "Получатель"),
+        "cardNumber" => look.t("Card", "Карта"),
+        other => other,
+    };
     html! {
-        h2 { "Transfer the amount to (" (method.word()) ")" }
-        dl {
-            @for (name, value) in fields { dt { (name) } dd { (value.as_str().unwrap_or_default()) } }
+        h2 { (look.t("Transfer the amount to", "Переведите сумму")) " (" (method.word()) ")" }
+        dl.requisites {
+            @for (name, value) in fields {
+                @let known = ["bankName", "phoneNumber", "fullName", "cardNumber"].into_iter().find(|one| one == name);
+                dt { @match known { Some(known) => { (named(known)) }, None => { (name) } } }
+                dd { (value.as_str().unwrap_or_default()) }
+            }
         }
         @if invoice.mode == Mode::H2h {
-            p.quiet { "H2H: the shop shows these to its customer. The real service has no page for such an invoice." }
+            p.quiet { (look.t(
+                "H2H: the shop shows these to its customer. The real service has no page for such an invoice.",
+                "H2H: эти данные магазин показывает покупателю сам. У настоящего сервиса нет страницы для такой заявки.",
+            )) }
         }
         @if method == Method::ToCard {
-            p.quiet { "The fields for " code { "TO_CARD" } " are this sandbox's invention." }
+            p.quiet { (look.t("The fields for TO_CARD are this sandbox's invention.", "Поля для TO_CARD придуманы песочницей.")) }
         }
     }
 }
 
-fn choose(invoice: &Invoice, token: &str) -> Markup {
+fn choose(invoice: &Invoice, look: &Look<'_>) -> Markup {
     html! {
-        h2 { "How do you want to pay?" }
+        h2 { (look.t("How do you want to pay?", "Как вы хотите оплатить?")) }
         form method="post" action={ "/pay/" (invoice.opaque) } {
-            (form_token(token))
+            (look.form_token())
             @for method in Method::ALL {
-                button.main[method == invoice.asked_method] name="method" value=(method.word()) { (method.word()) }
-            }
-        }
-    }
-}
-
-fn outcomes(state: &State, invoice: &Invoice, token: &str) -> Markup {
-    let statuses = &state.rules.statuses;
-    let choices: &[(Happening, &str)] = if statuses.is_paid(&invoice.status) {
-        &[(Happening::Refunded, "Refund")]
-    } else if statuses.is_failed(&invoice.status) {
-        &[(Happening::Paid, "A late payment arrives")]
-    } else if statuses.is_final(&invoice.status) {
-        &[]
-    } else {
-        &[
-            (Happening::Paid, "Paid"),
-            (Happening::PaidLess, "Paid too little"),
-            (Happening::Canceled, "Cancel"),
-            (Happening::Expired, "Let it expire"),
-        ]
-    };
-    html! {
-        @if !choices.is_empty() {
-            h2 { "What happens next" }
-            p.quiet { "Sandbox only. Each button changes the status and notifies the shop." }
-            form method="post" action={ "/pay/" (invoice.opaque) } {
-                (form_token(token))
-                @for (happening, label) in choices {
-                    button.main[*happening == Happening::Paid] name="happening" value=(happening.word()) { (label) }
-                }
-            }
-        }
-    }
-}
-
-fn way_back(state: &State, invoice: &Invoice, urls: &ReturnUrls) -> Markup {
-    let statuses = &state.rules.statuses;
-    let canceled = statuses.name(Happening::Canceled) == Some(invoice.status.as_str());
-    let url = if statuses.is_paid(&invoice.status) {
-        &urls.success
-    } else if canceled {
-        &urls.cancel
-    } else {
-        &urls.error
-    };
-    html! { p { a href=(url) { "Back to the shop" } } }
-}
-
-fn told(state: &State, invoice: &Invoice) -> Markup {
-    html! {
-        h2 { "Notifications" }
-        @if invoice.attempts.is_empty() {
-            p.quiet { "None sent yet." }
-        } @else {
-            div.table { table {
-                tr { th { "No." } th { "Try" } th { "Status" } th { "When" } th { "Answer of the shop" } }
-                @for attempt in &invoice.attempts {
-                    tr {
-                        td { (attempt.notice) }
-                        td { (attempt.number) }
-                        td { (attempt.status) }
-                        td { (instant(attempt.at_ms)) }
-                        td { (attempt.answer.word()) }
+                button.main[method == invoice.asked_method] name="method" value=(method.word()) {
+                    @match method {
+                        Method::Sbp => { (look.t("By phone number (SBP)", "По номеру телефона (СБП)")) },
+                        Method::ToCard => { (look.t("To a card", "На карту")) },
                     }
                 }
-            } }
-        }
-        p { a href={ "/pay/" (invoice.opaque) } { "Look again" } }
-        p.quiet { (mode(invoice)) " invoice " code { (invoice.id) } }
-        details {
-            summary { "The invoice object" }
-            dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }
+            }
         }
     }
 }
 
-fn object(state: &State, invoice: &Invoice) -> Vec<(String, String)> {
-    let Value::Object(fields) = invoice.body(&state.rules.payment_url) else {
-        return Vec::new();
+/// What the customer reads when it is over, and the way to the shop.
+fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
+    let statuses = &state.rules.statuses;
+    let is_canceled = statuses.name(Happening::Canceled) == Some(invoice.status.as_str());
+    let (text, way) = if statuses.is_paid(&invoice.status) {
+        let text = look.t("The payment has arrived.", "Платёж получен.");
+        (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
+    } else if is_canceled {
+        let text = look.t("The payment was cancelled.", "Оплата отменена.");
+        (text, (|urls| &urls.cancel) as fn(&ReturnUrls) -> &String)
+    } else {
+        let text = look.t("This invoice is over.", "Эта заявка завершена.");
+        (text, (|urls| &urls.error) as fn(&ReturnUrls) -> &String)
     };
-    let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
-    fields
-        .into_iter()
-        .map(|(name, value)| (name, text(value)))
-        .collect()
+    html! {
+        p.ending role="status" { (text) }
+        @if let Mode::Redirect(urls) = &invoice.mode {
+            p { a.button.main href=(way(urls)) { (look.t("Back to the shop", "Вернуться в магазин")) } }
+        }
+    }
+}
+
+fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
+    let statuses = &state.rules.statuses;
+    let has_requisites = invoice.method.is_some();
+    let choices: &[Happening] = if statuses.is_paid(&invoice.status) {
+        &[Happening::Refunded]
+    } else if statuses.is_failed(&invoice.status) {
+        &[Happening::Paid, Happening::PaidLess]
+    } else if statuses.is_final(&invoice.status) {
+        &[]
+    } else if has_requisites {
+        &[
+            Happening::Paid,
+            Happening::PaidLess,
+            Happening::PaidMore,
+            Happening::Canceled,
+            Happening::Expired,
+        ]
+    } else {
+        &[Happening::Canceled, Happening::Expired]
+    };
+    let is_late = statuses.is_failed(&invoice.status);
+    html! {
+        @if !choices.is_empty() {
+            section.play {
+                h2 { (look.t("What happens next", "Что будет дальше")) }
+                p.quiet { (look.t(
+                    "Sandbox only: each button changes the status and notifies the shop.",
+                    "Только в песочнице: каждая кнопка меняет статус и уведомляет магазин.",
+                )) }
+                form method="post" action={ "/pay/" (invoice.opaque) } {
+                    (look.form_token())
+                    @for happening in choices {
+                        button.main[*happening == Happening::Paid] name="happening" value=(happening.word()) { (label(*happening, is_late, look)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn label(happening: Happening, is_late: bool, look: &Look<'_>) -> &'static str {
+    match (happening, is_late) {
+        (Happening::Waiting, _) => look.t("The customer acts", "Покупатель действует"),
+        (Happening::Paid, false) => look.t("Paid", "Оплачено"),
+        (Happening::Paid, true) => look.t("Pay late", "Оплатить с опозданием"),
+        (Happening::PaidLess, false) => look.t("Paid too little", "Оплачено меньше"),
+        (Happening::PaidLess, true) => {
+            look.t("Pay late and too little", "Оплатить поздно и меньше")
+        }
+        (Happening::PaidMore, _) => look.t("Paid too much", "Оплачено больше"),
+        (Happening::Canceled, _) => look.t("Cancel", "Отменить"),
+        (Happening::Expired, _) => look.t("Let it expire", "Дать истечь сроку"),
+        (Happening::Refunded, _) => look.t("Refund", "Вернуть деньги"),
+    }
 }
 
 /// `POST /pay/{opaque}`
@@ -165,11 +191,17 @@ pub(super) fn act(state: &mut State, opaque: &str, form: &Form, now: i64) -> Pos
         Ok(()) => Posted::Done(format!("/pay/{opaque}")),
         Err(ChoiceError::Over) => Posted::Refused(
             StatusCode::CONFLICT,
-            "That cannot happen to this invoice any more. Reload its page.",
+            [
+                "That cannot happen to this invoice any more. Reload its page.",
+                "С этой заявкой такого уже не может случиться. Обновите её страницу.",
+            ],
         ),
         Err(ChoiceError::NoRequisites) => Posted::Refused(
             StatusCode::CONFLICT,
-            "All requisites are occupied. Go back and choose again later.",
+            [
+                "All requisites are occupied. Go back and choose again later.",
+                "Все реквизиты заняты. Вернитесь и выберите снова позже.",
+            ],
         ),
     }
 }

@@ -245,7 +245,7 @@ impl State {
         let possible = match happening {
             Happening::Waiting => invoice.status == NEW,
             // A late payment: after the end, but not after a payment.
-            Happening::Paid | Happening::PaidLess => {
+            Happening::Paid | Happening::PaidLess | Happening::PaidMore => {
                 !is_final || self.rules.statuses.is_failed(&invoice.status)
             }
             Happening::Canceled | Happening::Expired => !is_final,
@@ -257,6 +257,7 @@ impl State {
         let seq = invoice.seq;
         let amount = match happening {
             Happening::PaidLess => Some(less(&invoice.asked)),
+            Happening::PaidMore => Some(more(&invoice.asked)),
             Happening::Paid => Some(invoice.asked.clone()),
             Happening::Waiting | Happening::Canceled | Happening::Expired | Happening::Refunded => {
                 None
@@ -478,4 +479,11 @@ fn less(asked: &str) -> String {
     } else {
         (amount / Decimal::TWO).normalize().to_string()
     }
+}
+
+/// More than was asked: one unit of money more.
+fn more(asked: &str) -> String {
+    let amount = Decimal::from_str_exact(asked).ok();
+    let amount = amount.and_then(|amount| amount.checked_add(Decimal::ONE));
+    amount.map_or_else(|| asked.to_owned(), |amount| amount.to_string())
 }

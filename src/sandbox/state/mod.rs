@@ -43,6 +43,8 @@ pub(crate) struct Rules {
     pub(crate) is_plain: bool,
     /// Address of the cabinet, without a slash at its end.
     pub(crate) cabinet_url: String,
+    /// Address of the control listener, without a slash at its end.
+    pub(crate) control_url: String,
     /// Address of the payment pages, without a slash at its end.
     pub(crate) payment_url: String,
 }

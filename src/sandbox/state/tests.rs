@@ -30,6 +30,7 @@ fn state(pool: usize) -> State {
         speed: 1,
         is_plain: false,
         cabinet_url: "http://127.0.0.1:1".into(),
+        control_url: String::new(),
         payment_url: "http://127.0.0.1:1/pay".into(),
     };
     State::new(rules, 1)

@@ -107,6 +107,7 @@ impl World {
                 speed: 1,
                 is_plain: false,
                 cabinet_url: "http://127.0.0.1:1".to_owned(),
+                control_url: String::new(),
                 payment_url: "http://127.0.0.1:1/pay".to_owned(),
             },
             course.seed,

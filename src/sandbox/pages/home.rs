@@ -1,0 +1,73 @@
+//! `/`: what this is, what is running, what to try next.
+
+use maud::{Markup, html};
+
+use super::cabinet::invoices;
+use super::frame::Look;
+use crate::sandbox::state::State;
+use crate::sandbox::state::login::Decision;
+
+/// Invoices on the first page. The cabinet shows more.
+const NEWEST: usize = 5;
+
+/// The page.
+pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
+    let title = look.t(
+        "The imitation payment service",
+        "Имитация платёжного сервиса",
+    );
+    let waiting = state
+        .logins()
+        .filter(|login| login.decision == Decision::Pending && look.now < login.expires_ms)
+        .count();
+    let tokens = state.tokens().filter(|token| token.revoked_ms.is_none());
+    let content = html! {
+        h1 { (title) }
+        p { (look.t(
+            "Everything a shop needs to be developed and proved without the real service: an API, a cabinet for the merchant, payment pages for the customer, and faults on demand.",
+            "Всё, чтобы разработать и проверить магазин без настоящего сервиса: API, кабинет мерчанта, платёжные страницы для покупателя и сбои по заказу.",
+        )) }
+        h2 { (look.t("What is running", "Что запущено")) }
+        dl {
+            dt { "API" } dd { code { (state.rules.cabinet_url) "/api/v1" } }
+            dt { (look.t("Control listener", "Управление")) } dd { code { (state.rules.control_url) } }
+            @if state.rules.speed > 1 {
+                dt { (look.t("Speed", "Скорость")) }
+                dd { (look.t("times pass ", "время идёт быстрее в ")) (state.rules.speed) (look.t(" times faster", " раз")) }
+            }
+            dt { (look.t("Logins waiting", "Ждут подтверждения")) } dd { (waiting) }
+            dt { (look.t("Tokens in use", "Действующие токены")) } dd { (tokens.count()) }
+            dt { (look.t("Invoices", "Заявки")) } dd { (state.invoice_count()) }
+            dt { (look.t("Requisites", "Реквизиты")) }
+            dd { (state.pool.free()) (look.t(" free, ", " свободно, ")) (state.pool.busy()) (look.t(" occupied", " занято")) }
+            @for (endpoint, count) in state.counts() {
+                dt { (look.t("Requests", "Запросы")) " " code { (endpoint.word()) } } dd { (count) }
+            }
+        }
+        h2 { (look.t("What to try next", "Что попробовать")) }
+        ol {
+            li {
+                (look.t("Log in and start the daemon; the login is confirmed ", "Войдите и запустите демон; вход подтверждается "))
+                a href="/activate" { (look.t("here", "здесь")) } "."
+                pre { code { "tilld --config sandbox.toml login\ntilld --config sandbox.toml serve" } }
+            }
+            li {
+                (look.t("Open an invoice, then play its customer: it stands below and in the ", "Откройте заявку и сыграйте покупателя: она появится ниже и в "))
+                a href="/cabinet" { (look.t("cabinet", "кабинете")) } "."
+                pre { code { "tilld --config sandbox.toml invoice create --order A-1 --amount 150.00 --currency RUB --method SBP" } }
+            }
+            li {
+                (look.t("Lose a notification, tear one, occupy all requisites: ", "Потеряйте уведомление, оборвите его, займите все реквизиты: "))
+                a href="/cabinet/faults" { (look.t("faults", "сбои")) } "."
+            }
+        }
+        p.quiet {
+            code { "sandbox.toml" }
+            (look.t(" is what ", " записывает ")) code { "tilld sandbox --write-config sandbox.toml" }
+            (look.t(" writes.", "."))
+        }
+        h2 { (look.t("Newest invoices", "Последние заявки")) }
+        (invoices(look, state.invoices().rev().take(NEWEST)))
+    };
+    look.page("/", title, &content)
+}

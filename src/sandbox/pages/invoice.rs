@@ -1,0 +1,96 @@
+//! `/cabinet/invoices/{opaque}`: one invoice as the merchant sees it: the notifications of it, what the shop answered, the
+//! object itself. Another notification can be sent from here.
+
+use hyper::StatusCode;
+use maud::{Markup, html};
+use serde_json::Value;
+
+use super::Posted;
+use super::cabinet::{answer, mode};
+use super::frame::{Look, instant, table};
+use crate::sandbox::state::State;
+use crate::sandbox::state::invoice::Invoice;
+use crate::sandbox::state::login::shop_name;
+
+/// The page.
+pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
+    let order = look.t("Order", "Заказ");
+    let title = format!("{order} {}", invoice.internal_id);
+    let content = html! {
+        h1 { (title) }
+        dl {
+            dt { (look.t("Shop", "Магазин")) } dd { (shop_name(invoice.shop)) }
+            dt { (look.t("Amount", "Сумма")) } dd { (invoice.amount) " " (invoice.currency) }
+            @if invoice.amount != invoice.asked { dt { (look.t("Asked for", "Запрошено")) } dd { (invoice.asked) " " (invoice.currency) } }
+            dt { (look.t("Status", "Статус")) } dd.status { (invoice.status) }
+            dt { (look.t("Mode", "Режим")) } dd { (mode(invoice)) }
+            dt { (look.t("Opened", "Открыта")) } dd { (instant(invoice.created_ms)) }
+            dt { (look.t("Invoice", "Заявка")) } dd { code { (invoice.id) } }
+            dt { (look.t("Notified at", "Адрес уведомлений")) } dd { code { (invoice.notification_url) } }
+        }
+        p { a.button href={ "/pay/" (invoice.opaque) } { (look.t("Play the customer", "Сыграть покупателя")) } }
+        h2 { (look.t("Notifications", "Уведомления")) }
+        (told(invoice, look))
+        form method="post" action={ "/cabinet/invoices/" (invoice.opaque) } {
+            (look.form_token())
+            button name="act" value="notify" { (look.t("Notify again as it stands now", "Уведомить ещё раз о текущем статусе")) }
+        }
+        p { a href={ "/cabinet/faults?invoice=" (invoice.id) } { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
+        details {
+            summary { (look.t("The invoice object", "Объект заявки")) }
+            dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }
+        }
+    };
+    look.page("", &title, &content)
+}
+
+fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
+    let heads = [
+        look.t("No.", "№"),
+        look.t("Try", "Попытка"),
+        look.t("Status", "Статус"),
+        look.t("When", "Когда"),
+        look.t("Answer of the shop", "Ответ магазина"),
+    ];
+    let rows = html! {
+        @for attempt in &invoice.attempts {
+            tr {
+                td { (attempt.notice) }
+                td { (attempt.number) }
+                td.status { (attempt.status) }
+                td { (instant(attempt.at_ms)) }
+                td { (answer(look, &attempt.answer)) }
+            }
+        }
+    };
+    html! {
+        @if invoice.attempts.is_empty() { p.quiet { (look.t("None sent yet.", "Ещё не отправлялись.")) } }
+        @else { (table(look.t("Notifications", "Уведомления"), &heads, &rows)) }
+    }
+}
+
+fn object(state: &State, invoice: &Invoice) -> Vec<(String, String)> {
+    let Value::Object(fields) = invoice.body(&state.rules.payment_url) else {
+        return Vec::new();
+    };
+    let text = |value: Value| value.as_str().unwrap_or_default().to_owned();
+    fields
+        .into_iter()
+        .map(|(name, value)| (name, text(value)))
+        .collect()
+}
+
+/// `POST /cabinet/invoices/{opaque}`
+pub(super) fn act(state: &mut State, opaque: &str) -> Posted {
+    let id = state.invoice_of_page(opaque).map(|found| found.id.clone());
+    match id {
+        Some(id) => {
+            state.notify_of(&id);
+            Posted::Done(format!("/cabinet/invoices/{opaque}"))
+        }
+        None => Posted::Refused(
+            StatusCode::NOT_FOUND,
+            ["There is no such invoice.", "Такой заявки нет."],
+        ),
+    }
+}
