@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::output::{escape, print_json, talk};
+use super::output::{escape, print, print_json, talk};
 use crate::config::toml;
 use crate::entropy;
 use crate::invoice::status::Status;
@@ -17,7 +17,10 @@ use crate::shutdown::Shutdown;
 
 /// Flags of `sandbox`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(super) struct Args {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Serve API, cabinet and payment pages on IP:PORT, loopback only; port 0 takes a free one
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8490")]
     listen: SocketAddr,
@@ -51,6 +54,12 @@ pub(super) struct Args {
     /// Use the status names of FILE: lists `open` (which begins with `new`), `paid`, `failed` and `reversed`, in TOML
     #[arg(long, value_name = "FILE")]
     statuses: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Print the API as OpenAPI 3.1 in JSON
+    Openapi,
 }
 
 impl Args {
@@ -113,6 +122,10 @@ fn new_seed() -> u64 {
 
 /// Runs `sandbox` until SIGINT or SIGTERM.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    if let Some(Action::Openapi) = args.action {
+        print(sandbox::OPENAPI).map_err(Failure::from_write)?;
+        return Ok(Exit::Ok);
+    }
     // Before anything is started: a signal from now on ends it in order.
     let handler = |kind| {
         signal(kind).map_err(|error| {

@@ -40,6 +40,9 @@ pub(crate) use self::notifier::SetupError;
 pub(crate) use self::statuses::Statuses;
 pub(crate) use self::visitor::{Page, VisitError, Visitor};
 
+/// The service's API in the words of `OpenAPI` 3.1: `tilld sandbox openapi` prints it.
+pub(crate) const OPENAPI: &str = include_str!("openapi.json");
+
 /// Requests in progress at a stop get so long. Nobody's money waits for them.
 const DRAIN: Duration = Duration::from_secs(1);
 /// A stop takes at most so long, the drain included.

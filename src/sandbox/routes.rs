@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -41,13 +41,10 @@ fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), R
         },
     };
     if *method == needed {
-        Ok((endpoint, id))
-    } else {
-        Err(Refusal::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method_not_allowed",
-        ))
+        return Ok((endpoint, id));
     }
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
+    Err(refusal.allowing(needed))
 }
 
 /// Answers one request of the API.
@@ -164,6 +161,8 @@ fn fetch(state: &mut State, shop: usize, id: &str) -> Response {
 pub(crate) struct Refusal {
     status: StatusCode,
     error: Cow<'static, str>,
+    /// The method that would do (RFC 9110, section 15.5.6).
+    allow: Option<Method>,
 }
 
 impl Refusal {
@@ -172,12 +171,23 @@ impl Refusal {
         Self {
             status,
             error: error.into(),
+            allow: None,
         }
+    }
+
+    fn allowing(mut self, method: Method) -> Self {
+        self.allow = Some(method);
+        self
     }
 
     /// The answer.
     pub(crate) fn response(self) -> Response {
-        refuse(self.status, &self.error)
+        let mut response = refuse(self.status, &self.error);
+        let allow = self.allow.as_ref().map(Method::as_str);
+        if let Some(allow) = allow.and_then(|name| HeaderValue::from_str(name).ok()) {
+            response.headers_mut().insert(ALLOW, allow);
+        }
+        response
     }
 }
 

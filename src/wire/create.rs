@@ -77,6 +77,20 @@ impl CreateRequest {
             .get("amount")
             .filter(|value| value.is_number())
             .and_then(|value| text(Some(value)));
+        for name in ["successUrl", "cancelUrl", "errorUrl"] {
+            if !matches!(
+                object.get(name),
+                None | Some(Value::Null | Value::String(_))
+            ) {
+                return Err(name);
+            }
+        }
+        if !matches!(
+            object.get("startDeal"),
+            None | Some(Value::Null | Value::Bool(_))
+        ) {
+            return Err("startDeal");
+        }
         let token = need("notificationToken")?;
         let return_urls = match (
             string("successUrl"),
@@ -172,5 +186,11 @@ mod tests {
         assert!(CreateRequest::from_json(&body).is_ok_and(|r| r.return_urls.is_some()));
         body.remove("cancelUrl");
         assert_eq!(CreateRequest::from_json(&body).err(), Some("cancelUrl"));
+        // What has the wrong type is not passed over as if it were not there.
+        for name in ["successUrl", "startDeal"] {
+            let mut odd = object(request("1").to_json().expose().as_bytes()).expect("an object");
+            odd.insert(name.to_owned(), Value::from(17));
+            assert_eq!(CreateRequest::from_json(&odd).err(), Some(name));
+        }
     }
 }
