@@ -1,9 +1,11 @@
 //! `POST /v1/invoices`: opens an invoice for an order, once however often it is asked for.
 //!
-//! The opening is finished whoever leaves. `Prefer: wait=20` (RFC 7240) has it tried again for so long while no requisites are
-//! free. A create whose answer was lost is told with 202 and the invoice as it stands: nobody knows whether it was opened,
+//! A request that was sent is finished whoever leaves; what waits to be sent is given up when the last who asked has left, since
+//! the invoice would be nobody's. `Prefer: wait=20` (RFC 7240) has it tried again for so long while no requisites are free. What
+//! the ledger can tell by itself takes no place and needs no login. A create whose answer was lost is told with 202 and the invoice as it stands: nobody knows whether it was opened,
 //! and it is not sent again.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +26,7 @@ use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
-use crate::opening::patient::Patience;
+use crate::opening::patient::{Patience, look};
 use crate::opening::{Error, Opener, Order};
 use crate::wire::create::ReturnUrls;
 
@@ -68,26 +70,36 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
     let (order, fallback) = wish.order()?;
     let wait = call.header(&PREFER).and_then(preferred_wait);
     wish.wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
+    let window_ms = inner.settings.opening.window_ms;
+    let looked = look(&inner.parts.reader, window_ms, &order, fallback.is_some());
+    if let Some(opened) = looked.await {
+        return Ok(ended(opened.into()).response());
+    }
+    let Some(_seat) = inner.room.take() else {
+        return Ok(problem::no_room());
+    };
     let patience = Patience {
         wait: wish.wait,
         fallback,
-        stop: inner.stop.clone(),
+        stop: inner.stop.child(),
     };
     let told = match inner.flights.take(&wish) {
         Taken::Joins(told) => told,
-        Taken::Begins(tell, told) => {
+        Taken::Full => return Ok(problem::crowded()),
+        Taken::Begins(flight, told) => {
             let own = Arc::clone(inner);
-            let place = Arc::clone(&inner.openings).try_acquire_owned();
-            let Ok(place) = place else {
-                inner.flights.land(&wish);
-                return Ok(problem::crowded());
-            };
+            let give_up = patience.stop.clone();
             // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
             drop(inner.under_way.spawn(async move {
-                let answered = open(&own, &order, patience).await;
-                own.flights.land(&wish);
-                drop(place);
-                tell.send_replace(Some(Arc::new(answered)));
+                let mut opening = pin!(open(&own, &order, patience));
+                let answered = tokio::select! {
+                    answered = &mut opening => answered,
+                    () = own.flights.abandoned(&flight) => {
+                        give_up.request();
+                        opening.await
+                    }
+                };
+                own.flights.land(flight, answered);
             }));
             told
         }

@@ -126,7 +126,9 @@ async fn wait_for(
                 Ok(joined) => follower = Some(joined),
                 Err(NoPlace::Stopping) => return Ok(Ok((rows, after))),
                 // Not an empty answer, after which it would be asked again at once.
-                Err(no_place @ (NoPlace::Full | NoPlace::Unread)) => return Ok(Err(no_place)),
+                Err(no_place @ (NoPlace::Full | NoPlace::NoRoom | NoPlace::Unread)) => {
+                    return Ok(Err(no_place));
+                }
             }
             continue;
         };

@@ -18,6 +18,8 @@ use crate::ledger::{EventRow, ReadError, Reader};
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
+use super::room::{Room, Seat};
+
 /// Events in one batch, at most.
 pub(super) const PAGE: u32 = 200;
 /// Batches that are kept for followers who are not through with what came before.
@@ -78,6 +80,7 @@ type Joining = oneshot::Sender<broadcast::Receiver<Arc<Batch>>>;
 pub(super) struct Feed {
     joins: mpsc::Sender<Joining>,
     places: Arc<Semaphore>,
+    room: Room,
 }
 
 /// A follower's place.
@@ -85,6 +88,7 @@ pub(super) struct Follower {
     /// What is committed from now on.
     pub(super) batches: broadcast::Receiver<Arc<Batch>>,
     _place: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
 }
 
 impl Follower {
@@ -95,6 +99,7 @@ impl Follower {
         Self {
             batches,
             _place: place,
+            _seat: None,
         }
     }
 }
@@ -104,6 +109,8 @@ impl Follower {
 pub(super) enum NoPlace {
     /// As many follow as may.
     Full,
+    /// As many calls wait, for whatever it is, as may.
+    NoRoom,
     /// The daemon stops.
     Stopping,
     /// The ledger cannot be read.
@@ -112,12 +119,13 @@ pub(super) enum NoPlace {
 
 impl Feed {
     /// A feed, and the reading to be run for it; at most so many follow at once.
-    pub(super) fn new(reader: Reader, told: Wake, followers: usize) -> (Self, Reading) {
+    pub(super) fn new(reader: Reader, told: Wake, followers: usize, room: Room) -> (Self, Reading) {
         let (batches, _nobody_yet) = broadcast::channel(BATCHES);
         let (joins, joining) = mpsc::channel(1);
         let feed = Self {
             joins,
             places: Arc::new(Semaphore::new(followers)),
+            room,
         };
         let reading = Reading {
             reader,
@@ -133,6 +141,7 @@ impl Feed {
     pub(super) async fn join(&self) -> Result<Follower, NoPlace> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_full| NoPlace::Full)?;
+        let seat = self.room.take().ok_or(NoPlace::NoRoom)?;
         let (joined, heard) = oneshot::channel();
         let asked = self.joins.send(joined).await;
         asked.map_err(|_ended| NoPlace::Stopping)?;
@@ -143,7 +152,10 @@ impl Feed {
                 NoPlace::Unread
             }
         })?;
-        Ok(Follower::new(batches, place))
+        Ok(Follower {
+            _seat: Some(seat),
+            ..Follower::new(batches, place)
+        })
     }
 }
 

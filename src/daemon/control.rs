@@ -35,6 +35,8 @@ pub(crate) const FILE: &str = "control.sock";
 const LOCK: &str = ".lock";
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
+/// How long a newcomer waits for a connection. Most calls are done in some milliseconds.
+const FULL_TIME: Duration = Duration::from_secs(1);
 /// How long requests in progress may go on at a stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -191,9 +193,11 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
         limits: Limits {
             body_bytes: BODY_BYTES,
             connections: count(settings.control.connections),
+            full_time: Some(FULL_TIME),
             ..Limits::default()
         },
         followers: count(settings.control.followers),
+        waits: count(settings.control.waits()),
         drain: DRAIN,
         opening: plain::opening_settings(settings, public_url),
     }

@@ -175,10 +175,17 @@ impl Reader {
         .await
     }
 
-    /// All invoices of an order, newest first.
+    /// The newest 1000 invoices of an order, newest first.
     pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
         let order_id = order_id.to_owned();
         self.ask(move |store| store.invoices_of_order(&order_id))
+            .await
+    }
+
+    /// The invoices of an order that decide whether it may be given another, newest first, however many others it has.
+    pub async fn standing_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
+        let order_id = order_id.to_owned();
+        self.ask(move |store| store.standing_of_order(&order_id))
             .await
     }
 

@@ -47,7 +47,7 @@ use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored, Withdrawn,
 };
 use crate::invoice::event::EventKind;
-use crate::invoice::ids::InvoiceId;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
@@ -368,8 +368,12 @@ impl<C: Statements> Store for SqliteStore<C> {
         saved.map_err(from_sqlite)
     }
 
-    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
-        read::invoices_of_order(&self.connection, order_id).map_err(from_sqlite)
+    fn standing_of_order(
+        &mut self,
+        order_id: &str,
+        tries: [Option<&InvoiceRef>; 2],
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        read::standing_of_order(&self.connection, order_id, tries).map_err(from_sqlite)
     }
 
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {

@@ -48,7 +48,7 @@ fn many_followers_are_told_soon_and_cost_little() {
     let world = Setup::new()
         .quiet()
         .set("log_level", "\"info\"")
-        .set("control.connections", count + 50)
+        .set("control.connections", 2 * (count + 50))
         .set("control.followers", count + 10)
         .under(&["/bin/sh", "-c", &raise, "sh"])
         .start();
