@@ -26,6 +26,7 @@ mod sandbox;
 mod serve;
 mod service;
 mod status;
+mod units;
 mod when;
 mod whoami;
 
