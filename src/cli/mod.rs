@@ -20,6 +20,7 @@ mod login;
 mod logout;
 mod output;
 mod owner;
+mod reach;
 mod refusal;
 mod remote;
 mod sandbox;
