@@ -23,11 +23,16 @@ pub(crate) fn again() -> String {
 /// `tilld login` for the config and state directory that this command was given; by a daemon, as its user.
 pub(crate) fn login() -> String {
     if !is_daemon(std::env::args_os()) {
-        return login_of(std::env::args_os());
+        return own_login();
     }
     let given = std::env::var_os("STATE_DIRECTORY");
     let given = given.as_deref().map(Path::new);
     daemons_login_of(std::env::args_os(), given, &Account::runner().for_sudo())
+}
+
+/// The same for whoever typed this command, be it a daemon's.
+pub(crate) fn own_login() -> String {
+    login_of(std::env::args_os())
 }
 
 /// True when this command was to answer in JSON, for mistakes that keep the line from being parsed.

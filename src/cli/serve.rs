@@ -7,6 +7,7 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print_json, talk};
 use super::{owner, reach, service};
+use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
 use crate::daemon::{self, LockError, Start, plain};
@@ -94,8 +95,8 @@ fn check(context: &Context) -> Result<(), Failure> {
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
         return Err(failure.hint(format!(
-            "unset it and {}, which keeps the token in a file",
-            service::log_in()
+            "unset it and run `{}`, which keeps the token in a file",
+            argv::own_login()
         )));
     }
     Ok(())
