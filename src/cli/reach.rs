@@ -16,7 +16,7 @@ const MADE: u32 = 0o750;
 pub(super) fn trouble(settings: &Settings, state_dir: &Path) -> Option<String> {
     let name = settings.control.group.as_deref()?;
     // A group that is not there is an error of its own.
-    let group = nix::unistd::Group::from_name(name).ok()??.gid.as_raw();
+    let group = control::group(name).ok()??;
     let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     // Looked at by hand, without what systemd says: the unit has it.
     let by_hand = state_dir == Path::new(units::STATE_DIR) && runtime.is_none();
