@@ -14,8 +14,10 @@ mod events;
 mod feed;
 mod flights;
 mod list;
+mod negotiate;
 mod openapi;
 mod poll;
+mod position;
 mod problem;
 mod route;
 mod stream;
@@ -190,18 +192,25 @@ impl Control {
             Ok(call) => call,
             Err(error) => return problem::unread(error),
         };
-        let inner = &self.0;
-        let answered = match route {
-            Route::Create => create::run(inner, &call).await,
-            Route::List => list::run(inner, &call).await,
-            Route::Show(name) => list::show(inner, &name).await,
-            Route::Wait(name) => wait::run(inner, &call, &name).await,
-            Route::Poll(name) => poll::run(inner, &name).await,
-            Route::Events => events::run(inner, &call).await,
-            Route::Status => self.status().await,
-            Route::OpenApi => Ok(openapi::response()),
+        let answered = match route.takes(&call) {
+            Ok(()) => self.called(route, &call).await,
+            Err(failure) => Err(failure),
         };
         answered.unwrap_or_else(|failure| problem::response(&failure))
+    }
+
+    async fn called(&self, route: Route, call: &Call) -> Result<Response, Failure> {
+        let inner = &self.0;
+        match route {
+            Route::Create => create::run(inner, call).await,
+            Route::List => list::run(inner, call).await,
+            Route::Show(name) => list::show(inner, &name).await,
+            Route::Wait(name) => wait::run(inner, call, &name).await,
+            Route::Poll(name) => poll::run(inner, &name).await,
+            Route::Events => events::run(inner, call).await,
+            Route::Status => self.status().await,
+            Route::OpenApi => Ok(openapi::response()),
+        }
     }
 
     async fn status(&self) -> Result<Response, Failure> {
@@ -235,7 +244,8 @@ impl Drop for Line {
             );
             return;
         };
-        if method == Method::GET && status < 400 {
+        let reads = matches!(*method, Method::GET | Method::HEAD);
+        if reads && status < 400 {
             tracing::debug!(
                 control.uid = uid,
                 control.gid = gid,

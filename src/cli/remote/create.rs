@@ -110,7 +110,10 @@ fn lost(error: NoAnswer) -> Failure {
         gone @ NoAnswer::Gone { .. } => Failure::new(Exit::Unknown, gone)
             .context("nobody knows whether the invoice was opened")
             .hint(AGAIN),
-        error @ (NoAnswer::Absent { .. } | NoAnswer::Busy(_) | NoAnswer::Ended(_)) => error.into(),
+        error @ (NoAnswer::Absent { .. }
+        | NoAnswer::Busy(_)
+        | NoAnswer::Restored { .. }
+        | NoAnswer::Ended(_)) => error.into(),
     }
 }
 
