@@ -75,6 +75,12 @@ pub(crate) fn path(settings: &Settings, state_dir: &Path, runtime: Option<&Path>
     }
 }
 
+/// The number of a group.
+pub(crate) fn group(name: &str) -> io::Result<Option<u32>> {
+    let found = nix::unistd::Group::from_name(name)?;
+    Ok(found.map(|group| group.gid.as_raw()))
+}
+
 /// Takes the socket that was handed over, or makes it.
 pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), SocketError> {
     let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
@@ -117,10 +123,10 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
     if let Some(name) = &settings.control.group {
-        let group = nix::unistd::Group::from_name(name)
-            .map_err(|error| failed("find the group of")(error.into()))?
+        let group = group(name)
+            .map_err(failed("find the group of"))?
             .ok_or_else(|| SocketError::NoGroup(name.clone()))?;
-        chown(path, None, Some(group.gid.as_raw())).map_err(failed("give a group to"))?;
+        chown(path, None, Some(group)).map_err(failed("give a group to"))?;
     }
     let mode = settings.control.mode_bits().unwrap_or(0o660);
     fs::set_permissions(path, fs::Permissions::from_mode(mode))

@@ -107,9 +107,11 @@ impl Remote {
 /// What was sent may have arrived.
 fn lost(error: NoAnswer) -> Failure {
     match error {
-        gone @ NoAnswer::Gone { .. } => Failure::new(Exit::Unknown, gone)
-            .context("nobody knows whether the invoice was opened")
-            .hint(AGAIN),
+        error @ (NoAnswer::Gone { .. } | NoAnswer::Silent { .. }) => {
+            Failure::new(Exit::Unknown, error)
+                .context("nobody knows whether the invoice was opened")
+                .hint(AGAIN)
+        }
         error @ (NoAnswer::Absent { .. }
         | NoAnswer::Busy(_)
         | NoAnswer::Restored { .. }
@@ -128,6 +130,10 @@ fn why_unknown(row: &InvoiceRow, remark: Option<String>) -> Failure {
 
 /// It was answered, and nobody can say with what.
 fn not_understood(error: NoAnswer) -> Failure {
+    // Turned away: nothing was opened.
+    if let NoAnswer::Busy(failure) = error {
+        return failure;
+    }
     let failure = Failure::from(error);
     let line = failure.line().unwrap_or_default();
     Failure::new(Exit::Unknown, line)

@@ -4,8 +4,10 @@
 mod alike;
 mod away;
 mod ends;
+mod machine;
 mod played;
 mod rights;
+mod unit;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
