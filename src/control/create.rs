@@ -10,13 +10,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Inner;
 use super::call::Call;
 use super::flights::{Answered, Taken, heard};
+use super::negotiate::preferred_wait;
 use super::problem::{self, bad};
 use crate::answer::create::{Ended, Tried, failure};
 use crate::answer::failure::{Exit, Failure};
@@ -32,6 +33,7 @@ use crate::wire::create::ReturnUrls;
 
 /// RFC 7240.
 const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// How long `Prefer: wait` waits at most, seconds: a customer is gone by then.
 const LONGEST_WAIT_S: u64 = 300;
 /// The payment methods of the contract (section 2.3).
@@ -68,8 +70,8 @@ pub(super) struct Wish {
 pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
     let mut wish: Wish = call.body()?;
     let (order, fallback) = wish.order()?;
-    let wait = call.header(&PREFER).and_then(preferred_wait);
-    wish.wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
+    let wait = preferred_wait(call.headers(&PREFER)).map(|wait| wait.min(LONGEST_WAIT_S));
+    wish.wait = Duration::from_secs(wait.unwrap_or_default());
     let window_ms = inner.settings.opening.window_ms;
     let looked = look(&inner.parts.reader, window_ms, &order, fallback.is_some());
     if let Some(opened) = looked.await {
@@ -104,16 +106,12 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
             told
         }
     };
-    heard(told, "ask again: an order is never opened twice").await
-}
-
-/// The seconds of `wait=20` among the preferences; the others are not ours.
-fn preferred_wait(header: &str) -> Option<u64> {
-    header
-        .split(',')
-        .filter_map(|one| one.trim().split_once('='))
-        .find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))
-        .and_then(|(_, value)| value.trim().trim_matches('"').parse().ok())
+    let mut response = heard(told, "ask again: an order is never opened twice").await?;
+    if let Some(wait) = wait {
+        let applied = HeaderValue::from_str(&format!("wait={wait}")).expect("digits");
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+    Ok(response)
 }
 
 async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {

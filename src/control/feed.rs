@@ -13,6 +13,7 @@ use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 
+use super::position::Position;
 use crate::answer::event;
 use crate::ledger::{EventRow, ReadError, Reader};
 use crate::shutdown::Shutdown;
@@ -49,14 +50,14 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(row: &EventRow) -> Self {
+    pub(super) fn new(row: &EventRow, generation: i64) -> Self {
         let json = serde_json::to_string(&event::json(row)).expect("plain data");
         Self {
             seq: row.seq,
             order_id: row.order_id.clone(),
             text: format!(
                 "id: {}\nevent: {}\ndata: {json}\n\n",
-                row.seq,
+                Position::text(generation, row.seq),
                 row.kind.as_str()
             ),
         }
@@ -64,9 +65,10 @@ impl Told {
 }
 
 impl Batch {
-    /// Of rows, of which there is one at least.
-    pub(super) fn new(rows: &[EventRow]) -> Self {
-        let events: Vec<Told> = rows.iter().map(Told::new).collect();
+    /// Of rows of a ledger of this generation; there is one at least.
+    pub(super) fn new(rows: &[EventRow], generation: i64) -> Self {
+        let told = rows.iter().map(|row| Told::new(row, generation));
+        let events: Vec<Told> = told.collect();
         let texts: Vec<&str> = events.iter().map(|told| told.text.as_str()).collect();
         let text = texts.concat().into();
         Self { events, text }
@@ -132,6 +134,7 @@ impl Feed {
             told,
             batches,
             joining,
+            generation: 0,
             last: 0,
         };
         (feed, reading)
@@ -165,6 +168,8 @@ pub(super) struct Reading {
     told: Wake,
     batches: broadcast::Sender<Arc<Batch>>,
     joining: mpsc::Receiver<Joining>,
+    /// The ledger's; it is another one only when the daemon is.
+    generation: i64,
     /// The newest event that was handed on; of no meaning while nobody follows.
     last: i64,
 }
@@ -189,8 +194,11 @@ impl Reading {
     /// happened meanwhile would be read for them.
     async fn joined(&mut self, joined: Joining) {
         if self.batches.receiver_count() == 0 {
-            match self.reader.newest_event().await {
-                Ok(newest) => self.last = newest,
+            match self.reader.lineage().await {
+                Ok(lineage) => {
+                    self.generation = lineage.generation;
+                    self.last = lineage.newest;
+                }
                 // Whoever joined hears that it cannot.
                 Err(error) => return tell(&error),
             }
@@ -208,7 +216,10 @@ impl Reading {
                     };
                     self.last = newest;
                     // With nobody left it is of no use.
-                    drop(self.batches.send(Arc::new(Batch::new(&rows))));
+                    drop(
+                        self.batches
+                            .send(Arc::new(Batch::new(&rows, self.generation))),
+                    );
                 }
                 Err(error) => return tell(&error),
             }

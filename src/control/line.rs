@@ -83,7 +83,9 @@ impl<'a> Line<'a> {
             Some(StatusCode::CREATED | StatusCode::ACCEPTED) if self.method == Method::POST => {
                 return true;
             }
-            Some(status) => self.method != Method::GET || status.as_u16() >= 400,
+            Some(status) => {
+                !matches!(self.method, Method::GET | Method::HEAD) || status.as_u16() >= 400
+            }
             None => true,
         };
         if !is_usual {

@@ -15,8 +15,10 @@ mod feed;
 mod flights;
 mod line;
 mod list;
+mod negotiate;
 mod openapi;
 mod poll;
+mod position;
 mod problem;
 mod room;
 mod route;
@@ -196,18 +198,25 @@ impl Control {
             Ok(call) => call,
             Err(error) => return problem::unread(error),
         };
-        let inner = &self.0;
-        let answered = match route {
-            Route::Create => create::run(inner, &call).await,
-            Route::List => list::run(inner, &call).await,
-            Route::Show(name) => list::show(inner, &name).await,
-            Route::Wait(name) => wait::run(inner, &call, &name).await,
-            Route::Poll(name) => poll::run(inner, &name).await,
-            Route::Events => events::run(inner, &call).await,
-            Route::Status => self.status().await,
-            Route::OpenApi => Ok(openapi::response()),
+        let answered = match route.takes(&call) {
+            Ok(()) => self.called(route, &call).await,
+            Err(failure) => Err(failure),
         };
         answered.unwrap_or_else(|failure| problem::response(&failure))
+    }
+
+    async fn called(&self, route: Route, call: &Call) -> Result<Response, Failure> {
+        let inner = &self.0;
+        match route {
+            Route::Create => create::run(inner, call).await,
+            Route::List => list::run(inner, call).await,
+            Route::Show(name) => list::show(inner, &name).await,
+            Route::Wait(name) => wait::run(inner, call, &name).await,
+            Route::Poll(name) => poll::run(inner, &name).await,
+            Route::Events => events::run(inner, call).await,
+            Route::Status => self.status().await,
+            Route::OpenApi => Ok(openapi::response()),
+        }
     }
 
     async fn status(&self) -> Result<Response, Failure> {

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use super::feed::NoPlace;
 use super::route::NoRoute;
+use crate::answer::event::not_given;
 use crate::answer::failure::{Exit, Failure};
 use crate::http::{self, BodyError, Refused, Response};
+use crate::ledger::Restored;
 
 /// What a problem document is called (RFC 9457, section 6.1).
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -148,6 +150,20 @@ pub(super) fn no_room() -> Response {
     let failure = Failure::new(Exit::Error, "as many calls wait as may")
         .hint("`control.connections` sets how many: an eighth of it is kept for calls that wait for nothing");
     with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
+}
+
+/// A number of an event that was given by a ledger that is not there any more, or by none.
+pub(super) fn gone(after: i64, restored: Restored) -> Response {
+    let failure = not_given(after, restored);
+    let status = StatusCode::GONE;
+    let mut document = document_of(status, &failure, None);
+    if let Value::Object(all) = &mut document {
+        all.insert("type".to_owned(), "urn:tilld:problem:restored".into());
+        all.insert("title".to_owned(), "the ledger was restored".into());
+        all.insert("after".to_owned(), restored.after.into());
+        all.insert("generation".to_owned(), restored.generation.into());
+    }
+    told(status, document.to_string(), None)
 }
 
 /// As many openings are under way as may be.

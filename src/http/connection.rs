@@ -68,7 +68,9 @@ where
     I: Stream,
     S: Service,
 {
-    let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
+    let look_every = shared.limits.write_time;
+    let freed = Arc::clone(&shared.freed);
+    let socket = Socket::new(io, Arc::clone(&progress), freed, look_every);
     let service = service_fn(|request| {
         let (progress, shared, peer) = (&progress, &shared, &peer);
         async move {

@@ -47,7 +47,7 @@ impl Away {
 
     fn judge(&mut self, error: &NoAnswer) -> Option<Duration> {
         match error {
-            NoAnswer::Ended(_) => return None,
+            NoAnswer::Restored { .. } | NoAnswer::Ended(_) => return None,
             NoAnswer::Absent { source, .. } if is_denied(source) => self.refused += 1,
             NoAnswer::Absent { .. }
             | NoAnswer::Gone { .. }

@@ -112,7 +112,10 @@ fn lost(error: NoAnswer) -> Failure {
                 .context("nobody knows whether the invoice was opened")
                 .hint(AGAIN)
         }
-        error @ (NoAnswer::Absent { .. } | NoAnswer::Busy(_) | NoAnswer::Ended(_)) => error.into(),
+        error @ (NoAnswer::Absent { .. }
+        | NoAnswer::Busy(_)
+        | NoAnswer::Restored { .. }
+        | NoAnswer::Ended(_)) => error.into(),
     }
 }
 

@@ -70,6 +70,13 @@ pub(super) enum NoAnswer {
     },
     /// It has no place just now, stops, or cannot read its ledger: it may be asked again.
     Busy(Failure),
+    /// Its ledger is not the one that gave the number to go on after.
+    Restored {
+        /// What it says of that.
+        failure: Failure,
+        /// The generation of its ledger, and the number to go on after in it.
+        at: (i64, i64),
+    },
     /// It answered, and that is the end: a failure of its own, or nothing that can be understood.
     Ended(Failure),
 }
@@ -89,7 +96,7 @@ impl std::fmt::Display for NoAnswer {
                 path.display(),
                 within.as_secs()
             ),
-            Self::Busy(failure) | Self::Ended(failure) => {
+            Self::Busy(failure) | Self::Restored { failure, .. } | Self::Ended(failure) => {
                 f.write_str(&failure.line().unwrap_or_default())
             }
         }
@@ -100,7 +107,11 @@ impl std::error::Error for NoAnswer {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Absent { source, .. } => Some(source),
-            Self::Gone { .. } | Self::Silent { .. } | Self::Busy(_) | Self::Ended(_) => None,
+            Self::Gone { .. }
+            | Self::Silent { .. }
+            | Self::Busy(_)
+            | Self::Restored { .. }
+            | Self::Ended(_) => None,
         }
     }
 }
@@ -108,7 +119,9 @@ impl std::error::Error for NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(error: NoAnswer) -> Self {
         match error {
-            NoAnswer::Busy(failure) | NoAnswer::Ended(failure) => failure,
+            NoAnswer::Busy(failure)
+            | NoAnswer::Restored { failure, .. }
+            | NoAnswer::Ended(failure) => failure,
             NoAnswer::Absent { path, source } if is_denied(&source) => {
                 let hint = owner::client_hint(&path);
                 let hint = hint.unwrap_or_else(|| {

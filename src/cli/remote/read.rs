@@ -26,6 +26,9 @@ struct Problem {
     code: u8,
     detail: String,
     hint: Option<String>,
+    /// Both where a number of another ledger was given, and nowhere else.
+    generation: Option<i64>,
+    after: Option<i64>,
     invoice: Option<invoice::Shown<'static>>,
 }
 
@@ -44,9 +47,12 @@ pub(in super::super) struct Asked {
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct Events {
     /// Oldest first.
-    pub(in super::super) events: Vec<event::Shown<'static>>,
+    #[serde(rename = "events")]
+    pub(in super::super) told: Vec<event::Shown<'static>>,
     /// The number to go on after.
     pub(in super::super) next_after: i64,
+    /// The generation of the ledger that gave it.
+    pub(in super::super) generation: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -110,16 +116,19 @@ impl Remote {
         Ok(self.asked(&answer)?)
     }
 
-    /// Events after a number, or the newest number when none is given; held back for so many seconds while there are none.
+    /// Events after a number of this generation, or the newest number when none is given; held back for so many seconds while there are none.
     pub(in super::super) async fn events(
         &self,
-        after: Option<i64>,
+        (generation, after): (Option<i64>, Option<i64>),
         order: Option<&str>,
         (limit, wait_s): (u32, u64),
     ) -> Result<Events, NoAnswer> {
         let mut query = Serializer::new(String::new());
         if let Some(after) = after {
             query.append_pair("after", &after.to_string());
+        }
+        if let Some(generation) = generation {
+            query.append_pair("generation", &generation.to_string());
         }
         if let Some(order) = order {
             query.append_pair("order_id", order);
@@ -181,6 +190,13 @@ impl Remote {
 
     /// What passes by itself is told apart from what does not: a question asked again does no harm.
     fn no_answer(&self, answer: &Answer) -> NoAnswer {
+        if answer.status == StatusCode::GONE {
+            let problem: Option<Problem> = serde_json::from_slice(&answer.body).ok();
+            let at = problem.and_then(|problem| problem.generation.zip(problem.after));
+            if let (Some(at), Ok((failure, _invoice))) = (at, self.failure(answer)) {
+                return NoAnswer::Restored { failure, at };
+            }
+        }
         match self.failure(answer) {
             Ok((failure, _invoice)) if is_passing(answer.status) => NoAnswer::Busy(failure),
             Ok((failure, _invoice)) => NoAnswer::Ended(failure),

@@ -5,6 +5,8 @@ mod events;
 mod followers;
 mod isolation;
 mod opening;
+mod requests;
+mod restored;
 mod slow;
 mod sockets;
 mod waiting;

@@ -444,7 +444,7 @@ fn a_wish_that_is_not_understood_is_refused_before_anything_is_sent() {
     problem(&world.call("POST", "/v1/invoices", &long), 413, "usage");
     let refused = world.call("DELETE", "/v1/invoices", "");
     problem(&refused, 405, "usage");
-    assert_eq!(refused.header("allow"), Some("GET, POST"));
+    assert_eq!(refused.header("allow"), Some("GET, HEAD, POST"));
     problem(&world.call("GET", "/v1/nothing", ""), 404, "not_found");
     let mut line = Line::open(&world.control_socket());
     line.send("GET /v1/status HTTP/1.1\r\n\r\n");
