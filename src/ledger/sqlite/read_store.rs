@@ -269,8 +269,8 @@ impl ReadStore {
 
 /// Rows of a table, read by a connection of its own.
 #[cfg(test)]
-pub(in crate::ledger) fn count_for_tests(path: &std::path::Path, table: &str) -> i64 {
-    let connection = rusqlite::Connection::open(path).expect("it opens");
+pub(in crate::ledger) fn count_for_tests(path: &Path, table: &str) -> i64 {
+    let connection = Connection::open(path).expect("it opens");
     connection
         .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
             row.get(0)
