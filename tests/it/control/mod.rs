@@ -9,4 +9,5 @@ mod requests;
 mod restored;
 mod slow;
 mod sockets;
+mod untold;
 mod waiting;
