@@ -9,4 +9,6 @@ mod requests;
 mod restored;
 mod slow;
 mod sockets;
+mod status;
+mod untold;
 mod waiting;

@@ -16,9 +16,9 @@ use crate::harness::{
 };
 
 /// tilld's own user here: every Debian has it.
-pub(super) const OWNER: (&str, u32) = ("daemon", 1);
+pub(crate) const OWNER: (&str, u32) = ("daemon", 1);
 /// It is a member of the clients' group.
-const AS_OWNER: [&str; 4] = ["setpriv", "--reuid=1", "--regid=1", "--groups=65534"];
+pub(crate) const AS_OWNER: [&str; 4] = ["setpriv", "--reuid=1", "--regid=1", "--groups=65534"];
 /// What systemd says to it.
 const UNITS: [&str; 4] = [
     "env",
@@ -38,13 +38,13 @@ done
 exec "$@""#;
 
 /// Such a machine.
-pub(super) struct Machine {
-    pub(super) world: World,
+pub(crate) struct Machine {
+    pub(crate) world: World,
     place: tempfile::TempDir,
 }
 
 impl Machine {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = Setup::new().quiet().logged_out().not_served().start();
         let place = tempfile::tempdir().expect("a directory");
         let machine = Self { world, place };
@@ -65,11 +65,11 @@ impl Machine {
         machine
     }
 
-    pub(super) fn at(&self, path: &str) -> PathBuf {
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.place.path().join(path)
     }
 
-    pub(super) fn directory(&self, at: &str, mode: u32, owner: u32) {
+    pub(crate) fn directory(&self, at: &str, mode: u32, owner: u32) {
         let path = self.at(at);
         fs::create_dir_all(&path).expect("a directory");
         fs::set_permissions(&path, Permissions::from_mode(mode)).expect("own directory");
@@ -87,7 +87,7 @@ impl Machine {
     }
 
     #[track_caller]
-    pub(super) fn by(&self, user: &[&str], home: &str, args: &[&str]) -> Ran {
+    pub(crate) fn by(&self, user: &[&str], home: &str, args: &[&str]) -> Ran {
         let name = next_name();
         run(
             &mut self.command(user, home, args),
@@ -97,7 +97,7 @@ impl Machine {
     }
 
     #[track_caller]
-    pub(super) fn shop(&self, args: &[&str]) -> Ran {
+    pub(crate) fn shop(&self, args: &[&str]) -> Ran {
         self.by(&SHOP, "home", args)
     }
 
@@ -107,7 +107,7 @@ impl Machine {
     }
 
     /// By the line that the hints name: nothing says where.
-    pub(super) fn log_in(&self) {
+    pub(crate) fn log_in(&self) {
         let mut login = self.start(&AS_OWNER, &["login", "--json"]);
         let code = wait_for(PATIENCE, "the code to compare", || {
             let line: Value = serde_json::from_str(login.stdout().lines().next()?).ok()?;
@@ -118,7 +118,7 @@ impl Machine {
         assert_eq!(login.wait(PATIENCE), 0, "{}", login.stderr());
     }
 
-    pub(super) fn serve(&self) -> Process {
+    pub(crate) fn serve(&self) -> Process {
         let user = [&AS_OWNER as &[&str], &UNITS].concat();
         let serve = self.start(&user, &["serve", "--json"]);
         wait_until(PATIENCE, "the daemon to listen", || {
@@ -129,14 +129,14 @@ impl Machine {
 
     /// Nothing was made where the shop's user may.
     #[track_caller]
-    pub(super) fn nothing_at_home(&self) {
+    pub(crate) fn nothing_at_home(&self) {
         let home = fs::read_dir(self.at("home")).expect("it is there");
         assert_eq!(home.count(), 0);
     }
 }
 
 #[track_caller]
-pub(super) fn stop(mut serve: Process) {
+pub(crate) fn stop(mut serve: Process) {
     serve.signal(rustix::process::Signal::TERM);
     assert_eq!(serve.wait(PATIENCE), 0, "{}", serve.stderr());
 }
@@ -151,7 +151,7 @@ fn mounted(place: &Path) -> Command {
 }
 
 /// Why this machine cannot play another, if it cannot.
-pub(super) fn cannot() -> Option<&'static str> {
+pub(crate) fn cannot() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
         return Some("only root may mount over /etc/tilld");
     }
