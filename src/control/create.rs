@@ -106,7 +106,12 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
             told
         }
     };
-    let mut response = heard(told, "ask again: an order is never opened twice").await?;
+    let again = if wish.new {
+        "look whether it is there before you ask again: with `new` it may open another one"
+    } else {
+        "ask again: an order is never opened twice"
+    };
+    let mut response = heard(told, again).await?;
     if let Some(wait) = wait {
         let applied = HeaderValue::from_str(&format!("wait={wait}")).expect("digits");
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);

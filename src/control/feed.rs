@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::position::Position;
 use crate::answer::event;
@@ -177,6 +177,8 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads until the wish to stop.
     pub(super) async fn run(mut self, stop: Shutdown) {
+        // Not counted anew by those who join: they may come one after the other.
+        let mut look_at = Instant::now() + LOOK_EVERY;
         loop {
             let follows = self.batches.receiver_count() > 0;
             tokio::select! {
@@ -185,7 +187,10 @@ impl Reading {
                     Some(joined) => self.joined(joined).await,
                     None => return,
                 },
-                _rung = timeout(LOOK_EVERY, self.told.rung()), if follows => self.look().await,
+                _rung = timeout_at(look_at, self.told.rung()), if follows => {
+                    self.look().await;
+                    look_at = Instant::now() + LOOK_EVERY;
+                }
             }
         }
     }

@@ -28,7 +28,7 @@ const BEAT_EVERY: Duration = Duration::from_secs(15);
 /// How long a page out of the ledger waits for a client that does not read.
 const PAGE_WITHIN: Duration = Duration::from_secs(10);
 /// When a client that lost its connection comes back, milliseconds.
-const RETRY: &[u8] = b"retry: 2000\n\n";
+const RETRY_MS: u32 = 2_000;
 /// A comment, which clients pass over.
 const BEAT: &str = ": tilld\n\n";
 
@@ -108,8 +108,11 @@ struct Following {
 
 impl Following {
     async fn run(mut self, source: &impl Source, mut follower: Follower) {
-        // Its first bytes say that it is heard.
-        if !self.catch_up(source, Bytes::from_static(RETRY)).await {
+        // Its first bytes say that it is heard, and where it stands: one that comes back before anything was told to it goes
+        // on from there.
+        let (generation, after) = (self.generation, self.after);
+        let first = format!("id: {generation}.{after}\nretry: {RETRY_MS}\n\n");
+        if !self.catch_up(source, first.into()).await {
             return;
         }
         let mut beat = interval_at(Instant::now() + BEAT_EVERY, BEAT_EVERY);
@@ -250,6 +253,11 @@ mod tests {
             .lines()
             .filter_map(|line| line.strip_prefix("id: "))
             .collect();
-        assert_eq!(ids, ["3.1", "3.2", "3.3", "3.4", "3.5", "3.6"], "{text}");
+        // The first is where it stood, with nothing told yet.
+        assert_eq!(
+            ids,
+            ["3.0", "3.1", "3.2", "3.3", "3.4", "3.5", "3.6"],
+            "{text}"
+        );
     }
 }

@@ -61,8 +61,13 @@ async fn over(remote: &Remote, args: &Args, context: &Context) -> Result<Exit, F
     let mut away = Away::default();
     loop {
         let begun = Instant::now();
-        // Without a number only the newest one is asked for: what came while that is held back could be lost with it.
-        let most = after.map_or((1, 0), |_| (PAGE, WAIT_S));
+        // Without a number only the newest one is asked for: what came while that is held back could be lost with it. So could
+        // a restore, while it is not known yet of which ledger a number is.
+        let most = match (after, generation) {
+            (None, _) => (1, 0),
+            (Some(_), None) => (PAGE, 0),
+            (Some(_), Some(_)) => (PAGE, WAIT_S),
+        };
         let (events, next_after) = match remote.events((generation, after), order, most).await {
             Ok(Events {
                 told: events,
