@@ -1,18 +1,37 @@
-//! The command line of this process as a person would type it again, for hints. Relies on this: no secret is ever given
-//! in an argument.
+//! The command line of this process as a person would type it again, for hints. A daemon's hints are read by its clients: theirs
+//! name whom to become, and the state directory. Relies on this: no secret is ever given in an argument.
 
 use std::ffi::OsString;
+use std::path::Path;
+
+use super::account::Account;
 
 /// The flags of every command that say which tilld is meant; each takes a value.
-const WHERE: [&str; 2] = ["--config", "--state-dir"];
+const WHERE: [&str; 2] = [CONFIG, STATE_DIR];
+const CONFIG: &str = "--config";
+const STATE_DIR: &str = "--state-dir";
+/// The other flag of every command that takes a value.
+const SOCKET: &str = "--socket";
+/// The command that is a daemon.
+const DAEMON: &str = "serve";
 
 /// This command, to be run again.
 pub(crate) fn again() -> String {
     again_of(std::env::args_os())
 }
 
-/// `tilld login` for the config and state directory that this command was given.
+/// `tilld login` for the config and state directory that this command was given; by a daemon, as its user.
 pub(crate) fn login() -> String {
+    if !is_daemon(std::env::args_os()) {
+        return own_login();
+    }
+    let given = std::env::var_os("STATE_DIRECTORY");
+    let given = given.as_deref().map(Path::new);
+    daemons_login_of(std::env::args_os(), given, &Account::runner().for_sudo())
+}
+
+/// The same for whoever typed this command, be it a daemon's.
+pub(crate) fn own_login() -> String {
     login_of(std::env::args_os())
 }
 
@@ -32,19 +51,60 @@ fn again_of(args: impl Iterator<Item = OsString>) -> String {
 }
 
 fn login_of(args: impl Iterator<Item = OsString>) -> String {
-    let mut args = flags(args).map(|arg| arg.to_string_lossy().into_owned());
-    let mut kept = Vec::new();
-    while let Some(arg) = args.next() {
-        let name = arg.split_once('=').map_or(arg.as_str(), |(name, _)| name);
-        if !WHERE.contains(&name) {
-            continue;
-        }
-        let value = (name == arg).then(|| args.next()).flatten();
-        kept.push(quoted(&arg));
-        kept.extend(value.as_deref().map(quoted));
+    let given = given(args).into_iter();
+    let kept = given.flat_map(|(name, value)| [name.to_owned(), quoted(&value)]);
+    joined(kept.chain(["login".to_owned()]))
+}
+
+/// Whoever reads it may be in another directory than the daemon, and has not its variables: systemd's `$STATE_DIRECTORY` is said
+/// unless a flag goes before it.
+fn daemons_login_of(
+    args: impl Iterator<Item = OsString>,
+    state_directory: Option<&Path>,
+    owner: &str,
+) -> String {
+    let mut given = given(args);
+    if let Some(path) = state_directory
+        && given.iter().all(|(name, _)| *name != STATE_DIR)
+    {
+        given.push((STATE_DIR, path.display().to_string()));
     }
-    kept.push("login".to_owned());
-    joined(kept.into_iter())
+    let kept = given.into_iter().flat_map(|(name, value)| {
+        let whole = std::path::absolute(&value).map(|path| path.display().to_string());
+        [name.to_owned(), quoted(&whole.unwrap_or(value))]
+    });
+    let line = joined(kept.chain(["login".to_owned()]));
+    format!("sudo -u {owner} {line}")
+}
+
+/// What says which tilld is meant, in its order.
+fn given(args: impl Iterator<Item = OsString>) -> Vec<(&'static str, String)> {
+    let mut args = flags(args).map(|arg| arg.to_string_lossy().into_owned());
+    let mut given = Vec::new();
+    while let Some(arg) = args.next() {
+        let (name, value) = match arg.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (arg.as_str(), None),
+        };
+        let Some(&known) = WHERE.iter().find(|known| **known == name) else {
+            continue;
+        };
+        given.extend(value.or_else(|| args.next()).map(|value| (known, value)));
+    }
+    given
+}
+
+/// Whether the command is [`DAEMON`]: the first word that is neither a flag nor the value of one.
+fn is_daemon(args: impl Iterator<Item = OsString>) -> bool {
+    let mut args = flags(args);
+    while let Some(arg) = args.next() {
+        if arg == CONFIG || arg == STATE_DIR || arg == SOCKET {
+            args.next();
+        } else if !arg.as_encoded_bytes().starts_with(b"-") {
+            return arg == DAEMON;
+        }
+    }
+    false
 }
 
 fn joined(words: impl Iterator<Item = String>) -> String {
@@ -97,11 +157,48 @@ mod tests {
                 "--state-dir",
                 "/var/lib/my shop",
             ])),
-            "tilld --config=a.toml --state-dir '/var/lib/my shop' login"
+            "tilld --config a.toml --state-dir '/var/lib/my shop' login"
         );
         assert_eq!(
             login_of(line(&["tilld", "invoice", "show", "--", "--config", "x"])),
             "tilld login"
         );
+    }
+
+    #[test]
+    fn a_daemons_login_names_whom_to_become_and_where() {
+        let serve = |words: &[&str]| {
+            let words = [&["tilld"], words].concat();
+            assert!(is_daemon(line(&words)), "{words:?}");
+            let units = Some(Path::new("/var/lib/tilld"));
+            daemons_login_of(line(&words), units, "tilld")
+        };
+        assert_eq!(
+            serve(&["serve"]),
+            "sudo -u tilld tilld --state-dir /var/lib/tilld login"
+        );
+        assert_eq!(
+            serve(&[
+                "--config",
+                "/etc/a.toml",
+                "--json",
+                "serve",
+                "--state-dir=/s"
+            ]),
+            "sudo -u tilld tilld --config /etc/a.toml --state-dir /s login"
+        );
+        let relative = daemons_login_of(line(&["tilld", "--config=a.toml", "serve"]), None, "me");
+        assert!(
+            relative.starts_with("sudo -u me tilld --config /"),
+            "{relative}"
+        );
+        for words in [
+            &["tilld", "--state-dir", "serve", "login"] as &[&str],
+            &["tilld", "--socket", "serve", "status"],
+            &["tilld", "invoice", "show", "serve"],
+            &["tilld", "--json"],
+        ] {
+            assert!(!is_daemon(line(words)), "{words:?}");
+        }
     }
 }

@@ -177,7 +177,9 @@ pub(crate) fn failure(error: opening::Error, source: TokenSource, tried: Tried) 
                 failure
             }
         }
-        error @ opening::Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
+        opening::Error::Gate(closed) => {
+            Failure::new(Exit::Unreachable, error).hint("try again later").again_in(Some(closed.opens_in))
+        }
         error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
             .hint("the ledger shows it as unknown; a notification settles it, or `tilld invoice adopt ORDER --id ID`"),
         error @ opening::Error::Stopping => Failure::new(Exit::Unreachable, error).hint("ask again when it runs anew"),

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+use super::failure::{Exit, Failure};
 use super::invoice::time;
 use crate::invoice::observation::Source;
-use crate::ledger::EventRow;
+use crate::ledger::{EventRow, Restored};
 
 /// One event. Times are UTC with milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,4 +50,15 @@ pub(crate) fn json(row: &EventRow) -> Shown<'_> {
         source: row.source.map(Source::as_str).map(Into::into),
         at: time(row.at_ms),
     }
+}
+
+/// A number that was given by a ledger that is not there any more, or by none.
+pub(crate) fn not_given(after: i64, restored: Restored) -> Failure {
+    let error = format!(
+        "the ledger was restored, or never came so far: its event {after} is not the one that was seen, or is not there"
+    );
+    let Restored { generation, after } = restored;
+    Failure::new(Exit::Ledger, error).hint(format!(
+        "go on after {after} (`generation={generation}`); what was seen in the ledger that was lost may come again"
+    ))
 }

@@ -4,6 +4,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use crate::telemetry::escape;
 
@@ -132,6 +133,7 @@ pub(crate) struct Failure {
     /// Nothing is printed without it: the reader of stdout went away, which is a normal end.
     error: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
+    again_in: Option<Duration>,
 }
 
 impl Failure {
@@ -141,6 +143,7 @@ impl Failure {
             code,
             error: Some(error.into()),
             hint: None,
+            again_in: None,
         }
     }
 
@@ -159,6 +162,18 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// Says after how long it is worth another try, where somebody named a time.
+    #[must_use]
+    pub(crate) const fn again_in(mut self, wait: Option<Duration>) -> Self {
+        self.again_in = wait;
+        self
+    }
+
+    /// The seconds after which it is worth another try, if somebody named a time.
+    pub(crate) fn again_in_s(&self) -> Option<u64> {
+        self.again_in.map(whole_seconds)
     }
 
     /// True when there is nothing to say: the reader of stdout went away.
@@ -189,6 +204,7 @@ impl Failure {
                 code: Exit::Ok,
                 error: None,
                 hint: None,
+                again_in: None,
             }
         } else {
             Self::new(Exit::Error, error).context("could not write to stdout")
@@ -206,6 +222,11 @@ impl Failure {
         }
         Some(escape(&line).into_owned())
     }
+}
+
+/// A wait in whole seconds, none of which is too short: the same number wherever it is told.
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
 /// Something that could not be done, with its cause behind it.

@@ -6,6 +6,7 @@
 /// The header in which the control socket says what the command line says of an answer that is an invoice.
 pub(crate) const REMARK: &str = "tilld-remark";
 
+pub(crate) mod account;
 pub(crate) mod argv;
 pub(crate) mod attention;
 pub(crate) mod create;

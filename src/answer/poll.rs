@@ -70,7 +70,9 @@ pub(crate) fn failure(error: Error, source: TokenSource) -> Failure {
                 failure
             }
         }
-        error @ Error::Gate(_) => Failure::new(Exit::Unreachable, error).hint("try again later"),
+        Error::Gate(closed) => Failure::new(Exit::Unreachable, error)
+            .hint("try again later")
+            .again_in(Some(closed.opens_in)),
         error @ Error::Stopping => {
             Failure::new(Exit::Unreachable, error).hint("ask again when it runs anew")
         }

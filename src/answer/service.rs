@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::argv;
-use super::failure::{Exit, Failure};
+use super::failure::{Exit, Failure, whole_seconds};
 use crate::client::credentials::{CredentialsError, TokenSource};
 use crate::client::error::{CreateError, Error};
 
@@ -19,6 +19,7 @@ pub(crate) fn log_in() -> String {
 
 /// A request that yielded nothing, made with a token from `source`; `None` for requests without one.
 pub(crate) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
+    let again_in = error.retry_after();
     let (exit, hint) = match &error {
         Error::NotSent { .. } => (
             Exit::Unreachable,
@@ -51,12 +52,12 @@ pub(crate) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
             Some("set `service.url` to the address the service itself answers at".to_owned()),
         ),
     };
-    hinted(Failure::new(exit, error), hint)
+    hinted(Failure::new(exit, error).again_in(again_in), hint)
 }
 
 /// The way out of a 429.
 fn later(retry_after: Option<Duration>) -> String {
-    match retry_after.map(|wait| wait.as_secs()) {
+    match retry_after.map(whole_seconds) {
         Some(seconds) if seconds > 0 => {
             format!("the service wishes to be left alone: try again in {seconds} s")
         }
@@ -67,9 +68,9 @@ fn later(retry_after: Option<Duration>) -> String {
 /// A create that yielded no invoice.
 pub(crate) fn create_failure(error: CreateError, source: Option<TokenSource>) -> Failure {
     match error {
-        CreateError::NoRequisites { .. } => {
-            Failure::new(Exit::NoRequisites, error).hint("try again later or with another amount")
-        }
+        CreateError::NoRequisites { retry_after, .. } => Failure::new(Exit::NoRequisites, error)
+            .hint("try again later or with another amount")
+            .again_in(retry_after),
         CreateError::OutcomeUnknown { .. } => Failure::new(Exit::Unknown, error).hint(
             "look for the order in the cabinet; a notification settles it by itself, or `tilld invoice adopt ORDER --id ID`; \
              `--new` opens another invoice",

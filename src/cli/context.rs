@@ -7,11 +7,8 @@ use std::path::{Path, PathBuf};
 use super::Global;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use super::owner;
+use super::{owner, units};
 use crate::config::{self, ConfigFile, Flags, Loaded, Settings, Sources, state_dir};
-
-/// Where the state directory lies of a daemon that is run by the unit.
-const UNITS_STATE_DIR: &str = "/var/lib/tilld";
 
 /// What is known of where a daemon listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,6 +19,15 @@ pub(super) struct Whereabouts {
     pub(super) state_dir: Option<PathBuf>,
     /// A flag or a variable says which tilld is meant.
     pub(super) is_told: bool,
+}
+
+/// Whether a state directory is the one that somebody said.
+#[derive(Clone, Copy, Debug)]
+enum Meant {
+    /// By a flag, a variable or a setting; or it is the user's own.
+    Said,
+    /// It is the unit's, on the unit's machine.
+    Unsaid,
 }
 
 /// The surroundings of one command.
@@ -82,9 +88,20 @@ impl Context {
         Ok(self.loaded()?.file.as_deref())
     }
 
-    /// The state directory. It need not exist.
+    /// The state directory: the one that a flag, a variable or a setting names, else that of the unit's tilld where the machine
+    /// runs one ([`units`]), else this user's own. It need not exist.
     pub(super) fn state_dir(&self) -> Result<PathBuf, Failure> {
-        Ok(self.resolve(self.settings()?)?)
+        Ok(self.resolve(self.settings()?)?.0)
+    }
+
+    /// Refuses to go on when the unit's tilld is meant without a word of it, and belongs to somebody else. For what anybody who
+    /// says which tilld is meant may do, and who becomes its owner need not say it.
+    pub(super) fn check_unsaid(&self) -> Result<(), Failure> {
+        match self.resolve(self.settings()?) {
+            Ok((state_dir, Meant::Unsaid)) => Ok(owner::check(&state_dir)?),
+            // Without a state directory there is none of somebody else.
+            Ok((_, Meant::Said)) | Err(_) => Ok(()),
+        }
     }
 
     /// What is known of where a daemon listens. A file that this user may not read keeps nobody from asking a daemon.
@@ -104,14 +121,23 @@ impl Context {
         let is_known = is_whole || names_state_dir;
         Ok(Whereabouts {
             socket: settings.control.socket.clone(),
-            state_dir: self.resolve(settings).ok().filter(|_| is_known),
-            is_told: self.config.is_some()
-                || self.flags.state_dir.is_some()
-                || names_another(std::env::vars_os().map(|(name, _value)| name)),
+            state_dir: self
+                .resolve(settings)
+                .ok()
+                .filter(|_| is_known)
+                .map(|(state_dir, _)| state_dir),
+            is_told: self.is_told(),
         })
     }
 
-    fn resolve(&self, settings: &Settings) -> Result<PathBuf, config::Error> {
+    /// Whether a flag or a variable says which tilld is meant.
+    fn is_told(&self) -> bool {
+        self.config.is_some()
+            || self.flags.state_dir.is_some()
+            || names_another(std::env::vars_os().map(|(name, _value)| name))
+    }
+
+    fn resolve(&self, settings: &Settings) -> Result<(PathBuf, Meant), config::Error> {
         let variable = |name| std::env::var_os(name);
         let surroundings = state_dir::Surroundings {
             state_directory: variable("STATE_DIRECTORY"),
@@ -119,7 +145,16 @@ impl Context {
             home: variable("HOME"),
         };
         let flag = self.flags.state_dir.as_deref();
-        state_dir::resolve(flag, settings.state_dir.as_deref(), &surroundings)
+        let own = state_dir::resolve(flag, settings.state_dir.as_deref(), &surroundings);
+        // A flag is among the settings.
+        let is_named = settings.state_dir.is_some() || surroundings.state_directory.is_some();
+        if !is_named
+            && !self.is_told()
+            && let Some(units) = units::state_dir(own.as_deref().ok())
+        {
+            return Ok((units, Meant::Unsaid));
+        }
+        Ok((own?, Meant::Said))
     }
 
     fn loaded(&self) -> Result<&Loaded, Failure> {
@@ -136,7 +171,7 @@ impl Context {
     fn not_readable(&self, error: config::Error) -> Failure {
         let known = self.whereabouts().ok();
         let is_told = known.as_ref().is_some_and(|known| known.is_told);
-        let units = || (!is_told).then(|| PathBuf::from(UNITS_STATE_DIR));
+        let units = || (!is_told).then(|| PathBuf::from(units::STATE_DIR));
         let state_dir = known.and_then(|known| known.state_dir).or_else(units);
         match state_dir.map(|state_dir| owner::check(&state_dir)) {
             Some(Err(other)) => other.into(),

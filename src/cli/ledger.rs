@@ -42,8 +42,12 @@ fn refuse_beside_an_older(state_dir: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Opens the ledger for reading only: as the owner, or as a member of the reader group.
+/// Opens the ledger for reading only: as the owner, or as a member of the reader group. Root, who is neither, is to say which
+/// ledger is meant, or to become its owner, for whom the hints of what is read hold as well.
 pub(super) fn open_reader(context: &Context) -> Result<Reader, Failure> {
+    if rustix::process::geteuid().is_root() {
+        context.check_unsaid()?;
+    }
     let state_dir = context.state_dir()?;
     Ledger::open_reader(&state_dir).map_err(|error| match &error {
         OpenError::Unreadable { source, .. } => {

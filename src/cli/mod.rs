@@ -20,12 +20,14 @@ mod login;
 mod logout;
 mod output;
 mod owner;
+mod reach;
 mod refusal;
 mod remote;
 mod sandbox;
 mod serve;
 mod service;
 mod status;
+mod units;
 mod when;
 mod whoami;
 

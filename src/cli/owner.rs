@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::failure::{Exit, Failure};
+use crate::answer::account::Account;
 use crate::answer::argv;
 
 /// Whoever runs the command is not the owner of the state directory.
@@ -14,8 +15,8 @@ use crate::answer::argv;
 #[error("`{}` belongs to {owner}, this command runs as {runner}", path.display())]
 pub(super) struct OtherOwner {
     path: PathBuf,
-    owner: User,
-    runner: User,
+    owner: Account,
+    runner: Account,
 }
 
 impl OtherOwner {
@@ -27,7 +28,7 @@ impl OtherOwner {
     /// The ways out for somebody who only wants to read. `group` is the state directory's, where it has one to join.
     fn reader_hint(&self, command: &str, group: Option<&str>) -> String {
         let hint = self.hint(command);
-        match (group, &self.runner.name) {
+        match (group, self.runner.name()) {
             (Some(group), Some(runner)) => format!(
                 "{hint}, or let `{runner}` read the ledger at all times: `sudo usermod -aG {group} {runner}`, then log in anew"
             ),
@@ -61,8 +62,7 @@ pub(super) fn reader_hint(state_dir: &Path, cause: &io::Error) -> String {
 /// The way out for whoever may not connect to a socket: its group, where it has one to join.
 pub(super) fn client_hint(socket: &Path) -> Option<String> {
     let group = reader_group(socket)?;
-    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let runner = User::find(rustix::process::geteuid().as_raw(), &accounts);
+    let runner = Account::runner();
     let name = runner.for_sudo();
     Some(format!(
         "let {runner} use the control socket: `sudo usermod -aG {group} {name}`, then log in anew"
@@ -73,8 +73,9 @@ pub(super) fn client_hint(socket: &Path) -> Option<String> {
 fn reader_group(path: &Path) -> Option<String> {
     let group = fs::metadata(path).ok()?.gid();
     let groups = fs::read_to_string("/etc/group").ok()?;
-    let named = User::find(group, &groups).name;
-    named.filter(|_name| group != 0)
+    let named = Account::find(group, &groups);
+    let name = named.name().filter(|_name| group != 0);
+    name.map(str::to_owned)
 }
 
 /// True when there is a ledger in the state directory, and all there belongs to whoever runs the command.
@@ -98,46 +99,11 @@ fn judge(path: &Path, owner: u32, runner: u32) -> Result<(), OtherOwner> {
     if owner == runner {
         return Ok(());
     }
-    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
     Err(OtherOwner {
         path: path.to_owned(),
-        owner: User::find(owner, &accounts),
-        runner: User::find(runner, &accounts),
+        owner: Account::user(owner),
+        runner: Account::user(runner),
     })
-}
-
-#[derive(Debug)]
-struct User {
-    id: u32,
-    name: Option<String>,
-}
-
-impl User {
-    /// Looks the name up in the text of `/etc/passwd`, or a group's in that of `/etc/group`. Accounts from elsewhere go by their number.
-    fn find(id: u32, accounts: &str) -> Self {
-        let wanted = id.to_string();
-        let name = accounts.lines().find_map(|line| {
-            let mut fields = line.split(':');
-            let name = fields.next()?;
-            (fields.nth(1)? == wanted).then(|| name.to_owned())
-        });
-        Self { id, name }
-    }
-
-    fn for_sudo(&self) -> String {
-        // sudo takes `#1000` for a number; quoted, since a shell takes it for a comment.
-        let number = || format!("'#{}'", self.id);
-        self.name.clone().unwrap_or_else(number)
-    }
-}
-
-impl std::fmt::Display for User {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.name {
-            Some(name) => write!(f, "`{name}`"),
-            None => write!(f, "user {}", self.id),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -168,13 +134,5 @@ mod tests {
             hint, "run `sudo -u '#4000000001' tilld invoice list`",
             "no group to join"
         );
-    }
-
-    #[test]
-    fn a_name_is_found_by_its_number() {
-        let accounts =
-            "root:x:0:0:root:/root:/bin/sh\ntilld:x:990:990::/var/lib/tilld:/bin/false\n";
-        assert_eq!(User::find(990, accounts).for_sudo(), "tilld");
-        assert_eq!(User::find(99, accounts).for_sudo(), "'#99'");
     }
 }

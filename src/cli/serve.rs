@@ -5,8 +5,9 @@ use std::os::unix::net::UnixListener;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::output::print_json;
-use super::{owner, service};
+use super::output::{escape, print_json, talk};
+use super::{owner, reach, service};
+use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
 use crate::daemon::{self, LockError, Start, plain};
@@ -37,6 +38,12 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     owner::check(&state_dir)?;
     telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
+    // Handed over by systemd, it lies where the socket unit says.
+    if control.is_none()
+        && let Some(trouble) = reach::trouble(&settings, &state_dir)
+    {
+        tracing::warn!("{trouble}");
+    }
     let public_url = settings.require_public()?.to_string();
     let client = service::client(&context)?;
     let json = context.output.json();
@@ -88,8 +95,8 @@ fn check(context: &Context) -> Result<(), Failure> {
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
         return Err(failure.hint(format!(
-            "unset it and {}, which keeps the token in a file",
-            service::log_in()
+            "unset it and run `{}`, which keeps the token in a file",
+            argv::own_login()
         )));
     }
     Ok(())
@@ -100,6 +107,9 @@ fn report(context: &Context) -> Result<Exit, Failure> {
     let (service, public) = (settings.require_service()?, settings.require_public()?);
     let state_dir = context.state_dir()?;
     let file = context.config_file()?;
+    if let Some(trouble) = reach::trouble(settings, &state_dir) {
+        talk(&format!("warning: {}", escape(&trouble)));
+    }
     // Its name is reserved, so it is taken for no other.
     let hooks: Vec<String> = settings
         .every_hook()

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// The longest path of a Unix socket on Linux, bytes.
 pub(crate) const LONGEST_PATH: usize = 107;
 
+/// Connections kept for calls that wait for nothing, at least.
+const KEPT: u64 = 16;
+
 /// Where the socket is, who may connect, and what clients may cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -46,8 +49,14 @@ impl Control {
             .filter(|bits| is_octal && *bits <= 0o777)
     }
 
+    /// Calls that may wait for something at once: all connections but an eighth, which is [`KEPT`] at least and half at most.
+    pub fn waits(&self) -> u64 {
+        let kept = (self.connections / 8).max(KEPT).min(self.connections / 2);
+        self.connections - kept
+    }
+
     /// The keys with a rule beyond a range, and the rule each breaks.
-    pub(super) fn rules(&self) -> [(&'static str, Option<String>); 3] {
+    pub(super) fn rules(&self) -> [(&'static str, Option<String>); 4] {
         let must = |holds: bool, rule: &str| (!holds).then(|| rule.to_owned());
         let path = self.socket.as_deref();
         let bytes = |path: &std::path::Path| path.as_os_str().len();
@@ -60,6 +69,13 @@ impl Control {
                         "must be an absolute path of at most 107 bytes, as Unix sockets have it",
                     )
                 }),
+            ),
+            (
+                "control.followers",
+                must(
+                    self.followers <= self.waits(),
+                    "must leave an eighth of `control.connections`, and 16 at least, to calls that wait for nothing",
+                ),
             ),
             (
                 "control.mode",
@@ -85,6 +101,37 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn some_connections_are_kept_for_calls_that_wait_for_nothing() {
+        for (connections, waits) in [
+            (1, 1),
+            (2, 1),
+            (20, 10),
+            (64, 48),
+            (256, 224),
+            (8_000, 7_000),
+        ] {
+            let control = Control {
+                connections,
+                followers: waits,
+                ..Control::default()
+            };
+            assert_eq!(control.waits(), waits, "{connections}");
+            let broken = |control: &Control| {
+                let rules = control.rules().into_iter();
+                rules
+                    .filter_map(|(key, rule)| rule.map(|_| key))
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(broken(&control), Vec::<&str>::new());
+            let more = Control {
+                followers: waits + 1,
+                ..control
+            };
+            assert_eq!(broken(&more), ["control.followers"]);
+        }
+    }
 
     #[test]
     fn modes_are_octal() {

@@ -19,7 +19,7 @@ pub struct Surroundings {
     pub home: Option<OsString>,
 }
 
-/// The state directory: the flag, else `$STATE_DIRECTORY`, else the setting `state_dir`, else `$XDG_STATE_HOME/tilld`,
+/// The state directory, unless the command line finds that the tilld of a system unit is meant: the flag, else `$STATE_DIRECTORY`, else the setting `state_dir`, else `$XDG_STATE_HOME/tilld`,
 /// else `~/.local/state/tilld`. A flag is the latest word of the person at the keyboard, so nothing outranks it.
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 
 use hyper::header::{HeaderMap, HeaderName};
 use hyper::{Request, StatusCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use url::form_urlencoded;
 
 use super::problem::bad;
@@ -16,6 +16,11 @@ pub(super) struct Call {
     headers: HeaderMap,
     body: bytes::Bytes,
 }
+
+/// A query of a call that takes none.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
 
 impl Call {
     /// Reads it whole.
@@ -60,6 +65,26 @@ impl Call {
                 "`GET /v1/openapi.json` describes it",
             )
         })
+    }
+
+    /// The texts of a header's lines, those that are text.
+    pub(super) fn headers(&self, name: &HeaderName) -> impl Iterator<Item = &str> {
+        let lines = self.headers.get_all(name).iter();
+        lines.filter_map(|line| line.to_str().ok())
+    }
+
+    /// It has neither a query nor a body: this call takes none.
+    pub(super) fn is_bare(&self) -> Result<(), Failure> {
+        let Nothing {} = self.query()?;
+        self.has_no_body()
+    }
+
+    /// It has no body: this call takes none.
+    pub(super) fn has_no_body(&self) -> Result<(), Failure> {
+        if self.body.is_empty() {
+            return Ok(());
+        }
+        Err(bad("this call takes no body", "leave it away"))
     }
 
     /// The text of a header, if there is one and it is text.

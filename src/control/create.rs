@@ -1,20 +1,23 @@
 //! `POST /v1/invoices`: opens an invoice for an order, once however often it is asked for.
 //!
-//! The opening is finished whoever leaves. `Prefer: wait=20` (RFC 7240) has it tried again for so long while no requisites are
-//! free. A create whose answer was lost is told with 202 and the invoice as it stands: nobody knows whether it was opened,
+//! A request that was sent is finished whoever leaves; what waits to be sent is given up when the last who asked has left, since
+//! the invoice would be nobody's. `Prefer: wait=20` (RFC 7240) has it tried again for so long while no requisites are free. What
+//! the ledger can tell by itself takes no place and needs no login. A create whose answer was lost is told with 202 and the invoice as it stands: nobody knows whether it was opened,
 //! and it is not sent again.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
-use hyper::header::HeaderName;
+use hyper::header::{HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Inner;
 use super::call::Call;
 use super::flights::{Answered, Taken, heard};
+use super::negotiate::preferred_wait;
 use super::problem::{self, bad};
 use crate::answer::create::{Ended, Tried, failure};
 use crate::answer::failure::{Exit, Failure};
@@ -24,12 +27,13 @@ use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
-use crate::opening::patient::Patience;
+use crate::opening::patient::{Patience, look};
 use crate::opening::{Error, Opener, Order};
 use crate::wire::create::ReturnUrls;
 
 /// RFC 7240.
 const PREFER: HeaderName = HeaderName::from_static("prefer");
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// How long `Prefer: wait` waits at most, seconds: a customer is gone by then.
 const LONGEST_WAIT_S: u64 = 300;
 /// The payment methods of the contract (section 2.3).
@@ -66,42 +70,53 @@ pub(super) struct Wish {
 pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
     let mut wish: Wish = call.body()?;
     let (order, fallback) = wish.order()?;
-    let wait = call.header(&PREFER).and_then(preferred_wait);
-    wish.wait = Duration::from_secs(wait.unwrap_or_default().min(LONGEST_WAIT_S));
+    let wait = preferred_wait(call.headers(&PREFER)).map(|wait| wait.min(LONGEST_WAIT_S));
+    wish.wait = Duration::from_secs(wait.unwrap_or_default());
+    let window_ms = inner.settings.opening.window_ms;
+    let looked = look(&inner.parts.reader, window_ms, &order, fallback.is_some());
+    if let Some(opened) = looked.await {
+        return Ok(ended(opened.into()).response());
+    }
+    let Some(_seat) = inner.room.take() else {
+        return Ok(problem::no_room());
+    };
     let patience = Patience {
         wait: wish.wait,
         fallback,
-        stop: inner.stop.clone(),
+        stop: inner.stop.child(),
     };
     let told = match inner.flights.take(&wish) {
         Taken::Joins(told) => told,
-        Taken::Begins(tell, told) => {
+        Taken::Full => return Ok(problem::crowded()),
+        Taken::Begins(flight, told) => {
             let own = Arc::clone(inner);
-            let place = Arc::clone(&inner.openings).try_acquire_owned();
-            let Ok(place) = place else {
-                inner.flights.land(&wish);
-                return Ok(problem::crowded());
-            };
+            let give_up = patience.stop.clone();
             // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
             drop(inner.under_way.spawn(async move {
-                let answered = open(&own, &order, patience).await;
-                own.flights.land(&wish);
-                drop(place);
-                tell.send_replace(Some(Arc::new(answered)));
+                let mut opening = pin!(open(&own, &order, patience));
+                let answered = tokio::select! {
+                    answered = &mut opening => answered,
+                    () = own.flights.abandoned(&flight) => {
+                        give_up.request();
+                        opening.await
+                    }
+                };
+                own.flights.land(flight, answered);
             }));
             told
         }
     };
-    heard(told, "ask again: an order is never opened twice").await
-}
-
-/// The seconds of `wait=20` among the preferences; the others are not ours.
-fn preferred_wait(header: &str) -> Option<u64> {
-    header
-        .split(',')
-        .filter_map(|one| one.trim().split_once('='))
-        .find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))
-        .and_then(|(_, value)| value.trim().trim_matches('"').parse().ok())
+    let again = if wish.new {
+        "look whether it is there before you ask again: with `new` it may open another one"
+    } else {
+        "ask again: an order is never opened twice"
+    };
+    let mut response = heard(told, again).await?;
+    if let Some(wait) = wait {
+        let applied = HeaderValue::from_str(&format!("wait={wait}")).expect("digits");
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+    Ok(response)
 }
 
 async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {

@@ -1,6 +1,9 @@
 //! `GET /v1/events`: what happened after a number, at once, when something does (long poll), or as it does (server-sent
 //! events, with `Last-Event-ID`).
 //!
+//! A number is of one generation of the ledger: one that was given before the ledger was restored, or never, is answered 410 with
+//! the one to go on after. A running daemon's ledger is never another one, so it is looked at once.
+//!
 //! Relies on [`super::feed`] for what is new and on [`super::stream`] for those who are told as it happens. Promises that no
 //! event is left out or told twice to one that goes on after the last number it has.
 
@@ -18,8 +21,10 @@ use super::Inner;
 use super::call::{self, Call};
 use super::feed::{Follower, NoPlace};
 use super::list::limit;
-use super::problem::{bad, busy};
-use super::stream::{EVENT_STREAM, stream};
+use super::negotiate::wants_stream;
+use super::position::Position;
+use super::problem::{bad, busy, gone};
+use super::stream::stream;
 use crate::answer::event;
 use crate::answer::failure::Failure;
 use crate::http::Response;
@@ -36,6 +41,7 @@ pub(super) const LONGEST_WAIT_S: u64 = 300;
 #[serde(deny_unknown_fields)]
 struct Query {
     after: Option<String>,
+    generation: Option<String>,
     order_id: Option<String>,
     limit: Option<String>,
     wait: Option<String>,
@@ -46,21 +52,24 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
     let query: Query = call.query()?;
     let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
     let wait = seconds(query.wait.as_deref(), "wait", 0)?;
-    let is_stream = call
-        .header(&ACCEPT)
-        .is_some_and(|accept| accept.contains(EVENT_STREAM));
+    let is_stream = wants_stream(call.headers(&ACCEPT));
+    let asked = Position::asked(query.after.as_deref(), query.generation.as_deref())?;
     // A client that lost its connection repeats its address as it was.
     let resumed = call.header(&LAST_EVENT_ID).filter(|_| is_stream);
-    let after = match resumed.or(query.after.as_deref()) {
-        Some(text) => Some(number(text)?),
-        None => None,
+    let asked = match resumed {
+        Some(text) => Some(Position::of_id(text)?),
+        None => asked,
     };
-    let after = match after {
-        Some(after) => after,
-        None => inner.parts.reader.newest_event().await?,
+    let lineage = inner.parts.reader.lineage().await?;
+    let after = match asked {
+        Some(Position { generation, after }) => match lineage.go_on(generation, after) {
+            Ok(()) => after,
+            Err(restored) => return Ok(gone(after, restored)),
+        },
+        None => lineage.newest,
     };
     if is_stream {
-        return Ok(stream(inner, after, query.order_id).await);
+        return Ok(stream(inner, (lineage.generation, after), query.order_id).await);
     }
     let order = query.order_id.as_deref();
     let (rows, next) = match wait_for(inner, order, (after, limit), wait).await? {
@@ -68,7 +77,11 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
         Err(no_place) => return Ok(busy(no_place)),
     };
     let rows: Vec<_> = rows.iter().map(event::json).collect();
-    let answer = json!({ "events": rows, "next_after": next });
+    let answer = json!({
+        "events": rows,
+        "next_after": next,
+        "generation": lineage.generation,
+    });
     Ok(call::json(StatusCode::OK, &answer))
 }
 
@@ -84,18 +97,6 @@ pub(super) fn seconds(text: Option<&str>, name: &str, usual: u64) -> Result<Dura
             &format!("give whole seconds, at most {LONGEST_WAIT_S}"),
         )
     })
-}
-
-fn number(text: &str) -> Result<i64, Failure> {
-    text.parse()
-        .ok()
-        .filter(|number| *number >= 0)
-        .ok_or_else(|| {
-            bad(
-                format!("an event's number is wanted, and {text:?} is none"),
-                "give the `seq` of the last event that was seen, or 0 for all",
-            )
-        })
 }
 
 /// Events, and the number to go on after; or why nobody can be waited for.
@@ -126,7 +127,9 @@ async fn wait_for(
                 Ok(joined) => follower = Some(joined),
                 Err(NoPlace::Stopping) => return Ok(Ok((rows, after))),
                 // Not an empty answer, after which it would be asked again at once.
-                Err(no_place @ (NoPlace::Full | NoPlace::Unread)) => return Ok(Err(no_place)),
+                Err(no_place @ (NoPlace::Full | NoPlace::NoRoom | NoPlace::Unread)) => {
+                    return Ok(Err(no_place));
+                }
             }
             continue;
         };
@@ -147,11 +150,7 @@ mod tests {
     use crate::control::problem;
 
     #[test]
-    fn numbers_and_times_are_read_or_refused() {
-        assert_eq!(number("17").ok(), Some(17));
-        for text in ["", "-1", "x", "1.5", "99999999999999999999"] {
-            assert!(number(text).is_err(), "{text}");
-        }
+    fn times_are_read_or_refused() {
         assert_eq!(seconds(None, "wait", 7).ok(), Some(Duration::from_secs(7)));
         for text in ["", "-1", "301", "x"] {
             assert!(seconds(Some(text), "wait", 0).is_err(), "{text}");

@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use super::position::Position;
 use crate::answer::event;
 use crate::ledger::{EventRow, ReadError, Reader};
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
+
+use super::room::{Room, Seat};
 
 /// Events in one batch, at most.
 pub(super) const PAGE: u32 = 200;
@@ -47,14 +50,14 @@ pub(super) struct Told {
 }
 
 impl Told {
-    pub(super) fn new(row: &EventRow) -> Self {
+    pub(super) fn new(row: &EventRow, generation: i64) -> Self {
         let json = serde_json::to_string(&event::json(row)).expect("plain data");
         Self {
             seq: row.seq,
             order_id: row.order_id.clone(),
             text: format!(
                 "id: {}\nevent: {}\ndata: {json}\n\n",
-                row.seq,
+                Position::text(generation, row.seq),
                 row.kind.as_str()
             ),
         }
@@ -62,9 +65,10 @@ impl Told {
 }
 
 impl Batch {
-    /// Of rows, of which there is one at least.
-    pub(super) fn new(rows: &[EventRow]) -> Self {
-        let events: Vec<Told> = rows.iter().map(Told::new).collect();
+    /// Of rows of a ledger of this generation; there is one at least.
+    pub(super) fn new(rows: &[EventRow], generation: i64) -> Self {
+        let told = rows.iter().map(|row| Told::new(row, generation));
+        let events: Vec<Told> = told.collect();
         let texts: Vec<&str> = events.iter().map(|told| told.text.as_str()).collect();
         let text = texts.concat().into();
         Self { events, text }
@@ -78,6 +82,7 @@ type Joining = oneshot::Sender<broadcast::Receiver<Arc<Batch>>>;
 pub(super) struct Feed {
     joins: mpsc::Sender<Joining>,
     places: Arc<Semaphore>,
+    room: Room,
 }
 
 /// A follower's place.
@@ -85,6 +90,7 @@ pub(super) struct Follower {
     /// What is committed from now on.
     pub(super) batches: broadcast::Receiver<Arc<Batch>>,
     _place: OwnedSemaphorePermit,
+    _seat: Option<Seat>,
 }
 
 impl Follower {
@@ -95,6 +101,7 @@ impl Follower {
         Self {
             batches,
             _place: place,
+            _seat: None,
         }
     }
 }
@@ -104,6 +111,8 @@ impl Follower {
 pub(super) enum NoPlace {
     /// As many follow as may.
     Full,
+    /// As many calls wait, for whatever it is, as may.
+    NoRoom,
     /// The daemon stops.
     Stopping,
     /// The ledger cannot be read.
@@ -112,18 +121,20 @@ pub(super) enum NoPlace {
 
 impl Feed {
     /// A feed, and the reading to be run for it; at most so many follow at once.
-    pub(super) fn new(reader: Reader, told: Wake, followers: usize) -> (Self, Reading) {
+    pub(super) fn new(reader: Reader, told: Wake, followers: usize, room: Room) -> (Self, Reading) {
         let (batches, _nobody_yet) = broadcast::channel(BATCHES);
         let (joins, joining) = mpsc::channel(1);
         let feed = Self {
             joins,
             places: Arc::new(Semaphore::new(followers)),
+            room,
         };
         let reading = Reading {
             reader,
             told,
             batches,
             joining,
+            generation: 0,
             last: 0,
         };
         (feed, reading)
@@ -133,6 +144,7 @@ impl Feed {
     pub(super) async fn join(&self) -> Result<Follower, NoPlace> {
         let place = Arc::clone(&self.places).try_acquire_owned();
         let place = place.map_err(|_full| NoPlace::Full)?;
+        let seat = self.room.take().ok_or(NoPlace::NoRoom)?;
         let (joined, heard) = oneshot::channel();
         let asked = self.joins.send(joined).await;
         asked.map_err(|_ended| NoPlace::Stopping)?;
@@ -143,7 +155,10 @@ impl Feed {
                 NoPlace::Unread
             }
         })?;
-        Ok(Follower::new(batches, place))
+        Ok(Follower {
+            _seat: Some(seat),
+            ..Follower::new(batches, place)
+        })
     }
 }
 
@@ -153,6 +168,8 @@ pub(super) struct Reading {
     told: Wake,
     batches: broadcast::Sender<Arc<Batch>>,
     joining: mpsc::Receiver<Joining>,
+    /// The ledger's; it is another one only when the daemon is.
+    generation: i64,
     /// The newest event that was handed on; of no meaning while nobody follows.
     last: i64,
 }
@@ -160,6 +177,8 @@ pub(super) struct Reading {
 impl Reading {
     /// Reads until the wish to stop.
     pub(super) async fn run(mut self, stop: Shutdown) {
+        // Not counted anew by those who join: they may come one after the other.
+        let mut look_at = Instant::now() + LOOK_EVERY;
         loop {
             let follows = self.batches.receiver_count() > 0;
             tokio::select! {
@@ -168,7 +187,10 @@ impl Reading {
                     Some(joined) => self.joined(joined).await,
                     None => return,
                 },
-                _rung = timeout(LOOK_EVERY, self.told.rung()), if follows => self.look().await,
+                _rung = timeout_at(look_at, self.told.rung()), if follows => {
+                    self.look().await;
+                    look_at = Instant::now() + LOOK_EVERY;
+                }
             }
         }
     }
@@ -177,8 +199,11 @@ impl Reading {
     /// happened meanwhile would be read for them.
     async fn joined(&mut self, joined: Joining) {
         if self.batches.receiver_count() == 0 {
-            match self.reader.newest_event().await {
-                Ok(newest) => self.last = newest,
+            match self.reader.lineage().await {
+                Ok(lineage) => {
+                    self.generation = lineage.generation;
+                    self.last = lineage.newest;
+                }
                 // Whoever joined hears that it cannot.
                 Err(error) => return tell(&error),
             }
@@ -196,7 +221,10 @@ impl Reading {
                     };
                     self.last = newest;
                     // With nobody left it is of no use.
-                    drop(self.batches.send(Arc::new(Batch::new(&rows))));
+                    drop(
+                        self.batches
+                            .send(Arc::new(Batch::new(&rows, self.generation))),
+                    );
                 }
                 Err(error) => return tell(&error),
             }

@@ -1,13 +1,15 @@
 //! Openings under way: whoever wishes for the same as one of them waits for that one and gets its answer, so that a page that
 //! is loaded two hundred times opens one invoice with one request, and waits for one turn.
+//!
+//! Promises that an opening is joined only while it can tell its end, and that it is known when nobody waits for it any more.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::create::Wish;
 use super::problem;
@@ -15,6 +17,9 @@ use crate::answer::failure::{Exit, Failure};
 use crate::answer::{REMARK, invoice};
 use crate::http::{self, Response};
 use crate::ledger::InvoiceRow;
+
+/// Openings under way at once, at most. Wishes for the same share one.
+const OPENINGS: usize = 128;
 
 /// What an opening, or a question to the service, is answered with: shared by all who wished for it.
 #[derive(Clone, Debug)]
@@ -29,6 +34,8 @@ pub(super) struct Answered {
     pub(super) made: Option<String>,
     /// It is a problem document.
     pub(super) is_problem: bool,
+    /// When to ask again, seconds, where somebody named a time.
+    pub(super) again_in_s: Option<u64>,
 }
 
 impl Answered {
@@ -40,6 +47,7 @@ impl Answered {
             made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
             remark: None,
             is_problem: false,
+            again_in_s: None,
         }
     }
 
@@ -54,13 +62,14 @@ impl Answered {
             made: None,
             remark: None,
             is_problem: true,
+            again_in_s: failure.again_in_s(),
         }
     }
 
     /// It for one client.
     pub(super) fn response(&self) -> Response {
         if self.is_problem {
-            return problem::told(self.status, self.body.clone());
+            return problem::told(self.status, self.body.clone(), self.again_in_s);
         }
         let mut response = http::json(self.status, self.body.clone());
         // Escaped as it is it holds no control character, so it is fit for a header.
@@ -98,85 +107,195 @@ pub(super) async fn heard(mut told: Told, again: &str) -> Result<Response, Failu
     Ok(answered.response())
 }
 
-/// The openings under way, by order.
-#[derive(Debug, Default)]
-pub(super) struct Flights(Mutex<HashMap<String, (Wish, Told)>>);
+/// The openings under way, by order, and the places of those that are.
+#[derive(Debug)]
+pub(super) struct Flights {
+    /// Each can be met for as long as somebody is to tell its end.
+    under_way: Mutex<HashMap<String, (Wish, Weak<Tell>)>>,
+    places: Arc<Semaphore>,
+}
+
+/// An opening under way, to be ended by [`Flights::land`].
+#[derive(Debug)]
+pub(super) struct Flight {
+    order_id: String,
+    tell: Arc<Tell>,
+    place: OwnedSemaphorePermit,
+}
 
 /// What becomes of a wish.
 pub(super) enum Taken {
     /// Somebody's opening of the same is under way.
     Joins(Told),
-    /// It is its own, to be ended by [`Flights::land`].
-    Begins(Tell, Told),
+    /// It is its own.
+    Begins(Flight, Told),
+    /// As many are under way as may be.
+    Full,
+}
+
+impl Default for Flights {
+    fn default() -> Self {
+        Self {
+            under_way: Mutex::default(),
+            places: Arc::new(Semaphore::new(OPENINGS)),
+        }
+    }
 }
 
 impl Flights {
     /// Joins an opening of exactly the same wish, or begins one. A wish for another invoice beside the first joins nobody's.
     pub(super) fn take(&self, wish: &Wish) -> Taken {
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut under_way = self.lock();
         // One that was ended by a panic tells nobody any more.
-        let under_way = flights.get(&wish.order_id);
-        let under_way = under_way.filter(|(_, told)| told.has_changed().is_ok());
-        if let Some((same, told)) = under_way
-            && same == wish
+        let first = under_way.get(&wish.order_id);
+        let first = first.and_then(|(same, tell)| Some((same, tell.upgrade()?)));
+        if let Some((same, tell)) = &first
+            && *same == wish
             && !wish.new
         {
-            return Taken::Joins(told.clone());
+            return Taken::Joins(tell.subscribe());
         }
-        let is_first = under_way.is_none();
+        // Before anybody can join it: one that finds no place would never tell.
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            return Taken::Full;
+        };
         let (tell, told) = watch::channel(None);
+        let tell = Arc::new(tell);
         // One that wishes for something else goes its own way: the ledger lets it wait for the first.
-        if is_first {
-            flights.insert(wish.order_id.clone(), (wish.clone(), told.clone()));
+        if first.is_none() {
+            let entry = (wish.clone(), Arc::downgrade(&tell));
+            under_way.insert(wish.order_id.clone(), entry);
         }
-        Taken::Begins(tell, told)
+        let order_id = wish.order_id.clone();
+        let flight = Flight {
+            order_id,
+            tell,
+            place,
+        };
+        Taken::Begins(flight, told)
     }
 
-    /// The opening that began with this has ended.
-    pub(super) fn land(&self, wish: &Wish) {
-        let mut flights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if flights
-            .get(&wish.order_id)
-            .is_some_and(|(same, _told)| same == wish)
-        {
-            flights.remove(&wish.order_id);
+    /// Resolves when everybody who waited for it has left. Nobody joins it from then on.
+    pub(super) async fn abandoned(&self, flight: &Flight) {
+        loop {
+            flight.tell.closed().await;
+            let mut under_way = self.lock();
+            // Somebody may have come just now.
+            if flight.tell.receiver_count() == 0 {
+                return flight.leave(&mut under_way);
+            }
+        }
+    }
+
+    /// The opening has ended. In this order: whoever hears the answer and asks again finds a place, and begins anew.
+    pub(super) fn land(&self, flight: Flight, answered: Answered) {
+        flight.leave(&mut self.lock());
+        let Flight { tell, place, .. } = flight;
+        drop(place);
+        tell.send_replace(Some(Arc::new(answered)));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Wish, Weak<Tell>)>> {
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flight {
+    fn leave(&self, under_way: &mut HashMap<String, (Wish, Weak<Tell>)>) {
+        let own = under_way.get(&self.order_id);
+        if own.is_some_and(|(_, tell)| std::ptr::eq(tell.as_ptr(), Arc::as_ptr(&self.tell))) {
+            under_way.remove(&self.order_id);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
     use super::*;
 
-    fn wish(text: &str) -> Wish {
-        serde_json::from_str(text).expect("a wish")
+    fn wish(order: &str, amount: &str) -> Wish {
+        let text = format!(
+            r#"{{"order_id":"{order}","amount":"{amount}","currency":"RUB","method":"SBP"}}"#
+        );
+        serde_json::from_str(&text).expect("a wish")
+    }
+
+    fn begins(flights: &Flights, wish: &Wish) -> (Flight, Told) {
+        match flights.take(wish) {
+            Taken::Begins(flight, told) => (flight, told),
+            Taken::Joins(_) => panic!("it joined another"),
+            Taken::Full => panic!("there was no place"),
+        }
+    }
+
+    fn answered() -> Answered {
+        let failure = Failure::new(Exit::Error, "an end");
+        Answered::refused(&failure, None)
     }
 
     #[test]
     fn the_same_wish_joins_and_another_goes_its_own_way() {
         let flights = Flights::default();
-        let one = r#"{"order_id":"1","amount":"5.00","currency":"RUB","method":"SBP"}"#;
-        let other = r#"{"order_id":"1","amount":"6.00","currency":"RUB","method":"SBP"}"#;
-        let Taken::Begins(_tell, _told) = flights.take(&wish(one)) else {
-            panic!("nobody was at it");
-        };
-        assert!(matches!(flights.take(&wish(one)), Taken::Joins(_)));
-        assert!(matches!(flights.take(&wish(other)), Taken::Begins(..)));
-        flights.land(&wish(other));
-        assert!(matches!(flights.take(&wish(one)), Taken::Joins(_)));
-        flights.land(&wish(one));
-        assert!(matches!(flights.take(&wish(one)), Taken::Begins(..)));
+        let (one, other) = (wish("1", "5.00"), wish("1", "6.00"));
+        let (first, _told) = begins(&flights, &one);
+        assert!(matches!(flights.take(&one), Taken::Joins(_)));
+        let (second, _told) = begins(&flights, &other);
+        flights.land(second, answered());
+        assert!(matches!(flights.take(&one), Taken::Joins(_)));
+        flights.land(first, answered());
+        assert!(matches!(flights.take(&one), Taken::Begins(..)));
     }
 
     /// Else an order whose opening was ended by a panic could not be opened before the next start.
     #[test]
     fn nobody_joins_an_opening_that_cannot_tell_its_end() {
         let flights = Flights::default();
-        let one = wish(r#"{"order_id":"1","amount":"5.00","currency":"RUB","method":"SBP"}"#);
-        drop(flights.take(&one));
-        let Taken::Begins(_tell, _told) = flights.take(&one) else {
-            panic!("it joined one that has ended");
-        };
+        let one = wish("1", "5.00");
+        drop(begins(&flights, &one));
+        let _again = begins(&flights, &one);
         assert!(matches!(flights.take(&one), Taken::Joins(_)));
+    }
+
+    /// Else the second who asks would be told that the opening ended, and not that there is no place.
+    #[test]
+    fn nobody_joins_an_opening_that_found_no_place() {
+        let flights = Flights::default();
+        let all: Vec<_> = (0..OPENINGS)
+            .map(|number| begins(&flights, &wish(&number.to_string(), "5.00")))
+            .collect();
+        for _ in 0..2 {
+            assert!(matches!(flights.take(&wish("x", "5.00")), Taken::Full));
+        }
+        assert!(matches!(flights.take(&wish("0", "5.00")), Taken::Joins(_)));
+        drop(all);
+        assert!(matches!(
+            flights.take(&wish("x", "5.00")),
+            Taken::Begins(..)
+        ));
+    }
+
+    #[tokio::test]
+    async fn an_opening_is_abandoned_when_the_last_who_waits_has_left() {
+        let flights = Flights::default();
+        let one = wish("1", "5.00");
+        let (flight, first) = begins(&flights, &one);
+        let Taken::Joins(second) = flights.take(&one) else {
+            panic!("it is under way");
+        };
+        drop(first);
+        let abandoned = timeout(Duration::ZERO, flights.abandoned(&flight));
+        assert!(abandoned.await.is_err(), "one still waits");
+        drop(second);
+        flights.abandoned(&flight).await;
+        assert!(
+            matches!(flights.take(&one), Taken::Begins(..)),
+            "nobody joins it any more"
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::Inner;
 use super::call::{Call, json};
 use super::problem::bad;
 use crate::answer::failure::Failure;
-use crate::answer::find::{find, not_found};
+use crate::answer::find::{find, meant, not_found};
 use crate::answer::invoice;
 use crate::http::Response;
 use crate::ledger::Filter;
@@ -55,11 +55,11 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
     ))
 }
 
-/// The newest invoice that goes by a name.
+/// The invoice that goes by a name: of an order the one that is meant by `wait` and `poll` too.
 pub(super) async fn show(inner: &Inner, name: &str) -> Result<Response, Failure> {
     let found = find(&inner.parts.reader, name).await?;
-    let row = found.first().ok_or_else(|| not_found(name))?;
-    Ok(json(StatusCode::OK, &invoice::json(row)))
+    let row = meant(found).ok_or_else(|| not_found(name))?;
+    Ok(json(StatusCode::OK, &invoice::json(&row)))
 }
 
 /// A number of things in one answer.

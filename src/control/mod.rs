@@ -13,10 +13,14 @@ mod create;
 mod events;
 mod feed;
 mod flights;
+mod line;
 mod list;
+mod negotiate;
 mod openapi;
 mod poll;
+mod position;
 mod problem;
+mod room;
 mod route;
 mod stream;
 mod wait;
@@ -26,10 +30,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::{Method, Request};
+use hyper::Request;
 use serde_json::Value;
 use tokio::net::UnixListener;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
@@ -46,12 +49,12 @@ use crate::wake::Wake;
 use call::Call;
 use feed::Feed;
 use flights::Flights;
+use line::{Line, Lines};
 pub(crate) use openapi::TEXT as OPENAPI;
 use poll::Polls;
+use room::Room;
 use route::{Route, route};
 
-/// Openings under way at once, at most; a client that leaves does not end its own. Wishes for the same share one.
-const OPENINGS: usize = 128;
 /// On top of the time its request may take, an opening or a question may go on so long at a stop, until its answer is recorded.
 const OPENING_MARGIN: Duration = Duration::from_secs(5);
 
@@ -66,6 +69,8 @@ pub(crate) struct Settings {
     pub limits: Limits,
     /// Followers of events at once, at most.
     pub followers: usize,
+    /// Calls that wait for anything at once, at most: fewer than connections.
+    pub waits: usize,
     /// How long requests in progress may go on after a stop.
     pub drain: Duration,
     /// How invoices are opened.
@@ -111,7 +116,9 @@ pub(crate) async fn run(
     let (limits, drain) = (settings.limits.clone(), settings.drain);
     let stop_within = settings.stop_within();
     let under_way = TaskTracker::new();
-    let (feed, reading) = Feed::new(parts.reader.clone(), parts.told.clone(), settings.followers);
+    let room = Room::new(settings.waits);
+    let (reader, told) = (parts.reader.clone(), parts.told.clone());
+    let (feed, reading) = Feed::new(reader, told, settings.followers, room.clone());
     drop(under_way.spawn(reading.run(shutdown.clone())));
     let control = Control(Arc::new(Inner {
         settings,
@@ -119,8 +126,9 @@ pub(crate) async fn run(
         feed,
         flights: Flights::default(),
         polls: Polls::default(),
+        lines: Lines::default(),
         stop: shutdown.clone(),
-        openings: Arc::new(Semaphore::new(OPENINGS)),
+        room,
         under_way,
     }));
     // From the wish to stop, whether clients are there still or not.
@@ -155,10 +163,11 @@ struct Inner {
     feed: Feed,
     flights: Flights,
     polls: Polls,
+    lines: Lines,
     /// The wish to stop.
     stop: Shutdown,
-    /// Places of openings, whoever waits for them.
-    openings: Arc<Semaphore>,
+    /// Seats of all that wait.
+    room: Room,
     /// Every task of the socket's beside its connections, most of which go on whoever waits for them.
     under_way: TaskTracker,
 }
@@ -169,18 +178,17 @@ impl http::Service for Control {
     async fn call(&self, request: Request<http::Body>, peer: Local) -> Response {
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let routed = route(&method, &path);
-        let mut line = Line {
-            method,
-            path,
-            peer,
-            status: None,
-        };
+        let mut line = Line::new(&self.0.lines, method, path, peer);
         let response = match routed {
             Ok(route) => self.answer(route, request).await,
             Err(no_route) => problem::no_route(&no_route),
         };
-        line.status = Some(response.status().as_u16());
+        line.answered(response.status());
         response
+    }
+
+    fn refuses(&self, refused: http::Refused) -> Response {
+        problem::refused(refused)
     }
 }
 
@@ -190,67 +198,29 @@ impl Control {
             Ok(call) => call,
             Err(error) => return problem::unread(error),
         };
-        let inner = &self.0;
-        let answered = match route {
-            Route::Create => create::run(inner, &call).await,
-            Route::List => list::run(inner, &call).await,
-            Route::Show(name) => list::show(inner, &name).await,
-            Route::Wait(name) => wait::run(inner, &call, &name).await,
-            Route::Poll(name) => poll::run(inner, &name).await,
-            Route::Events => events::run(inner, &call).await,
-            Route::Status => self.status().await,
-            Route::OpenApi => Ok(openapi::response()),
+        let answered = match route.takes(&call) {
+            Ok(()) => self.called(route, &call).await,
+            Err(failure) => Err(failure),
         };
         answered.unwrap_or_else(|failure| problem::response(&failure))
+    }
+
+    async fn called(&self, route: Route, call: &Call) -> Result<Response, Failure> {
+        let inner = &self.0;
+        match route {
+            Route::Create => create::run(inner, call).await,
+            Route::List => list::run(inner, call).await,
+            Route::Show(name) => list::show(inner, &name).await,
+            Route::Wait(name) => wait::run(inner, call, &name).await,
+            Route::Poll(name) => poll::run(inner, &name).await,
+            Route::Events => events::run(inner, call).await,
+            Route::Status => self.status().await,
+            Route::OpenApi => Ok(openapi::response()),
+        }
     }
 
     async fn status(&self) -> Result<Response, Failure> {
         let report = (self.0.parts.status)().await?;
         Ok(call::json(hyper::StatusCode::OK, &report))
-    }
-}
-
-/// One line for each request with the client's credentials, as the kernel gave them, written when it ends: of those that
-/// change something, were refused, or whose client left before the answer at the usual level, of the others, which a page may
-/// make every second, at `debug`. The query is not in it: it may hold what is nobody else's to know.
-struct Line {
-    method: Method,
-    path: String,
-    peer: Local,
-    /// `None` until there is an answer.
-    status: Option<u16>,
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        let path = crate::telemetry::escape(&self.path);
-        let (method, peer) = (&self.method, self.peer);
-        let Local { uid, gid, pid } = peer;
-        let Some(status) = self.status else {
-            tracing::info!(
-                control.uid = uid,
-                control.gid = gid,
-                control.pid = pid,
-                "{method} {path}: left before the answer, by {peer}"
-            );
-            return;
-        };
-        if method == Method::GET && status < 400 {
-            tracing::debug!(
-                control.uid = uid,
-                control.gid = gid,
-                control.pid = pid,
-                http.status = status,
-                "{method} {path}: {status}, for {peer}"
-            );
-        } else {
-            tracing::info!(
-                control.uid = uid,
-                control.gid = gid,
-                control.pid = pid,
-                http.status = status,
-                "{method} {path}: {status}, for {peer}"
-            );
-        }
     }
 }

@@ -85,6 +85,9 @@ pub(super) async fn run(inner: &Arc<Inner>, name: &str) -> Result<Response, Fail
     if row.invoice_id.is_none() {
         return Ok(Answered::refused(&nothing_to_ask(&row), Some(&row)).response());
     }
+    let Some(_seat) = inner.room.take() else {
+        return Ok(problem::no_room());
+    };
     let told = match inner.polls.take(row.key) {
         Taken::Joins(told) => told,
         Taken::Full => return Ok(problem::asking()),

@@ -6,18 +6,20 @@ use serde_json::{Value, json};
 
 use super::feed::NoPlace;
 use super::route::NoRoute;
+use crate::answer::event::not_given;
 use crate::answer::failure::{Exit, Failure};
-use crate::http::{self, BodyError, Response};
+use crate::http::{self, BodyError, Refused, Response};
+use crate::ledger::Restored;
 
 /// What a problem document is called (RFC 9457, section 6.1).
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
-/// Seconds after which a wish that failed for want of something that may come back is made again.
-const AGAIN_S: HeaderValue = HeaderValue::from_static("5");
+/// Seconds after which a wish that failed for want of something that may come back is made again, where nobody names a time.
+const AGAIN_S: u64 = 5;
 
 /// The answer to a failure.
 pub(super) fn response(failure: &Failure) -> Response {
     let (status, document) = document(failure, None);
-    told(status, document.to_string())
+    told(status, document.to_string(), failure.again_in_s())
 }
 
 /// The document of a failure, and its status.
@@ -30,7 +32,7 @@ fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -
     let exit = failure.exit();
     let mut document = json!({
         "type": format!("urn:tilld:problem:{}", exit.name()),
-        "title": exit.told().1,
+        "title": title(exit),
         "status": status.as_u16(),
         "detail": failure.line(),
         "hint": failure.way_out(),
@@ -45,7 +47,16 @@ fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -
 
 /// The answer to a failure that HTTP has a status of its own for.
 fn with_status(status: StatusCode, failure: &Failure) -> Response {
-    told(status, document_of(status, failure, None).to_string())
+    let document = document_of(status, failure, None).to_string();
+    told(status, document, failure.again_in_s())
+}
+
+/// The name of an end in words. There is no command line here.
+const fn title(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Usage => "request not understood",
+        exit => exit.told().1,
+    }
 }
 
 /// A request that cannot be understood, and why.
@@ -94,8 +105,8 @@ pub(super) const fn status(exit: Exit) -> StatusCode {
     }
 }
 
-/// A document that was made before.
-pub(super) fn told(status: StatusCode, document: String) -> Response {
+/// A document that was made before. What may pass is worth another try after so many seconds, or a few.
+pub(super) fn told(status: StatusCode, document: String, again_in_s: Option<u64>) -> Response {
     let mut response = http::json(status, document);
     response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
     let is_passing = [
@@ -103,7 +114,8 @@ pub(super) fn told(status: StatusCode, document: String) -> Response {
         StatusCode::TOO_MANY_REQUESTS,
     ];
     if is_passing.contains(&status) {
-        response.headers_mut().insert(RETRY_AFTER, AGAIN_S);
+        let seconds = again_in_s.unwrap_or(AGAIN_S).max(1);
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }
@@ -119,6 +131,7 @@ pub(super) fn busy(no_place: NoPlace) -> Response {
             )
             .hint("`control.followers` sets how many may"),
         ),
+        NoPlace::NoRoom => return no_room(),
         NoPlace::Stopping => (
             StatusCode::SERVICE_UNAVAILABLE,
             Failure::new(Exit::Error, "tilld stops").hint("ask again when it runs anew"),
@@ -130,6 +143,27 @@ pub(super) fn busy(no_place: NoPlace) -> Response {
         ),
     };
     with_status(status, &failure)
+}
+
+/// As many calls wait as may.
+pub(super) fn no_room() -> Response {
+    let failure = Failure::new(Exit::Error, "as many calls wait as may")
+        .hint("`control.connections` sets how many: an eighth of it is kept for calls that wait for nothing");
+    with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
+}
+
+/// A number of an event that was given by a ledger that is not there any more, or by none.
+pub(super) fn gone(after: i64, restored: Restored) -> Response {
+    let failure = not_given(after, restored);
+    let status = StatusCode::GONE;
+    let mut document = document_of(status, &failure, None);
+    if let Value::Object(all) = &mut document {
+        all.insert("type".to_owned(), "urn:tilld:problem:restored".into());
+        all.insert("title".to_owned(), "the ledger was restored".into());
+        all.insert("after".to_owned(), restored.after.into());
+        all.insert("generation".to_owned(), restored.generation.into());
+    }
+    told(status, document.to_string(), None)
 }
 
 /// As many openings are under way as may be.
@@ -147,6 +181,22 @@ pub(super) fn asking() -> Response {
     )
     .hint("ask again a little later; the ledger is told by itself when money comes");
     with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
+}
+
+/// What is answered before any call is looked at.
+pub(super) fn refused(refused: Refused) -> Response {
+    let failure = match refused {
+        Refused::Unsound => bad(
+            "its framing is not clear",
+            "send `Host` once, and the length of the body in one way",
+        ),
+        Refused::Panicked => Failure::new(Exit::Error, "tilld met a mistake of its own").hint(
+            "the log of `tilld serve` says which; a create is not sent again when it is repeated",
+        ),
+        Refused::Full => Failure::new(Exit::Error, "every connection is taken")
+            .hint("ask again; `control.connections` sets how many may be open"),
+    };
+    with_status(refused.status(), &failure)
 }
 
 /// A request whose body did not come whole. Each of these answers ends the connection.

@@ -2,6 +2,9 @@
 
 use hyper::Method;
 
+use super::call::{Call, Nothing};
+use crate::answer::failure::Failure;
+
 /// The calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Route {
@@ -23,6 +26,20 @@ pub(super) enum Route {
     OpenApi,
 }
 
+impl Route {
+    /// Refuses a query or a body where the call takes none; those that take one look at it themselves.
+    pub(super) fn takes(&self, call: &Call) -> Result<(), Failure> {
+        match self {
+            Self::Create => {
+                let Nothing {} = call.query()?;
+                Ok(())
+            }
+            Self::List | Self::Wait(_) | Self::Events => call.has_no_body(),
+            Self::Show(_) | Self::Poll(_) | Self::Status | Self::OpenApi => call.is_bare(),
+        }
+    }
+}
+
 /// Why there is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoRoute {
@@ -39,30 +56,33 @@ pub(super) fn route(method: &Method, path: &str) -> Result<Route, NoRoute> {
         return Err(NoRoute::Elsewhere);
     }
     let rest: Vec<&str> = segments.collect();
-    let get = |route| only(method, &Method::GET, "GET", route);
+    let get = |route| only(method, &[Method::GET], "GET", route);
+    // What is answered at once has a head of its own (RFC 9110, section 9.1). What goes on or waits has none: nobody wants to
+    // wait for it.
+    let read = |route| only(method, &[Method::GET, Method::HEAD], "GET, HEAD", route);
     match rest.as_slice() {
         ["invoices"] if method == Method::POST => Ok(Route::Create),
-        ["invoices"] if method == Method::GET => Ok(Route::List),
-        ["invoices"] => Err(NoRoute::OtherMethod("GET, POST")),
-        ["invoices", name] => get(Route::Show(named(name)?)),
+        ["invoices"] if [Method::GET, Method::HEAD].contains(method) => Ok(Route::List),
+        ["invoices"] => Err(NoRoute::OtherMethod("GET, HEAD, POST")),
+        ["invoices", name] => read(Route::Show(named(name)?)),
         ["invoices", name, "wait"] => get(Route::Wait(named(name)?)),
         ["invoices", name, "poll"] => {
-            only(method, &Method::POST, "POST", Route::Poll(named(name)?))
+            only(method, &[Method::POST], "POST", Route::Poll(named(name)?))
         }
         ["events"] => get(Route::Events),
-        ["status"] => get(Route::Status),
-        ["openapi.json"] => get(Route::OpenApi),
+        ["status"] => read(Route::Status),
+        ["openapi.json"] => read(Route::OpenApi),
         _ => Err(NoRoute::Elsewhere),
     }
 }
 
 fn only(
     method: &Method,
-    allowed: &Method,
+    allowed: &[Method],
     name: &'static str,
     route: Route,
 ) -> Result<Route, NoRoute> {
-    if method == allowed {
+    if allowed.contains(method) {
         Ok(route)
     } else {
         Err(NoRoute::OtherMethod(name))
@@ -122,8 +142,17 @@ mod tests {
             (
                 Method::PUT,
                 "/v1/invoices",
-                Err(NoRoute::OtherMethod("GET, POST")),
+                Err(NoRoute::OtherMethod("GET, HEAD, POST")),
             ),
+            (Method::HEAD, "/v1/invoices", Ok(Route::List)),
+            (Method::HEAD, "/v1/invoices/1042", show("1042")),
+            (Method::HEAD, "/v1/status", Ok(Route::Status)),
+            (
+                Method::HEAD,
+                "/v1/invoices/1/wait",
+                Err(NoRoute::OtherMethod("GET")),
+            ),
+            (Method::HEAD, "/v1/events", Err(NoRoute::OtherMethod("GET"))),
             (
                 Method::GET,
                 "/v1/invoices/1/poll",

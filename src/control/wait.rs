@@ -48,7 +48,9 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &str) -> Result<R
             // As it stands: there is nobody any more to wait with.
             Err(NoPlace::Stopping) => {}
             // Not 202, after which it would be asked again at once.
-            Err(no_place @ (NoPlace::Full | NoPlace::Unread)) => return Ok(busy(no_place)),
+            Err(no_place @ (NoPlace::Full | NoPlace::NoRoom | NoPlace::Unread)) => {
+                return Ok(busy(no_place));
+            }
         }
     }
     let status = if end(&row, wall_ms()).is_some() {

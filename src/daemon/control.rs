@@ -35,6 +35,8 @@ pub(crate) const FILE: &str = "control.sock";
 const LOCK: &str = ".lock";
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
+/// How long a newcomer waits for a connection. Most calls are done in some milliseconds.
+const FULL_TIME: Duration = Duration::from_secs(1);
 /// How long requests in progress may go on at a stop.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -73,6 +75,12 @@ pub(crate) fn path(settings: &Settings, state_dir: &Path, runtime: Option<&Path>
         (None, Some(runtime)) => runtime.join(FILE),
         (None, None) => state_dir.join(FILE),
     }
+}
+
+/// The number of a group.
+pub(crate) fn group(name: &str) -> io::Result<Option<u32>> {
+    let found = nix::unistd::Group::from_name(name)?;
+    Ok(found.map(|group| group.gid.as_raw()))
 }
 
 /// Takes the socket that was handed over, or makes it.
@@ -117,10 +125,10 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
     if let Some(name) = &settings.control.group {
-        let group = nix::unistd::Group::from_name(name)
-            .map_err(|error| failed("find the group of")(error.into()))?
+        let group = group(name)
+            .map_err(failed("find the group of"))?
             .ok_or_else(|| SocketError::NoGroup(name.clone()))?;
-        chown(path, None, Some(group.gid.as_raw())).map_err(failed("give a group to"))?;
+        chown(path, None, Some(group)).map_err(failed("give a group to"))?;
     }
     let mode = settings.control.mode_bits().unwrap_or(0o660);
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
@@ -191,9 +199,11 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
         limits: Limits {
             body_bytes: BODY_BYTES,
             connections: count(settings.control.connections),
+            full_time: Some(FULL_TIME),
             ..Limits::default()
         },
         followers: count(settings.control.followers),
+        waits: count(settings.control.waits()),
         drain: DRAIN,
         opening: plain::opening_settings(settings, public_url),
     }

@@ -148,6 +148,8 @@ pub(crate) fn listener_settings(
         write_time: Duration::from_secs(heard.write_time_s),
         idle_time: Duration::from_secs(heard.idle_time_s),
         connections: size(heard.connections),
+        // Its senders come again anyway; the one that has been without a whole request for longest makes room.
+        full_time: None,
     };
     let public_path = listener::route::public_path(public_url);
     Ok(listener::Settings {

@@ -16,6 +16,15 @@ pub(super) const PAUSE: Duration = Duration::from_millis(100);
 /// How often the same trouble is logged.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
+/// What may lie unread with the system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// As much as it keeps for anybody.
+    Usual,
+    /// As little as it can.
+    Least,
+}
+
 /// What a connection is read from and written to.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// The system tells a client that has gone from one that only sends nothing more.
@@ -23,6 +32,10 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
 
     /// The client has gone. Of meaning only once it sends nothing more, and where that can be told.
     fn has_left(&self) -> bool;
+
+    /// Whether as much as usual may lie unread with the system, or next to nothing, so that a write tells whether all that was
+    /// written before is read.
+    fn room(&self, room: Room);
 }
 
 /// A source of connections.
@@ -42,6 +55,9 @@ impl Stream for TcpStream {
     fn has_left(&self) -> bool {
         false
     }
+
+    /// What is served on a port is short.
+    fn room(&self, _room: Room) {}
 }
 
 impl Accept for TcpListener {

@@ -20,7 +20,7 @@ use super::accept::Stream;
 use super::framing::is_sound;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
-use super::{Answer, Body, HangUp, Limits, Response, Service, plain};
+use super::{Answer, Body, HangUp, Limits, Refused, Response, Service};
 use crate::shutdown::Shutdown;
 
 /// hyper's smallest read buffer, in bytes; it panics below.
@@ -68,7 +68,9 @@ where
     I: Stream,
     S: Service,
 {
-    let socket = Socket::new(io, Arc::clone(&progress), Arc::clone(&shared.freed));
+    let look_every = shared.limits.write_time;
+    let freed = Arc::clone(&shared.freed);
+    let socket = Socket::new(io, Arc::clone(&progress), freed, look_every);
     let service = service_fn(|request| {
         let (progress, shared, peer) = (&progress, &shared, &peer);
         async move {
@@ -170,7 +172,7 @@ async fn answer<S: Service>(
         let request = request.map(|body| Body::new(body, Arc::clone(progress)));
         guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
-        plain(StatusCode::BAD_REQUEST, "bad request\n")
+        shared.service.refuses(Refused::Unsound)
     };
     let status = response.status();
     tracing::debug!(
@@ -213,7 +215,7 @@ async fn guarded<S: Service>(
     outcome.unwrap_or_else(|| {
         panics.fetch_add(1, Ordering::Relaxed);
         tracing::error!(http.peer = %peer, "a request panicked and was answered 500");
-        plain(StatusCode::INTERNAL_SERVER_ERROR, "internal error\n")
+        service.refuses(Refused::Panicked)
     })
 }
 

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::io;
 
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Duration;
 
-use super::accept::{Accept, Stream};
+use super::accept::{Accept, Room, Stream};
 use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
@@ -32,6 +33,12 @@ impl fmt::Display for Local {
     }
 }
 
+/// What lies unread in the kernel at most, bytes. It doubles this for what it needs itself; this is what Linux has by itself.
+const USUAL_BYTES: usize = 104 * 1024;
+/// The same where it is looked whether all is read. The kernel's own least is some 4.5 KiB, into which six or seven pieces
+/// fit, however short.
+const LEAST_BYTES: usize = 1024;
+
 impl Stream for UnixStream {
     const TELLS_LEAVING: bool = true;
 
@@ -40,6 +47,18 @@ impl Stream for UnixStream {
     fn has_left(&self) -> bool {
         self.try_write(&[])
             .is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+    }
+
+    /// The kernel counts what was written to a Unix socket against the writer until it is read, but by no safe means tells how
+    /// much that is. Whether it is more than there is room for, the next write tells.
+    fn room(&self, room: Room) {
+        let bytes = match room {
+            Room::Usual => USUAL_BYTES,
+            Room::Least => LEAST_BYTES,
+        };
+        if let Err(error) = set_socket_send_buffer_size(self, bytes) {
+            tracing::debug!(%error, "could not set SO_SNDBUF");
+        }
     }
 }
 

@@ -12,6 +12,7 @@ mod body;
 mod connection;
 mod flow;
 mod framing;
+mod full;
 mod local;
 mod progress;
 mod serve;
@@ -54,6 +55,8 @@ pub struct Limits {
     pub idle_time: Duration,
     /// Connections at once. At the cap, the one that has been without a whole request for longest makes room.
     pub connections: usize,
+    /// How long none makes room before newcomers are answered 503; without it they wait for room.
+    pub full_time: Option<Duration>,
 }
 
 /// Common headers take 1 to 2 KiB; proxies that add their own stay under 8. nginx' largest default is 32 KiB.
@@ -81,6 +84,7 @@ impl Default for Limits {
             write_time: WRITE_TIME,
             idle_time: IDLE_TIME,
             connections: CONNECTIONS,
+            full_time: None,
         }
     }
 }
@@ -98,6 +102,42 @@ pub(crate) trait Service: Clone + Send + Sync + 'static {
         request: Request<Body>,
         peer: Self::Peer,
     ) -> impl Future<Output = Response> + Send;
+
+    /// The answer to one that it was not asked, or could not answer.
+    fn refuses(&self, refused: Refused) -> Response {
+        refused.plain()
+    }
+}
+
+/// Why a request is answered without the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its framing could be understood differently by two readers.
+    Unsound,
+    /// The service panicked.
+    Panicked,
+    /// Every connection is taken.
+    Full,
+}
+
+impl Refused {
+    /// What HTTP calls it.
+    pub(crate) const fn status(self) -> StatusCode {
+        match self {
+            Self::Unsound => StatusCode::BAD_REQUEST,
+            Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Full => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn plain(self) -> Response {
+        let text = match self {
+            Self::Unsound => "bad request\n",
+            Self::Panicked => "internal error\n",
+            Self::Full => "too many connections\n",
+        };
+        plain(self.status(), text)
+    }
 }
 
 /// An answer of plain text.

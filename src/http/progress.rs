@@ -160,6 +160,11 @@ impl Progress {
         self.lock().flows = true;
     }
 
+    /// An answer that goes on is under way.
+    pub(super) fn is_flowing(&self) -> bool {
+        self.lock().flows
+    }
+
     /// Another piece of it is being written.
     pub(super) fn flows_on(&self) {
         let mut state = self.lock();

@@ -13,8 +13,9 @@ use tokio::time::{Duration, Instant, sleep_until, timeout};
 
 use super::accept::{Accept, Complaint, PAUSE, Stream, is_of_the_connection};
 use super::connection::{self, End, Shared};
+use super::full::Full;
 use super::progress::{Late, Progress};
-use super::{Limits, Service};
+use super::{Limits, Refused, Service};
 use crate::shutdown::Shutdown;
 
 /// What a listener did in its life.
@@ -34,6 +35,8 @@ pub struct Served {
     pub panics: u64,
     /// Times the system had no connection to give, most often for want of descriptors.
     pub accept_errors: u64,
+    /// Newcomers answered 503 since every connection was taken.
+    pub turned_away: u64,
     /// Connections cut at the end of the drain, a request still in progress.
     pub cut: u64,
 }
@@ -71,6 +74,7 @@ pub(super) async fn run<A: Accept, S: Service<Peer = A::Peer>>(
         asked: None,
         served: Served::default(),
         complaint: Complaint::default(),
+        full: Full::default(),
     };
     serving.accept_until_stop(&source, &shutdown).await;
     // Closed before the drain, so that clients are refused at once instead of waiting in a backlog nobody reads.
@@ -89,11 +93,12 @@ struct Serving<S> {
     asked: Option<Id>,
     served: Served,
     complaint: Complaint,
+    full: Full,
 }
 
 impl<S: Service> Serving<S> {
     /// At the cap one newcomer is held in hand, unread, until one without a whole request makes room for it or a busy one
-    /// is done; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
+    /// is done, or [`Limits::full_time`] is over; the others stay in the backlog. Deciding before accepting would not do: the connection that could have made
     /// room may have become busy by the time a newcomer is there.
     async fn accept_until_stop<A: Accept<Peer = S::Peer>>(
         &mut self,
@@ -106,7 +111,19 @@ impl<S: Service> Serving<S> {
             let mut later = None;
             if in_hand.is_some() && self.open.len() >= self.shared.limits.connections {
                 later = self.ask_for_room();
+                if let Some(at) = self.turns_away_at() {
+                    if at <= Instant::now()
+                        && let Some((io, _peer)) = in_hand.take()
+                    {
+                        self.served.turned_away += 1;
+                        let answer = self.shared.service.refuses(Refused::Full);
+                        self.full.turn_away(io, answer);
+                        continue;
+                    }
+                    later = Some(later.map_or(at, |later| later.min(at)));
+                }
             } else if let Some((io, peer)) = in_hand.take() {
+                self.full.ends();
                 self.admit(io, peer);
             }
             tokio::select! {
@@ -118,9 +135,17 @@ impl<S: Service> Serving<S> {
                     Err(error) => self.endure(&error, shutdown).await,
                 },
                 () = freed.notified(), if in_hand.is_some() => {}
+                () = self.full.left() => {}
                 () = until(later), if later.is_some() => {}
             }
         }
+    }
+
+    /// When the newcomer in hand is turned away, if it finds no room before; never while as many are as can be.
+    fn turns_away_at(&mut self) -> Option<Instant> {
+        let within = self.shared.limits.full_time?;
+        let at = self.full.turns_away_at(within);
+        self.full.has_hands().then_some(at)
     }
 
     fn admit<I>(&mut self, io: I, peer: S::Peer)

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
+use tokio::time::{Duration, Instant};
 
-use super::accept::Stream;
+use super::accept::{Room, Stream};
 use super::progress::Progress;
 
 /// How much of an unread rest is thrown away before a refused connection is closed. More is a client that does not
@@ -23,6 +24,13 @@ pub(super) struct Socket<I> {
     freed: Arc<Notify>,
     /// The client sends nothing more, which hyper has not heard yet.
     has_ended: bool,
+    /// How often it is looked whether an answer that goes on is read: what lies with the system counts as out, and could lie
+    /// there for ever.
+    look_every: Duration,
+    /// When that was done last; since when it goes on, at first.
+    looked_at: Option<Instant>,
+    /// It is being done: what is written waits until what was written before is read.
+    looks: bool,
     shut: Shut,
 }
 
@@ -35,13 +43,41 @@ enum Shut {
 }
 
 impl<I> Socket<I> {
-    pub(super) fn new(io: I, progress: Arc<Progress>, freed: Arc<Notify>) -> Self {
+    pub(super) fn new(
+        io: I,
+        progress: Arc<Progress>,
+        freed: Arc<Notify>,
+        look_every: Duration,
+    ) -> Self {
         Self {
             io,
             progress,
             freed,
             has_ended: false,
+            look_every,
+            looked_at: None,
+            looks: false,
             shut: Shut::Open,
+        }
+    }
+}
+
+impl<I: Stream> Socket<I> {
+    /// From time to time has an answer that goes on wait for what was written of it before.
+    fn look(&mut self) {
+        if self.looks || !self.progress.is_flowing() {
+            return;
+        }
+        let now = Instant::now();
+        let is_due = |at: Instant| now.duration_since(at) >= self.look_every;
+        match self.looked_at {
+            Some(at) if is_due(at) => {
+                self.looked_at = Some(now);
+                self.looks = true;
+                self.io.room(Room::Least);
+            }
+            Some(_) => {}
+            None => self.looked_at = Some(now),
         }
     }
 }
@@ -73,6 +109,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
+        self.look();
         Pin::new(&mut self.io).poll_write(cx, bytes)
     }
 
@@ -81,6 +118,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
+        self.look();
         Pin::new(&mut self.io).poll_write_vectored(cx, slices)
     }
 
@@ -91,6 +129,10 @@ impl<I: Stream> AsyncWrite for Socket<I> {
     /// hyper flushes only when its own buffer is empty, so a flush that succeeds means that the whole answer is out.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        if self.looks {
+            self.looks = false;
+            self.io.room(Room::Usual);
+        }
         if self.progress.flushed() {
             self.freed.notify_one();
             if self.has_ended {

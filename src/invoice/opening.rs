@@ -129,6 +129,15 @@ pub enum Judgement {
     Differs(usize, &'static str),
 }
 
+/// Whether an invoice can matter to [`judge`]: all others of its order may be left out of what it is given.
+pub const fn decides(opening: Opening, outcome: Outcome) -> bool {
+    match (opening, outcome) {
+        (Opening::Creating | Opening::Unknown, _) | (_, Outcome::Paid | Outcome::Mismatch) => true,
+        (_, Outcome::Open) => opening.is_known(),
+        (_, Outcome::Failed | Outcome::Reversed) => false,
+    }
+}
+
 /// Judges a wish against the invoices the order has, newest first.
 pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     let find = |wish: &dyn Fn(&Standing) -> bool| standing.iter().position(wish);

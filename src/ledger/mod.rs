@@ -14,6 +14,7 @@ pub(crate) mod direct;
 mod error;
 
 mod handle;
+mod lineage;
 mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
@@ -33,7 +34,7 @@ mod tests;
 mod writer;
 
 use std::fs;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub(crate) use command::{
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use handle::Writer;
+pub(crate) use lineage::Restored;
 pub(crate) use overview::{DueOf, Overview, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
@@ -164,6 +166,12 @@ impl Ledger {
     /// Opens a ledger that exists for reading only, without its key.
     pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
         Reader::open(state_dir.join(FILE_NAME), None)
+    }
+
+    /// What tells the ledger's file from another one that is put in its place; `None` while none is there.
+    pub(crate) fn identity(state_dir: &Path) -> Option<(u64, u64)> {
+        let file = fs::metadata(state_dir.join(FILE_NAME)).ok()?;
+        Some((file.dev(), file.ino()))
     }
 
     /// The writing side. Cheap to clone.

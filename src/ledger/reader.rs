@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
 
-use super::apply::{CLOCK_MARK, UNSORTED};
+use super::apply::{CLOCK_MARK, GENERATION, UNSORTED};
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
+use super::lineage::{BEGAN, Lineage};
 use super::near::Near;
 use super::opener::Opener;
 use super::row::{
@@ -175,10 +176,17 @@ impl Reader {
         .await
     }
 
-    /// All invoices of an order, newest first.
+    /// The newest 1000 invoices of an order, newest first.
     pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
         let order_id = order_id.to_owned();
         self.ask(move |store| store.invoices_of_order(&order_id))
+            .await
+    }
+
+    /// The invoices of an order that decide whether it may be given another, newest first, however many others it has.
+    pub async fn standing_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
+        let order_id = order_id.to_owned();
+        self.ask(move |store| store.standing_of_order(&order_id))
             .await
     }
 
@@ -261,6 +269,22 @@ impl Reader {
     /// The number of the newest event; 0 when there is none.
     pub async fn newest_event(&self) -> Result<i64, ReadError> {
         self.ask(ReadStore::newest_event).await
+    }
+
+    /// What the numbers of events are judged by.
+    pub(crate) async fn lineage(&self) -> Result<Lineage, ReadError> {
+        self.ask(|store| {
+            let generation = store.meta(GENERATION)?;
+            let began = store.meta(BEGAN)?;
+            Ok(Lineage {
+                generation: generation
+                    .and_then(|text| text.parse().ok())
+                    .unwrap_or_default(),
+                newest: store.newest_event()?,
+                began: began.and_then(|text| serde_json::from_str(&text).ok()),
+            })
+        })
+        .await
     }
 
     /// The event with this id, or else with this number.

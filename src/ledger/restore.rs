@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use super::apply::{self, GENERATION, Restore, STAMP};
+use super::lineage::{BEGAN, Began};
 use super::mark::{self, Found, Keeper, Mark};
 use super::sqlite::SqliteStore;
 use super::store::{Store as _, StoreError};
@@ -85,6 +86,12 @@ fn catch_up_within(
     };
     let generation = mark::next_generation(found, &now);
     let held = apply::catch_up(store, generation, now_ms)?;
+    let began = Began {
+        from: now.generation,
+        event: now.event,
+    };
+    let began = serde_json::to_string(&began).expect("numbers are JSON");
+    store.set_meta(BEGAN, &began)?;
     tracing::warn!(
         held,
         generation,

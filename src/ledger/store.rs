@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::time::Instant;
 
 use crate::invoice::event::{Change, EventKind};
-use crate::invoice::ids::InvoiceId;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::silence::{Class, Ended};
@@ -231,8 +231,15 @@ pub(super) trait Store {
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// Stores a changed invoice.
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
-    /// All invoices of an order, newest first.
-    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError>;
+    /// The invoices of an order that decide whether it may be given another ([`decides`]), all of them, and those with these
+    /// refs, newest first.
+    ///
+    /// [`decides`]: crate::invoice::opening::decides
+    fn standing_of_order(
+        &mut self,
+        order_id: &str,
+        tries: [Option<&InvoiceRef>; 2],
+    ) -> Result<Vec<InvoiceRow>, StoreError>;
     /// The claims that are events of this invoice; asked for only where [`Stored::newest`] does not rule them out.
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError>;
 

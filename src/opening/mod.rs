@@ -114,7 +114,7 @@ pub(crate) enum Error {
     /// The ledger could not be written before the request: nothing was sent.
     #[error("could not write the invoice's row, so no request was sent")]
     Before(#[source] WriteError),
-    /// The process stops: no request leaves any more. Nothing was sent.
+    /// The process stops, or nobody waits any more: no request leaves. Nothing was sent.
     #[error("tilld stops, so no request was sent")]
     Stopping,
     /// The ledger took the row too late for the request to leave within its time: nothing was sent.
@@ -183,26 +183,25 @@ impl Ticket {
     }
 }
 
-impl Opener<'_> {
-    /// What the ledger says by itself. A page that is loaded again needs no turn at the gate, and is answered while the
-    /// service is away; whatever else is found is judged again by the writer.
-    async fn look_first(&self, order: &Order) -> Option<Opened> {
-        let found = self.reader.invoices_of_order(order.order_id.as_str());
-        // Trouble with the ledger is told by whoever writes to it.
-        let mut rows = found.await.ok()?;
-        let window_ms = self.settings.window_ms;
-        let standing: Option<Vec<_>> = rows.iter().map(|row| standing(row, window_ms)).collect();
-        let judged = judge(&standing?, &order.wanted, clock::wall_ms());
-        let mut row = |at| (at < rows.len()).then(|| Box::new(rows.swap_remove(at)));
-        match judged {
-            Judgement::Standing(at) => row(at).map(Opened::Standing),
-            Judgement::Paid(at) => row(at).map(Opened::Paid),
-            Judgement::Unknown(at) => row(at).map(Opened::Unknown),
-            Judgement::Differs(at, what) => row(at).map(|row| Opened::Differs(row, what)),
-            Judgement::Open | Judgement::BeingCreated(_) => None,
-        }
+/// What the ledger says by itself. A page that is loaded again needs no turn at the gate, and is answered while the
+/// service is away; whatever else is found is judged again by the writer.
+async fn look_first(reader: &Reader, window_ms: i64, order: &Order) -> Option<Opened> {
+    let found = reader.standing_of_order(order.order_id.as_str());
+    // Trouble with the ledger is told by whoever writes to it.
+    let mut rows = found.await.ok()?;
+    let standing: Option<Vec<_>> = rows.iter().map(|row| standing(row, window_ms)).collect();
+    let judged = judge(&standing?, &order.wanted, clock::wall_ms());
+    let mut row = |at| (at < rows.len()).then(|| Box::new(rows.swap_remove(at)));
+    match judged {
+        Judgement::Standing(at) => row(at).map(Opened::Standing),
+        Judgement::Paid(at) => row(at).map(Opened::Paid),
+        Judgement::Unknown(at) => row(at).map(Opened::Unknown),
+        Judgement::Differs(at, what) => row(at).map(|row| Opened::Differs(row, what)),
+        Judgement::Open | Judgement::BeingCreated(_) => None,
     }
+}
 
+impl Opener<'_> {
     /// A turn at the gate, unless the wish to stop comes first: a request that left then might be cut off.
     async fn turn(&self, within: Duration, stop: &Shutdown) -> Result<Permit, Error> {
         let permit = tokio::select! {

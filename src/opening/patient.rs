@@ -10,10 +10,11 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::pauses::Pauses;
-use super::{Error, Opened, Opener, Order, TURN_WITHIN, Ticket};
+use super::{Error, Opened, Opener, Order, TURN_WITHIN, Ticket, look_first};
 use crate::client::error::CreateError;
 use crate::entropy;
 use crate::invoice::opening::{MODE_DIFFERS, Mode};
+use crate::ledger::Reader;
 use crate::shutdown::Shutdown;
 use crate::wire::create::ReturnUrls;
 
@@ -24,7 +25,7 @@ pub(crate) struct Patience {
     pub wait: Duration,
     /// The return addresses with which it is opened in the Redirect mode when the H2H mode has no requisites to the end.
     pub fallback: Option<ReturnUrls>,
-    /// Ends the waiting, not a try: what it has come to then is its end.
+    /// Ends the waiting, and a try that has sent nothing yet; one that was sent is finished.
     pub stop: Shutdown,
 }
 
@@ -35,6 +36,28 @@ pub(crate) enum Told<'a> {
     Waits(&'a Error),
     /// It is tried in the Redirect mode now.
     FallsBack,
+}
+
+impl Opened {
+    /// The same where either mode will do: an invoice that differs in its mode alone is what was asked for.
+    fn in_either_mode(self, either_mode: bool) -> Self {
+        match self {
+            Self::Differs(row, MODE_DIFFERS) if either_mode => Self::Standing(row),
+            opened => opened,
+        }
+    }
+}
+
+/// How it ends without a request, as far as the ledger says: for whoever needs no [`Opener`] then, nor a place among those who
+/// open. `None` when it is to be opened, or is being.
+pub(crate) async fn look(
+    reader: &Reader,
+    window_ms: i64,
+    order: &Order,
+    falls_back: bool,
+) -> Option<Opened> {
+    let found = look_first(reader, window_ms, order).await?;
+    Some(found.in_either_mode(falls_back))
 }
 
 impl Opener<'_> {
@@ -65,10 +88,7 @@ impl Opener<'_> {
             },
             opened @ Ok(_) => opened,
         };
-        Ok(match ended? {
-            Opened::Differs(row, MODE_DIFFERS) if either_mode => Opened::Standing(row),
-            opened => opened,
-        })
+        Ok(ended?.in_either_mode(either_mode))
     }
 
     /// Tries until the time is over. What the service said about its requisites outlasts a connection that failed later.
@@ -79,7 +99,8 @@ impl Opener<'_> {
         patience: &Patience,
         tell: &mut (dyn FnMut(Told<'_>) + Send),
     ) -> Result<Opened, Error> {
-        if let Some(opened) = self.look_first(order).await {
+        let looked = look_first(self.reader, self.settings.window_ms, order);
+        if let Some(opened) = looked.await {
             return Ok(opened);
         }
         let until = Instant::now() + patience.wait;

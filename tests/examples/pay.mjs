@@ -52,6 +52,9 @@ if (status === 202) {
 } else if (status < 300) {
   const requisites = JSON.stringify(invoice.requisites);
   console.log(`pay ${invoice.amount_agreed} ${invoice.currency} to ${requisites} until ${invoice.expire_at}`);
+} else if (status === 409 && invoice.invoice?.outcome === "paid") {
+  console.log(`order ${order}: paid`); // The customer came back after paying.
+  process.exit(0);
 } else {
   refused(status, invoice);
 }

@@ -52,6 +52,9 @@ if status == 202:
 elif status < 300:
     requisites = json.dumps(invoice["requisites"], ensure_ascii=False)
     print(f"pay {invoice['amount_agreed']} {invoice['currency']} to {requisites} until {invoice['expire_at']}", flush=True)
+elif status == 409 and invoice.get("invoice", {}).get("outcome") == "paid":
+    print(f"order {order}: paid")  # The customer came back after paying.
+    sys.exit(0)
 else:
     refused(status, invoice)
 

@@ -12,14 +12,21 @@ call() {
 }
 # The first of a name: the service's own object, which may have it too, stands behind these. With jq: jq -r ".$1" "$answer"
 text() { grep -o "\"$1\":\"[^\"]*\"" "$answer" | head -n 1 | cut -d '"' -f 4; }
+# Name and value of each, without the marks of JSON.
+requisites() { grep -o '"requisites":{[^}]*}' "$answer" | sed 's/^[^{]*{//; s/}$//; s/","/, /g; s/":"/ /g; s/"//g'; }
 # A problem document says what is wrong and what to do.
 refused() { echo "$status $(text error): $(text detail); $(text hint)" >&2; exit 1; }
 
 call --header 'Prefer: wait=20' --data "{\"order_id\": \"$order\", \"amount\": \"$amount\", \"currency\": \"RUB\", \"method\": \"SBP\"}" \
     http://tilld/v1/invoices || exit 1
 case $status in
-200 | 201) echo "pay $(text amount_agreed) $(text currency) to $(grep -o '"requisites":{[^}]*}' "$answer") until $(text expire_at)" ;;
+200 | 201) echo "pay $(text amount_agreed) $(text currency) to $(requisites) until $(text expire_at)" ;;
 202) echo "nobody knows yet whether the service opened it: show nothing, a notification may tell" ;;
+409) # The customer came back after paying.
+    [ "$(text outcome)" = paid ] || refused
+    echo "order $order: paid"
+    exit
+    ;;
 *) refused ;;
 esac
 

@@ -57,6 +57,9 @@ if ($status === 202) {
 } elseif ($status < 300) {
     $requisites = json_encode($invoice['requisites'], JSON_UNESCAPED_UNICODE);
     echo "pay $invoice[amount_agreed] $invoice[currency] to $requisites until $invoice[expire_at]\n";
+} elseif ($status === 409 && ($invoice['invoice']['outcome'] ?? '') === 'paid') {
+    echo "order $order: paid\n"; // The customer came back after paying.
+    exit(0);
 } else {
     refused($status, $invoice);
 }

@@ -30,9 +30,13 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match remote::way(&context).await? {
         Way::Socket(remote) => {
             let told = remote
-                .events(Some(args.after), args.order.as_deref(), (args.limit, 0))
+                .events(
+                    (None, Some(args.after)),
+                    args.order.as_deref(),
+                    (args.limit, 0),
+                )
                 .await?;
-            view::print_many(context.output, &told.events)?;
+            view::print_many(context.output, &told.told)?;
         }
         Way::Direct(denied) => {
             let rows = denied.explain(look(&args, &context).await)?;

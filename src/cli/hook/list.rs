@@ -41,6 +41,8 @@ struct Shown {
 
 /// Runs `hook list`.
 pub(super) fn run(_args: &Args, context: &Context) -> Result<Exit, Failure> {
+    // Whether a program can be run is asked for this user, and the unit's daemon is another one.
+    context.check_unsaid()?;
     let settings = context.settings()?;
     let hooks = settings.every_hook();
     let hooks: Vec<Shown> = hooks

@@ -47,9 +47,12 @@ impl Away {
 
     fn judge(&mut self, error: &NoAnswer) -> Option<Duration> {
         match error {
-            NoAnswer::Ended(_) => return None,
+            NoAnswer::Restored { .. } | NoAnswer::Ended(_) => return None,
             NoAnswer::Absent { source, .. } if is_denied(source) => self.refused += 1,
-            NoAnswer::Absent { .. } | NoAnswer::Gone { .. } | NoAnswer::Busy(_) => self.refused = 0,
+            NoAnswer::Absent { .. }
+            | NoAnswer::Gone { .. }
+            | NoAnswer::Silent { .. }
+            | NoAnswer::Busy(_) => self.refused = 0,
         }
         if self.refused >= REFUSALS {
             return None;

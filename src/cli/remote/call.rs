@@ -119,7 +119,10 @@ impl Remote {
         let stream = self.connect().await?;
         match timeout(within, self.exchange(stream, request)).await {
             Ok(answered) => answered,
-            Err(_late) => Err(self.gone()),
+            Err(_late) => Err(NoAnswer::Silent {
+                path: self.path.clone(),
+                within,
+            }),
         }
     }
 

@@ -28,6 +28,14 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 /// What is safe when nobody knows.
 const AGAIN: &str = "run the command again: an order that has an invoice gets no second one";
 
+/// The same after a wish for another invoice beside the first, which each time may open one.
+const LOOK_FIRST: &str = "look with `tilld invoice list` whether it is there before you run the command again: with `--new` it may open another one";
+
+/// What is safe after this wish.
+const fn again(is_anew: bool) -> &'static str {
+    if is_anew { LOOK_FIRST } else { AGAIN }
+}
+
 /// The end of an opening.
 #[derive(Debug)]
 pub(in super::super) struct Created {
@@ -47,6 +55,7 @@ impl Remote {
         patience: &Patience,
         mut waits: impl FnMut(),
     ) -> Result<Created, Failure> {
+        let is_anew = order.wanted.anew;
         let until = Instant::now() + patience.wait;
         let mut told = patience.wait.is_zero();
         loop {
@@ -72,12 +81,14 @@ impl Remote {
                     answered.await
                 }
             };
-            let answer = answer.map_err(lost)?;
+            let answer = answer.map_err(|error| lost(error, is_anew))?;
             let Asked {
                 row,
                 failure,
                 remark,
-            } = self.asked(&answer).map_err(not_understood)?;
+            } = self
+                .asked(&answer)
+                .map_err(|error| not_understood(error, is_anew))?;
             // A daemon that answers before its time is over cannot go on, or does not want to.
             let next_at = began + Duration::from_secs(seconds);
             let may_go_on = failure
@@ -105,12 +116,17 @@ impl Remote {
 }
 
 /// What was sent may have arrived.
-fn lost(error: NoAnswer) -> Failure {
+fn lost(error: NoAnswer, is_anew: bool) -> Failure {
     match error {
-        gone @ NoAnswer::Gone { .. } => Failure::new(Exit::Unknown, gone)
-            .context("nobody knows whether the invoice was opened")
-            .hint(AGAIN),
-        error @ (NoAnswer::Absent { .. } | NoAnswer::Busy(_) | NoAnswer::Ended(_)) => error.into(),
+        error @ (NoAnswer::Gone { .. } | NoAnswer::Silent { .. }) => {
+            Failure::new(Exit::Unknown, error)
+                .context("nobody knows whether the invoice was opened")
+                .hint(again(is_anew))
+        }
+        error @ (NoAnswer::Absent { .. }
+        | NoAnswer::Busy(_)
+        | NoAnswer::Restored { .. }
+        | NoAnswer::Ended(_)) => error.into(),
     }
 }
 
@@ -124,12 +140,16 @@ fn why_unknown(row: &InvoiceRow, remark: Option<String>) -> Failure {
 }
 
 /// It was answered, and nobody can say with what.
-fn not_understood(error: NoAnswer) -> Failure {
+fn not_understood(error: NoAnswer, is_anew: bool) -> Failure {
+    // Turned away: nothing was opened.
+    if let NoAnswer::Busy(failure) = error {
+        return failure;
+    }
     let failure = Failure::from(error);
     let line = failure.line().unwrap_or_default();
     Failure::new(Exit::Unknown, line)
         .context("nobody knows whether the invoice was opened")
-        .hint(AGAIN)
+        .hint(again(is_anew))
 }
 
 /// The wish in the words of the socket.

@@ -42,9 +42,9 @@ pub(super) enum Way {
     Direct(Denied),
 }
 
-/// The socket this user may not connect to, if there is one.
+/// The sockets this user may not connect to.
 #[derive(Debug, Default)]
-pub(super) struct Denied(Option<PathBuf>);
+pub(super) struct Denied(Vec<PathBuf>);
 
 /// Why a daemon gave no answer to go by.
 #[derive(Debug)]
@@ -61,8 +61,22 @@ pub(super) enum NoAnswer {
         /// The socket.
         path: PathBuf,
     },
+    /// It took the connection, and said nothing for as long as an answer may take.
+    Silent {
+        /// The socket.
+        path: PathBuf,
+        /// How long it was waited for.
+        within: Duration,
+    },
     /// It has no place just now, stops, or cannot read its ledger: it may be asked again.
     Busy(Failure),
+    /// Its ledger is not the one that gave the number to go on after.
+    Restored {
+        /// What it says of that.
+        failure: Failure,
+        /// The generation of its ledger, and the number to go on after in it.
+        at: (i64, i64),
+    },
     /// It answered, and that is the end: a failure of its own, or nothing that can be understood.
     Ended(Failure),
 }
@@ -76,7 +90,13 @@ impl std::fmt::Display for NoAnswer {
                 "the daemon on `{}` went away before it answered",
                 path.display()
             ),
-            Self::Busy(failure) | Self::Ended(failure) => {
+            Self::Silent { path, within } => write!(
+                f,
+                "the daemon on `{}` gave no answer within {} s",
+                path.display(),
+                within.as_secs()
+            ),
+            Self::Busy(failure) | Self::Restored { failure, .. } | Self::Ended(failure) => {
                 f.write_str(&failure.line().unwrap_or_default())
             }
         }
@@ -87,7 +107,11 @@ impl std::error::Error for NoAnswer {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Absent { source, .. } => Some(source),
-            Self::Gone { .. } | Self::Busy(_) | Self::Ended(_) => None,
+            Self::Gone { .. }
+            | Self::Silent { .. }
+            | Self::Busy(_)
+            | Self::Restored { .. }
+            | Self::Ended(_) => None,
         }
     }
 }
@@ -95,7 +119,9 @@ impl std::error::Error for NoAnswer {
 impl From<NoAnswer> for Failure {
     fn from(error: NoAnswer) -> Self {
         match error {
-            NoAnswer::Busy(failure) | NoAnswer::Ended(failure) => failure,
+            NoAnswer::Busy(failure)
+            | NoAnswer::Restored { failure, .. }
+            | NoAnswer::Ended(failure) => failure,
             NoAnswer::Absent { path, source } if is_denied(&source) => {
                 let hint = owner::client_hint(&path);
                 let hint = hint.unwrap_or_else(|| {
@@ -109,6 +135,9 @@ impl From<NoAnswer> for Failure {
             error @ NoAnswer::Gone { .. } => {
                 Self::new(Exit::Unreachable, error).hint("run the command again")
             }
+            error @ NoAnswer::Silent { .. } => Self::new(Exit::Unreachable, error).hint(
+                "as many may be connected as `control.connections` allows: run the command again",
+            ),
         }
     }
 }
@@ -125,14 +154,15 @@ impl Way {
 }
 
 impl Denied {
-    /// Names the socket's group as another way out, where this user lacks a right.
+    /// Names the socket's group as the first way out, where this user lacks a right: it opens the least.
     pub(super) fn explain<T>(&self, ended: Result<T, Failure>) -> Result<T, Failure> {
-        let more = self.0.as_deref().and_then(owner::client_hint);
-        match (ended, more) {
-            (Err(failure), Some(more)) if failure.exit() == Exit::Ownership => {
+        // One that lies in a closed directory tells nothing of its group.
+        let join = self.0.iter().find_map(|socket| owner::client_hint(socket));
+        match (ended, join) {
+            (Err(failure), Some(join)) if failure.exit() == Exit::Ownership => {
                 let hint = match failure.way_out() {
-                    Some(hint) => format!("{hint}, or {more}"),
-                    None => more,
+                    Some(hint) => format!("{join}, or {hint}"),
+                    None => join,
                 };
                 Err(failure.hint(hint))
             }
@@ -157,7 +187,7 @@ pub(super) async fn way(context: &Context) -> Result<Way, Failure> {
     for path in place::places(&context.whereabouts()?) {
         match connect(&path).await {
             Ok(_stream) => return Ok(Way::Socket(Remote::at(&path))),
-            Err(error) if is_denied(&error) => denied.0 = denied.0.or(Some(path)),
+            Err(error) if is_denied(&error) => denied.0.push(path),
             // There is one, and it does not take the connection: nobody works beside it by mistake.
             Err(source) if source.kind() == io::ErrorKind::TimedOut => {
                 return Err(NoAnswer::Absent { path, source }.into());
@@ -198,6 +228,14 @@ impl Remote {
         NoAnswer::Gone {
             path: self.path.clone(),
         }
+    }
+
+    /// It turned this away before it was looked at: as many are connected as may be.
+    fn busy(&self) -> NoAnswer {
+        let text = format!("the daemon on `{}` is busy", self.path.display());
+        let hint =
+            "nothing was done: try again; `control.connections` sets how many may be connected";
+        NoAnswer::Busy(Failure::new(Exit::Unreachable, text).hint(hint))
     }
 
     /// What answers there is no tilld, or not one of a version that fits.

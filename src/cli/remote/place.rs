@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::context::Whereabouts;
+use super::super::units;
 use crate::daemon::{control, is_served};
 use crate::ledger::FILE_NAME;
 
-/// Where the daemon of the unit listens: `control.sock` in its `RuntimeDirectory`.
-const UNITS_SOCKET: &str = "/run/tilld/control.sock";
 /// As many invoices as a daemon gives at once.
 pub(in super::super) const MOST_INVOICES: u32 = 1_000;
 
@@ -16,6 +15,8 @@ pub(super) fn places(known: &Whereabouts) -> Vec<PathBuf> {
     let is_another = known
         .state_dir
         .as_deref()
+        // The unit's daemon may be started by its socket.
+        .filter(|state_dir| *state_dir != Path::new(units::STATE_DIR))
         .is_some_and(|state_dir| has_ledger(state_dir) && !is_served(state_dir));
     judge(known, is_another)
 }
@@ -39,7 +40,7 @@ fn judge(known: &Whereabouts, is_another: bool) -> Vec<PathBuf> {
         .into_iter()
         .collect();
     if !known.is_told && !is_another {
-        places.push(PathBuf::from(UNITS_SOCKET));
+        places.push(PathBuf::from(units::SOCKET));
     }
     places
 }
@@ -76,14 +77,14 @@ mod tests {
             (
                 known(None, Some("/home/me/.local/state/tilld"), false),
                 false,
-                vec![own, UNITS_SOCKET],
+                vec![own, units::SOCKET],
             ),
             (
                 known(None, Some("/home/me/.local/state/tilld"), false),
                 true,
                 vec![own],
             ),
-            (known(None, None, false), false, vec![UNITS_SOCKET]),
+            (known(None, None, false), false, vec![units::SOCKET]),
         ] {
             let wanted: Vec<PathBuf> = wanted.into_iter().map(PathBuf::from).collect();
             assert_eq!(judge(&known, is_another), wanted, "{known:?} {is_another}");

@@ -26,6 +26,9 @@ struct Problem {
     code: u8,
     detail: String,
     hint: Option<String>,
+    /// Both where a number of another ledger was given, and nowhere else.
+    generation: Option<i64>,
+    after: Option<i64>,
     invoice: Option<invoice::Shown<'static>>,
 }
 
@@ -44,9 +47,12 @@ pub(in super::super) struct Asked {
 #[derive(Debug, Deserialize)]
 pub(in super::super) struct Events {
     /// Oldest first.
-    pub(in super::super) events: Vec<event::Shown<'static>>,
+    #[serde(rename = "events")]
+    pub(in super::super) told: Vec<event::Shown<'static>>,
     /// The number to go on after.
     pub(in super::super) next_after: i64,
+    /// The generation of the ledger that gave it.
+    pub(in super::super) generation: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -110,16 +116,19 @@ impl Remote {
         Ok(self.asked(&answer)?)
     }
 
-    /// Events after a number, or the newest number when none is given; held back for so many seconds while there are none.
+    /// Events after a number of this generation, or the newest number when none is given; held back for so many seconds while there are none.
     pub(in super::super) async fn events(
         &self,
-        after: Option<i64>,
+        (generation, after): (Option<i64>, Option<i64>),
         order: Option<&str>,
         (limit, wait_s): (u32, u64),
     ) -> Result<Events, NoAnswer> {
         let mut query = Serializer::new(String::new());
         if let Some(after) = after {
             query.append_pair("after", &after.to_string());
+        }
+        if let Some(generation) = generation {
+            query.append_pair("generation", &generation.to_string());
         }
         if let Some(order) = order {
             query.append_pair("order_id", order);
@@ -181,16 +190,17 @@ impl Remote {
 
     /// What passes by itself is told apart from what does not: a question asked again does no harm.
     fn no_answer(&self, answer: &Answer) -> NoAnswer {
-        let is_passing = matches!(
-            answer.status,
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-        );
+        if answer.status == StatusCode::GONE {
+            let problem: Option<Problem> = serde_json::from_slice(&answer.body).ok();
+            let at = problem.and_then(|problem| problem.generation.zip(problem.after));
+            if let (Some(at), Ok((failure, _invoice))) = (at, self.failure(answer)) {
+                return NoAnswer::Restored { failure, at };
+            }
+        }
         match self.failure(answer) {
-            Ok((failure, _invoice)) if is_passing => NoAnswer::Busy(failure),
+            Ok((failure, _invoice)) if is_passing(answer.status) => NoAnswer::Busy(failure),
             Ok((failure, _invoice)) => NoAnswer::Ended(failure),
-            // Turned away before it was looked at, to make room for others.
-            Err(_no_document) if is_passing => self.gone(),
-            Err(foreign) => foreign,
+            Err(no_answer) => no_answer,
         }
     }
 
@@ -200,7 +210,12 @@ impl Remote {
     ) -> Result<(Failure, Option<invoice::Shown<'static>>), NoAnswer> {
         let problem: Option<Problem> = serde_json::from_slice(&answer.body).ok();
         let Some(problem) = problem else {
-            return Err(self.foreign());
+            // Turned away before it was looked at, to make room for others.
+            return Err(if is_passing(answer.status) {
+                self.busy()
+            } else {
+                self.foreign()
+            });
         };
         let exit = Exit::from_code(problem.code).filter(|exit| *exit != Exit::Ok);
         let failure = Failure::new(exit.unwrap_or(Exit::Error), problem.detail);
@@ -210,6 +225,14 @@ impl Remote {
         };
         Ok((failure, problem.invoice))
     }
+}
+
+/// Whether what was asked may be asked again.
+const fn is_passing(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
+    )
 }
 
 /// The path of one invoice, with its name as one segment of it.
@@ -235,6 +258,32 @@ fn target(name: &str, behind: &str) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whoever_is_turned_away_may_ask_again_and_nothing_was_done() {
+        let remote = Remote::at(std::path::Path::new("/run/x.sock"));
+        let answer = |status, body: &'static str| Answer {
+            status,
+            headers: hyper::HeaderMap::new(),
+            body: body.into(),
+        };
+        for status in [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ] {
+            let busy = remote.asked(&answer(status, "busy"));
+            let failure = Failure::from(busy.expect_err("it is no answer"));
+            assert_eq!(failure.code(), 8);
+            assert_eq!(
+                failure.line().as_deref(),
+                Some("the daemon on `/run/x.sock` is busy")
+            );
+            let hint = failure.way_out().unwrap_or_default();
+            assert!(hint.contains("try again"), "{hint}");
+        }
+        let foreign = remote.asked(&answer(StatusCode::BAD_GATEWAY, "?"));
+        assert!(matches!(foreign, Err(NoAnswer::Ended(_))));
+    }
 
     #[test]
     fn any_name_is_one_segment() {

@@ -148,7 +148,7 @@ pub(crate) struct Permit {
 
 /// The gate did not open within the time the caller had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the payment service wants to be left alone for another {} s", opens_in.as_secs().max(1))]
+#[error("the payment service wants to be left alone for another {} s", opens_in.as_millis().div_ceil(1_000).max(1))]
 pub(crate) struct Closed {
     /// How long until it is worth coming back.
     pub opens_in: Duration,

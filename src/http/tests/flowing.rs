@@ -123,6 +123,26 @@ impl Local {
     }
 }
 
+/// What was sent and lies in the kernel counts as sent, so there must be little of it: else a client that never reads keeps its
+/// place for as long as short pieces fit.
+#[tokio::test]
+async fn a_local_client_that_never_reads_is_closed_after_a_few_short_pieces() {
+    let local = Local::start();
+    let client = local.send(FLOWS).await;
+    let pieces = local.trial.0.made().await;
+    let mut taken = 0;
+    // Each is out, or waits, before the next one comes.
+    while timeout(small().write_time * 2, pieces.gone())
+        .await
+        .is_err()
+    {
+        assert_eq!(pieces.offer(Bytes::from_static(b": tilld\n\n")), Ok(()));
+        taken += 1;
+        assert!(taken <= 8, "so many lie unread");
+    }
+    drop(client);
+}
+
 /// Else whoever reloads a page would hold places until the time they no longer wait for is over.
 #[tokio::test]
 async fn what_a_local_client_waited_for_ends_when_it_leaves() {

@@ -34,6 +34,7 @@ fn small() -> Limits {
         write_time: Duration::from_millis(150),
         idle_time: BOUND,
         connections: 8,
+        full_time: None,
     }
 }
 

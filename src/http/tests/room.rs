@@ -110,3 +110,32 @@ async fn newcomers_with_whole_requests_do_not_push_each_other_out() {
     assert_eq!(status(&one_answer(&mut busy).await), "200");
     assert_eq!(running.stop().await.evicted, 0);
 }
+
+#[tokio::test]
+async fn a_newcomer_that_finds_no_room_in_time_is_answered_and_the_next_at_once() {
+    let full_time = Duration::from_millis(100);
+    let running = Running::start(Limits {
+        full_time: Some(full_time),
+        ..patient(1)
+    })
+    .await;
+    let mut first = send(&running, &held()).await;
+    running.trial.arrived.notified().await;
+    for waits in [full_time, Duration::ZERO] {
+        let (answer, took) = running.exchange(&held()).await;
+        assert_eq!(status(&answer), "503", "{answer}");
+        assert!(answer.contains("connection: close"), "{answer}");
+        assert!(answer.ends_with("too many connections\n"), "{answer}");
+        assert!(took >= waits && took < waits + SOON, "{took:?}");
+    }
+    running.trial.release.notify_one();
+    assert_eq!(status(&one_answer(&mut first).await), "200");
+    drop(first);
+    let mut other = send(&running, &held()).await;
+    running.trial.arrived.notified().await;
+    running.trial.release.notify_one();
+    assert_eq!(status(&one_answer(&mut other).await), "200");
+    drop(other);
+    let served = running.stop().await;
+    assert_eq!((served.turned_away, served.accepted), (2, 2));
+}

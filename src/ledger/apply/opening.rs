@@ -15,7 +15,8 @@ pub(super) fn begin<S: Store>(
     rules: &Rules,
     intent: &Intent,
 ) -> Result<Begun, ApplyError> {
-    let rows = store.invoices_of_order(intent.order_id.as_str())?;
+    let tries = [Some(&intent.reference), intent.instead_of.as_ref()];
+    let rows = store.standing_of_order(intent.order_id.as_str(), tries)?;
     let standing: Vec<Standing> = rows
         .iter()
         .map(|row| {

@@ -31,6 +31,7 @@ use super::store::{
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::invoice::opening::decides;
 use crate::invoice::transition::{Claim, Decision, Why};
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
@@ -250,10 +251,16 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
+    fn standing_of_order(
+        &mut self,
+        order_id: &str,
+        tries: [Option<&InvoiceRef>; 2],
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
         let rows = self.invoices.iter().rev().map(|(_, stored)| &stored.row);
+        let is_try = |row: &InvoiceRow| tries.contains(&Some(&row.reference));
         Ok(rows
             .filter(|row| row.order_id == order_id)
+            .filter(|row| decides(row.opening, row.outcome) || is_try(row))
             .cloned()
             .collect())
     }

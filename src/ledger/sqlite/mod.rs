@@ -47,7 +47,7 @@ use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored, Withdrawn,
 };
 use crate::invoice::event::EventKind;
-use crate::invoice::ids::InvoiceId;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
@@ -59,6 +59,8 @@ use often::{Held, Often, Passing, Statements};
 pub(crate) use read::Filter;
 pub(super) use read::Found;
 pub(super) use read_store::ReadStore;
+#[cfg(test)]
+pub(super) use read_store::count_for_tests;
 use saving::Loaded;
 
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
@@ -368,8 +370,12 @@ impl<C: Statements> Store for SqliteStore<C> {
         saved.map_err(from_sqlite)
     }
 
-    fn invoices_of_order(&mut self, order_id: &str) -> Result<Vec<InvoiceRow>, StoreError> {
-        read::invoices_of_order(&self.connection, order_id).map_err(from_sqlite)
+    fn standing_of_order(
+        &mut self,
+        order_id: &str,
+        tries: [Option<&InvoiceRef>; 2],
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        read::standing_of_order(&self.connection, order_id, tries).map_err(from_sqlite)
     }
 
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {
@@ -486,15 +492,4 @@ impl<C: Statements> Store for SqliteStore<C> {
     fn withdraw_held(&mut self, key: InvoiceKey) -> Result<Withdrawn, StoreError> {
         held::withdraw(&self.connection, key).map_err(from_sqlite)
     }
-}
-
-/// Rows of a table, read by a connection of its own.
-#[cfg(test)]
-pub(super) fn count_for_tests(path: &std::path::Path, table: &str) -> i64 {
-    let connection = Connection::open(path).expect("it opens");
-    connection
-        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
-            row.get(0)
-        })
-        .expect("it counts")
 }

@@ -39,6 +39,30 @@ pub(super) fn invoices_of_order(
     statement.query_map([order], rows::invoice)?.collect()
 }
 
+/// What [`decides`](crate::invoice::opening::decides) in the words of SQL, and the tries: an order may have been refused
+/// thousands of times.
+pub(super) fn standing_of_order(
+    connection: &Connection,
+    order: &str,
+    tries: [Option<&InvoiceRef>; 2],
+) -> rusqlite::Result<Vec<InvoiceRow>> {
+    let sql = format!(
+        concat!(
+            "SELECT {} FROM ",
+            standing!(),
+            " WHERE i.order_id = ?1 AND (i.ref IN (?2, ?3) OR i.opening IN ('creating', 'unknown')",
+            " OR i.outcome IN ('paid', 'mismatch')",
+            " OR i.outcome = 'open' AND i.opening IN ('answered', 'tracked')) ORDER BY i.id DESC"
+        ),
+        rows::INVOICE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let [own, earlier] = tries.map(|reference| reference.map(InvoiceRef::as_str));
+    statement
+        .query_map((order, own, earlier), rows::invoice)?
+        .collect()
+}
+
 /// By the service's id, or by the ref.
 pub(super) fn invoice_by_id(
     connection: &Connection,

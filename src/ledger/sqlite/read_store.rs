@@ -14,7 +14,7 @@ use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
     invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, meta, metas, running,
-    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
+    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order,
 };
 use super::refusals;
 use super::runnable;
@@ -65,6 +65,13 @@ impl ReadStore {
         order: &str,
     ) -> Result<Vec<InvoiceRow>, StoreError> {
         invoices_of_order(&self.0, order).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn standing_of_order(
+        &self,
+        order: &str,
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        standing_of_order(&self.0, order, [None; 2]).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn invoice_by_id(
@@ -258,4 +265,15 @@ impl ReadStore {
     ) -> Result<Option<DueRow>, StoreError> {
         due::pollable(&self.0, key).map_err(from_sqlite)
     }
+}
+
+/// Rows of a table, read by a connection of its own.
+#[cfg(test)]
+pub(in crate::ledger) fn count_for_tests(path: &Path, table: &str) -> i64 {
+    let connection = Connection::open(path).expect("it opens");
+    connection
+        .query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+            row.get(0)
+        })
+        .expect("it counts")
 }

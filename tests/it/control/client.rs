@@ -118,7 +118,8 @@ impl Line {
         sent.expect("the other side reads");
     }
 
-    fn head(&mut self) -> Option<Answer> {
+    /// Reads the head of an answer.
+    pub(super) fn head(&mut self) -> Option<Answer> {
         let mut line = String::new();
         self.0.read_line(&mut line).ok().filter(|read| *read > 0)?;
         let status_line = line.trim_end().to_owned();
@@ -154,8 +155,10 @@ impl Line {
 /// One event as the stream told it.
 #[derive(Clone, Debug)]
 pub(super) struct Told {
-    /// The line `id`.
+    /// The number in the line `id`.
     pub(super) id: i64,
+    /// The line `id`: the ledger's generation and the number.
+    pub(super) position: String,
     /// The line `event`.
     pub(super) event: String,
     /// The line `data`.
@@ -206,12 +209,15 @@ impl Stream {
                 return None;
             }
             match line.trim_end().split_once(": ") {
-                Some(("id", text)) => id = text.parse().ok(),
+                Some(("id", text)) => id = Some(text.to_owned()),
                 Some(("event", text)) => event = Some(text.to_owned()),
                 Some(("data", text)) => data = serde_json::from_str(text).ok(),
                 None if data.is_some() => {
+                    let position = id.expect("an id");
+                    let (_generation, number) = position.split_once('.').expect("two numbers");
                     return Some(Told {
-                        id: id.expect("an id"),
+                        id: number.parse().expect("a number"),
+                        position,
                         event: event.expect("an event"),
                         data: data.expect("JSON"),
                     });

@@ -45,7 +45,7 @@ fn events_are_given_after_a_number_and_waited_for() {
     };
     assert_eq!(
         get("/v1/events?after=0"),
-        json!({ "events": [], "next_after": 0 })
+        json!({ "events": [], "next_after": 0, "generation": 0 })
     );
     let first = world.create("A-1");
     world.create("A-2");
@@ -56,7 +56,10 @@ fn events_are_given_after_a_number_and_waited_for() {
     assert_eq!(seqs(&get("/v1/events?after=1&limit=1")), [2]);
     assert_eq!(seqs(&get("/v1/events?after=0&order_id=A-1")), [1, 3]);
     // Without a number: what comes from now on.
-    assert_eq!(get("/v1/events"), json!({ "events": [], "next_after": 3 }));
+    assert_eq!(
+        get("/v1/events"),
+        json!({ "events": [], "next_after": 3, "generation": 0 })
+    );
 
     let target = "/v1/events?after=3&wait=300&order_id=A-1";
     let mut waits = Line::ask(&world.control_socket(), "GET", target, &[], "");
@@ -75,6 +78,8 @@ fn events_are_given_after_a_number_and_waited_for() {
         "limit=1001",
         "wait=301",
         "colour=red",
+        "generation=0",
+        "after=0&generation=x",
     ] {
         problem(
             &world.call("GET", &format!("/v1/events?{query}"), ""),
@@ -122,7 +127,7 @@ fn a_stream_tells_what_was_and_what_comes() {
     );
     assert_eq!(read(&mut new, 2), named(&[(3, "status"), (4, "paid")]));
 
-    let resumed = [("Last-Event-ID", "3")];
+    let resumed = [("Last-Event-ID", "0.3")];
     let mut resumed = Stream::follow(&socket, "/v1/events?after=0", &resumed);
     assert_eq!(read(&mut resumed, 1), named(&[(4, "paid")]));
     let garbled = Stream::try_follow(&socket, "/v1/events", &[("Last-Event-ID", "x")]);
@@ -143,14 +148,15 @@ fn no_event_is_lost_or_doubled_by_a_follower_that_comes_back_again_and_again() {
             }
         });
         // It repeats its first address, as browsers do: only the header says how far it was.
-        let mut last = "0".to_owned();
+        let mut last = "0.0".to_owned();
         while heard.len() < MANY {
             let from = [("Last-Event-ID", last.as_str())];
             let mut stream = Stream::follow(&socket, "/v1/events?after=0", &from);
             for _ in 0..(1 + heard.len() % 7).min(MANY - heard.len()) {
-                heard.push(stream.next().expect("an event").id);
+                let told = stream.next().expect("an event");
+                heard.push(told.id);
+                last = told.position;
             }
-            last = heard.last().expect("some").to_string();
         }
     });
     let wanted: Vec<i64> = (1..).take(MANY).collect();
@@ -203,7 +209,10 @@ fn a_stop_ends_streams_and_waits_at_once() {
     }
     for line in &mut polls {
         let answer = line.answer().expect("an answer");
-        assert_eq!(answer.json(), json!({ "events": [], "next_after": 1 }));
+        assert_eq!(
+            answer.json(),
+            json!({ "events": [], "next_after": 1, "generation": 0 })
+        );
     }
     for line in &mut waits {
         assert_eq!(line.answer().expect("an answer").status, 202);

@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
-use super::client::{Line, problem, text, wish};
+use super::client::{Line, Stream, problem, text, wish};
 use crate::create::stub;
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 
@@ -13,6 +13,9 @@ const AT_ONCE: usize = 200;
 
 /// Openings under way at once, as the daemon bounds them.
 const OPENINGS: usize = 128;
+
+/// How the service says that no requisites are free.
+const FULL: &str = r#"{"error":"Нет доступных реквизитов"}"#;
 
 fn free(world: &World, requisites: u64) {
     world.control("POST", "/pool", &json!({ "free": requisites }));
@@ -183,24 +186,153 @@ fn what_waits_for_its_turn_at_a_stop_is_not_sent() {
     assert_eq!(shop.further_creates(), 0);
 }
 
+/// As many creates that wait for requisites as may be under way.
+fn crowd(world: &World) -> Vec<Line> {
+    let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=300")]);
+    let ask = |number| {
+        let body = wish(&format!("A-{number}"), &json!("599.80"));
+        Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body)
+    };
+    let waiting = (0..OPENINGS).map(ask).collect();
+    world.round_trips();
+    waiting
+}
+
+/// What the ledger can tell takes no place: an order that has an invoice, or is paid.
 #[test]
 fn more_openings_than_may_be_under_way_are_asked_to_come_again() {
     let mut world = Setup::new().quiet().start();
+    world.create("has-one");
+    world.pay("is-paid");
     free(&world, 0);
-    let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=300")]);
-    let waiting: Vec<Line> = (0..OPENINGS)
-        .map(|number| {
-            let body = wish(&format!("A-{number}"), &json!("599.80"));
-            Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body)
-        })
-        .collect();
-    world.round_trips();
-    let refused = world.wish("B-1");
-    problem(&refused, 429, "error");
-    assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    let waiting = crowd(&world);
+    for _ in 0..2 {
+        let refused = world.wish("B-1");
+        problem(&refused, 429, "error");
+        assert!(refused.header("retry-after").is_some(), "{refused:?}");
+    }
+    assert_eq!(world.wish("has-one").status, 200);
+    problem(&world.wish("is-paid"), 409, "error");
     assert_eq!(world.call("GET", "/v1/status", "").status, 200);
     assert_eq!(world.stop_serve(super::events::STOPS_WITHIN), 0);
     drop(waiting);
+}
+
+/// Else they would keep all others out for as long as they had wished to wait, and open invoices for nobody.
+#[test]
+fn what_waits_for_clients_who_left_is_given_up() {
+    let world = Setup::new().quiet().start();
+    free(&world, 0);
+    drop(crowd(&world));
+    wait_until(PATIENCE, "a place", || world.wish("B-1").status == 503);
+    wait_until(PATIENCE, "all of them to be given up", || {
+        world.value("SELECT count(*) FROM invoices WHERE opening = 'creating'") == "0"
+    });
+    free(&world, 500);
+    assert_eq!(world.wish("B-2").status, 201);
+    // More turns than all of them need, and longer than any of their pauses was by then.
+    for number in 0..10 {
+        assert_eq!(world.wish(&format!("B-3-{number}")).status, 201);
+    }
+    let opened = "SELECT count(*) FROM invoices WHERE opening = 'answered' AND order_id LIKE 'A-%'";
+    assert_eq!(world.value(opened), "0");
+}
+
+/// One of two who wait leaves: the other is still waited for.
+#[test]
+fn what_another_waits_for_too_goes_on() {
+    let world = Setup::new().quiet().start();
+    free(&world, 0);
+    let body = wish("A-1", &json!("599.80"));
+    let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=60")]);
+    let ask = || Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body);
+    let (leaves, mut stays) = (ask(), ask());
+    world.round_trips();
+    drop(leaves);
+    wait_until(PATIENCE, "it to be noticed", || {
+        world.serve_log().contains("left before the answer")
+    });
+    free(&world, 5);
+    assert_eq!(stays.answer().expect("an answer").status, 201);
+}
+
+/// The time is the one that the document names.
+#[test]
+fn a_refusal_says_when_to_come_again_as_the_service_said_it() {
+    let world = Setup::new().quiet().start();
+    let refuse = |status: u16, body: &str, seconds: u64| {
+        let fault = json!({ "endpoint": "create", "status": status, "body": body, "retry_after_s": seconds });
+        world.faults(&json!({ "api_status": fault }));
+    };
+    refuse(503, FULL, 70);
+    let full = world.wish("A-1");
+    problem(&full, 503, "no_requisites");
+    assert_eq!(full.header("retry-after"), Some("70"), "{full:?}");
+
+    refuse(429, "{}", 900);
+    let often = world.wish("A-2");
+    problem(&often, 503, "unreachable");
+    assert!(
+        text(&often, "/hint").contains("try again in 900 s"),
+        "{often:?}"
+    );
+    assert_eq!(often.header("retry-after"), Some("900"), "{often:?}");
+
+    // By now the gate is closed, for so long and up to a quarter longer.
+    let closed = world.wish("A-3");
+    problem(&closed, 503, "unreachable");
+    let after: u64 = closed
+        .header("retry-after")
+        .and_then(|after| after.parse().ok())
+        .expect("seconds");
+    assert!((880..=1_130).contains(&after), "{closed:?}");
+    let detail = text(&closed, "/detail");
+    assert!(detail.contains(&format!("another {after} s")), "{closed:?}");
+}
+
+/// All that wait, for whatever it is, leave connections free for calls that do not.
+#[test]
+fn a_socket_full_of_those_who_wait_answers_others() {
+    let world = Setup::new()
+        .quiet()
+        .set("control.connections", 40)
+        .set("control.followers", 15)
+        .start();
+    world.create("has-one");
+    free(&world, 0);
+    let socket = world.control_socket();
+    let follow = || Stream::follow(&socket, "/v1/events", &[]);
+    let streams: Vec<Stream> = (0..15).map(|_| follow()).collect();
+    let create = |number: usize| {
+        let body = wish(&format!("A-{number}"), &json!("599.80"));
+        let prefers = [("Prefer", "wait=60")];
+        Line::ask(&socket, "POST", "/v1/invoices", &prefers, &body)
+    };
+    // Nine seats are left, of 40 connections less 16.
+    let waiting: Vec<Line> = (0..9).map(create).collect();
+    world.round_trips();
+    for mut refused in (10..30).map(create) {
+        let refused = refused.answer().expect("an answer");
+        problem(&refused, 429, "error");
+        assert!(
+            text(&refused, "/hint").contains("control.connections"),
+            "{refused:?}"
+        );
+        assert_eq!(refused.header("retry-after"), Some("5"), "{refused:?}");
+    }
+    for target in ["/v1/invoices/has-one/wait?timeout=9", "/v1/events?wait=9"] {
+        problem(&world.call("GET", target, ""), 429, "error");
+    }
+    problem(
+        &world.call("POST", "/v1/invoices/has-one/poll", ""),
+        429,
+        "error",
+    );
+    for target in ["/v1/status", "/v1/invoices/has-one", "/v1/events?after=0"] {
+        assert_eq!(world.call("GET", target, "").status, 200, "{target}");
+    }
+    assert_eq!(world.wish("has-one").status, 200);
+    drop((streams, waiting));
 }
 
 #[test]
@@ -304,14 +436,19 @@ fn a_wish_that_is_not_understood_is_refused_before_anything_is_sent() {
         "{".to_owned(),
     ]);
     for body in bodies {
-        problem(&world.call("POST", "/v1/invoices", &body), 400, "usage");
+        let refused = world.call("POST", "/v1/invoices", &body);
+        problem(&refused, 400, "usage");
+        assert_eq!(text(&refused, "/title"), "request not understood");
     }
     let long = format!("{{\"order_id\":\"{}\"}}", "x".repeat(100_000));
     problem(&world.call("POST", "/v1/invoices", &long), 413, "usage");
     let refused = world.call("DELETE", "/v1/invoices", "");
     problem(&refused, 405, "usage");
-    assert_eq!(refused.header("allow"), Some("GET, POST"));
+    assert_eq!(refused.header("allow"), Some("GET, HEAD, POST"));
     problem(&world.call("GET", "/v1/nothing", ""), 404, "not_found");
+    let mut line = Line::open(&world.control_socket());
+    line.send("GET /v1/status HTTP/1.1\r\n\r\n");
+    problem(&line.answer().expect("an answer"), 400, "usage");
     assert_eq!(world.requests("create"), 0);
     assert_eq!(world.value("SELECT count(*) FROM invoices"), "0");
 }

@@ -117,18 +117,28 @@ fn problems_bear_the_status_of_their_answer() {
     assert!(second.contains("\"status\":429"), "{second}");
 }
 
-/// Two refusals come before anybody looks for a call, and hold no document.
+/// Two refusals come before there is a request, and hold no document.
 #[test]
-fn what_is_no_request_is_refused_in_plain_words() {
+fn what_is_no_request_is_refused_without_a_document_and_a_doubtful_one_with_one() {
     let shop = Beside::start(Setup::new().quiet());
-    let long = format!("Host: tilld\r\nX-Long: {}\r\n", "x".repeat(16 * 1024));
-    for (headers, begins, ends) in [
-        ("", "HTTP/1.1 400 ", "\r\n\r\nbad request\n"),
+    let get = "GET /v1/status HTTP/1.1\r\n";
+    let long = format!(
+        "{get}Host: tilld\r\nX-Long: {}\r\n\r\n",
+        "x".repeat(16 * 1024)
+    );
+    let without = format!("{get}\r\n");
+    for (request, begins, ends) in [
+        ("no request\r\n\r\n", "HTTP/1.1 400 ", "\r\n\r\n"),
         (long.as_str(), "HTTP/1.1 431 ", "\r\n\r\n"),
+        (
+            without.as_str(),
+            "HTTP/1.1 400 ",
+            "urn:tilld:problem:usage\"}",
+        ),
     ] {
         let mut stream = UnixStream::connect(shop.socket()).expect("the socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a time");
-        write!(stream, "GET /v1/status HTTP/1.1\r\n{headers}\r\n").expect("it reads");
+        write!(stream, "{request}").expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");
         assert!(

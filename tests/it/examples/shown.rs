@@ -134,7 +134,7 @@ fn the_line_that_follows_events_prints_them_as_they_happen() {
     let hears = |event: &str| {
         wait_until(PATIENCE, event, || follows.stdout().contains(event));
     };
-    hears("id: 1\nevent: opened\ndata: {\"seq\":1,");
+    hears("id: 0.1\nevent: opened\ndata: {\"seq\":1,");
     shop.is_paid("1042");
-    hears("id: 2\nevent: paid\ndata: {\"seq\":2,");
+    hears("id: 0.2\nevent: paid\ndata: {\"seq\":2,");
 }

@@ -24,10 +24,10 @@ pub(crate) use self::clock::Clock;
 pub(crate) use self::http::{Answer, Wire, head, request};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::{KINDS, sql};
-pub(crate) use self::process::{Process, Ran, children};
+pub(crate) use self::process::{Process, Ran, children, run};
 pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, HELD, Heard, RAW, Service};
 pub(crate) use self::setup::{SECRET, Setup, write_secret};
-pub(crate) use self::world::World;
+pub(crate) use self::world::{World, next_name};
 
 /// Until something that must happen has happened. Generous: the machine may be busy, and only a failure waits so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

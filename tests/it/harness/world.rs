@@ -336,7 +336,7 @@ fn free_address(number: u32) -> SocketAddr {
     listener.local_addr().expect("bound")
 }
 
-pub(super) fn next_name() -> String {
+pub(crate) fn next_name() -> String {
     format!("{:04}", NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 

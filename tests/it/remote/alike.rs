@@ -24,6 +24,20 @@ fn same(direct: &Ran, remote: &Ran) -> Ran {
     direct.clone()
 }
 
+/// As [`alike`], but for the way to a login: a daemon's clients are told whom to become for it.
+#[track_caller]
+fn alike_but_for_the_login(booth: &Booth, args: &[&str], code: i32) -> Ran {
+    let direct = booth.world.tilld_under(&DIRECTLY, args).ends_with(code);
+    let mut remote = booth.shop(args);
+    let (own, owners) = ("run `tilld ", "run `sudo -u root tilld ");
+    // With `--json` a failure is told on stdout.
+    let all = [remote.stdout.as_str(), &remote.stderr].concat();
+    assert!(all.contains(owners), "{remote:?}");
+    remote.stdout = remote.stdout.replace(owners, own);
+    remote.stderr = remote.stderr.replace(owners, own);
+    same(&direct, &remote)
+}
+
 fn create<'a>(order: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     [&CREATE as &[&str], &["--order", order], more].concat()
 }
@@ -156,7 +170,7 @@ fn what_the_service_refuses_is_told_alike() {
 
     // Last, since each shuts the gate of who was told.
     refuse(&booth, 401, "{}");
-    alike(&booth, &create("x", &[]), 4);
+    alike_but_for_the_login(&booth, &create("x", &[]), 4);
     booth.world.faults(&json!({ "api_status": {
         "endpoint": "create", "status": 429, "retry_after_s": 1, "times": true,
     } }));
@@ -172,11 +186,11 @@ fn a_login_that_lacks_or_is_revoked_is_told_alike() {
     let booth = Booth::start(Setup::new().quiet());
     booth.open("1", &[]).ends_with(0);
     booth.world.control("POST", "/tokens/revoke", &Value::Null);
-    alike(&booth, &create("x", &[]), 4);
-    alike(&booth, &["invoice", "poll", "1", "--json"], 4);
+    alike_but_for_the_login(&booth, &create("x", &[]), 4);
+    alike_but_for_the_login(&booth, &["invoice", "poll", "1", "--json"], 4);
     booth.world.tilld(&["logout"]).ends_with(0);
     for args in [&create("x", &[]) as &[&str], &["invoice", "poll", "1"]] {
-        let ran = alike(&booth, args, 4);
+        let ran = alike_but_for_the_login(&booth, args, 4);
         assert!(ran.stderr.contains("no login is stored"), "{ran:?}");
         assert!(ran.stderr.contains(" login`"), "{ran:?}");
     }

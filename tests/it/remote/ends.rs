@@ -81,7 +81,10 @@ fn every_end_has_its_code_over_the_socket() {
 
     world.control("POST", "/tokens/revoke", &serde_json::Value::Null);
     let refused = booth.open("refused", &[]).ends_with(4);
-    assert!(refused.stderr.contains("hint: run `tilld "), "{refused:?}");
+    assert!(
+        refused.stderr.contains("hint: run `sudo -u root tilld "),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -4,8 +4,10 @@
 mod alike;
 mod away;
 mod ends;
+pub(crate) mod machine;
 mod played;
 mod rights;
+mod unit;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,14 +18,14 @@ use serde_json::json;
 use crate::harness::{PATIENCE, Process, Ran, Setup, World, skip, wait_until};
 
 /// The shop's user: a member of the clients' group and of no other.
-const SHOP: [&str; 4] = [
+pub(crate) const SHOP: [&str; 4] = [
     "setpriv",
     "--reuid=65534",
     "--regid=65534",
     "--clear-groups",
 ];
 /// Somebody else altogether.
-const STRANGER: [&str; 4] = [
+pub(crate) const STRANGER: [&str; 4] = [
     "setpriv",
     "--reuid=65533",
     "--regid=65533",

@@ -2,6 +2,7 @@
 //! What is answered, stored, due and claimable must be the same in both, after good commands and after bad ones.
 
 mod commands;
+mod crowded;
 mod pair;
 
 use super::*;

@@ -79,6 +79,22 @@ impl Pair {
         );
     }
 
+    /// The invoices that decide for an order: the same for those who write and whoever reads beside.
+    pub(super) fn standing_of_order(&mut self, order: &str) -> Vec<InvoiceRow> {
+        let rows = self.file.standing_of_order(order, [None; 2]).expect("read");
+        let memory = self.memory.standing_of_order(order, [None; 2]);
+        self.same("standing", &rows, &memory.expect("read"));
+        let beside = self.beside.standing_of_order(order).expect("read");
+        self.same("standing beside", &beside, &rows);
+        rows
+    }
+
+    /// An order's invoices as they are shown, and all there are in the ledger.
+    pub(super) fn shown_of_order(&self, order: &str) -> (Vec<InvoiceRow>, usize) {
+        let shown = self.beside.invoices_of_order(order).expect("read");
+        (shown, self.memory.invoices().count())
+    }
+
     fn learn_ids(&mut self) {
         let events = self.beside.events(None, 0, ALL).expect("read");
         let in_file = events.into_iter().map(|event| event.event_id).collect();
@@ -111,6 +127,9 @@ impl Pair {
                 self.memory.heard_claims(row.key).expect("read"),
             );
             self.same("an invoice", &file, &memory);
+        }
+        for order in 0..4 {
+            self.standing_of_order(&format!("order-{order}"));
         }
         let events = self.beside.events(None, 0, ALL).expect("read");
         let beside: Vec<_> = self.memory.events().map(|(event, _)| event).collect();
