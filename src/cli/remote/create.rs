@@ -188,6 +188,21 @@ mod tests {
     use crate::invoice::opening::Wanted;
     use crate::invoice::sum::Sum;
 
+    /// Repeated with `--new`, a wish may open another invoice each time: that is no advice to give.
+    #[test]
+    fn a_lost_wish_for_another_invoice_is_not_to_be_repeated_unseen() {
+        let hint = |is_anew| {
+            let gone = NoAnswer::Gone {
+                path: "/run/x.sock".into(),
+            };
+            let failure = lost(gone, is_anew);
+            assert_eq!(failure.exit(), Exit::Unknown);
+            failure.way_out().unwrap_or_default()
+        };
+        assert!(hint(false).starts_with("run the command again"));
+        assert!(hint(true).starts_with("look with `tilld invoice list`"));
+    }
+
     fn order(mode: Mode, return_urls: Option<ReturnUrls>, anew: bool) -> Order {
         let amount = Amount::parse_payable("599.80").expect("an amount");
         Order {
