@@ -201,12 +201,18 @@ impl World {
         self.serve.take().expect("a daemon").wait(bound)
     }
 
+    /// One of the sandbox's addresses by the name it announces it under: `service` or `control`.
+    #[track_caller]
+    pub(crate) fn address(&self, name: &str) -> SocketAddr {
+        let url = self.addresses.get(name).and_then(Value::as_str);
+        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
+        address.expect("an address")
+    }
+
     /// One request to the service itself, as another program of the shop sends it. Gives the answer's JSON.
     #[track_caller]
     pub(super) fn service(&self, path: &str, access_token: &str, body: &Value) -> Value {
-        let url = self.addresses.get("service").and_then(Value::as_str);
-        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
-        let address: SocketAddr = address.expect("an address");
+        let address = self.address("service");
         let (host, bearer) = (address.to_string(), format!("Bearer {access_token}"));
         let headers = [
             ("Content-Type", "application/json"),
@@ -221,9 +227,7 @@ impl World {
     /// One request to the sandbox's control listener; `Null` is no body. Gives the answer's JSON.
     #[track_caller]
     pub(crate) fn control(&self, method: &str, path: &str, body: &Value) -> Value {
-        let url = self.addresses.get("control").and_then(Value::as_str);
-        let address = url.and_then(|url| url.strip_prefix("http://")?.parse().ok());
-        let address: SocketAddr = address.expect("an address");
+        let address = self.address("control");
         let body = if body.is_null() {
             String::new()
         } else {

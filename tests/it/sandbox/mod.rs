@@ -1,0 +1,3 @@
+//! The sandbox as a merchant starts it: the real program by its flags, from outside.
+
+mod probed;
