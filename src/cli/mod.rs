@@ -26,6 +26,7 @@ mod remote;
 mod sandbox;
 mod serve;
 mod service;
+mod stage;
 mod status;
 mod units;
 mod when;

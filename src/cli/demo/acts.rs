@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::command::Running;
 use super::files::{CANCELLED, FULFIL};
-use super::stage::{Look, Stage, wait};
 use super::step::Step;
-use super::trouble::Trouble;
+use crate::cli::stage::command::Running;
+use crate::cli::stage::trouble::Trouble;
+use crate::cli::stage::{Look, Stage, wait};
 use crate::invoice::observation::Source;
 use crate::invoice::status::Outcome;
 use crate::ledger::{InvoiceRow, RefusalFilter};

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::directory::Directory;
-use super::stage::Stage;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, print, print_json};
+use crate::cli::stage::Stage;
+use crate::cli::stage::directory::Directory;
 use crate::invoice::observation::Source;
 use crate::ledger::{
     AttemptRow, DeliveryRow, EventRow, FILE_NAME, Filter, InvoiceRow, Reader, RefusalFilter,

@@ -5,8 +5,8 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::directory::Directory;
-use super::trouble::Trouble;
+use crate::cli::stage::directory::Directory;
+use crate::cli::stage::trouble::Trouble;
 use crate::sandbox::{self, Sandbox};
 
 /// The hook that is run for each paid order.

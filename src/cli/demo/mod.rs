@@ -7,29 +7,24 @@
 
 mod acts;
 mod closing;
-mod command;
-mod daemon;
-mod directory;
 mod files;
-mod stage;
 mod step;
 mod timeline;
-mod trouble;
 
 use std::path::PathBuf;
-
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, talk};
+use super::stage::daemon::{self, Daemon};
+use super::stage::directory::{Directory, Kind};
+use super::stage::signals::Signals;
+use super::stage::trouble::Trouble;
+use super::stage::{self, Stage};
+use crate::sandbox;
 use closing::{Account, Around, print_all};
-use daemon::Daemon;
-use directory::Directory;
-use stage::Stage;
 use step::Step;
 use timeline::Timeline;
-use trouble::Trouble;
 
 /// Flags of `demo`.
 #[derive(Debug, clap::Args)]
@@ -47,8 +42,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     // Before anything is started: a signal from now on ends it in order.
     let mut signals = Signals::new()?;
     let mut directory = match &args.dir {
-        Some(path) => Directory::named(path)?,
-        None => Directory::temporary()?,
+        Some(path) => Directory::named(Kind::Demo, path)?,
+        None => Directory::temporary(Kind::Demo)?,
     };
     let timeline = Timeline::new(context.output);
     let played = play(&args, &context, timeline, &directory, &mut signals).await;
@@ -109,12 +104,17 @@ async fn play(
 /// Starts what plays.
 async fn open(timeline: Timeline, directory: &Directory) -> Result<Stage<'_>, Failure> {
     let sandbox = timeline
-        .step(Step::Sandbox, stage::start_sandbox(), |sandbox| {
-            format!("the imitation payment service is at {}", sandbox.url())
-        })
+        .step(
+            Step::Sandbox,
+            stage::start_sandbox(sandbox::Settings::default()),
+            |sandbox| format!("the imitation payment service is at {}", sandbox.url()),
+        )
         .await?;
     let started = async move {
-        let daemon = Daemon::start(directory, &sandbox).await?;
+        let daemon = Daemon::start(directory, |listen| {
+            files::write(directory, &sandbox, listen)
+        })
+        .await?;
         Stage::new(directory, sandbox, daemon)
     };
     let told = |stage: &Stage<'_>| format!("tilld serve listens on {}", stage.daemon.listen());
@@ -180,34 +180,6 @@ impl From<Failure> for End {
             Self::Other(failure)
         } else {
             Self::Failed(failure)
-        }
-    }
-}
-
-/// The signals that end a demo.
-struct Signals([Signal; 3]);
-
-impl Signals {
-    fn new() -> Result<Self, Failure> {
-        let hear = |kind| {
-            signal(kind).map_err(|error| {
-                Failure::new(Exit::Error, error).context("could not listen for signals")
-            })
-        };
-        Ok(Self([
-            hear(SignalKind::interrupt())?,
-            hear(SignalKind::terminate())?,
-            hear(SignalKind::hangup())?,
-        ]))
-    }
-
-    /// Resolves with the next one.
-    async fn any(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _signal = interrupt.recv() => {}
-            _signal = terminate.recv() => {}
-            _signal = hangup.recv() => {}
         }
     }
 }

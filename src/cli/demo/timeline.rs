@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use tokio::time::Instant;
 
 use super::step::Step;
-use super::trouble::Trouble;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, escape, print_json};
+use crate::cli::stage::trouble::Trouble;
 
 /// Columns before what came of a step: time, name and the gaps between them.
 const INDENT: &str = "                   ";

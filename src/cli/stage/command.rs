@@ -1,5 +1,5 @@
 //! tilld's own commands, run as a merchant runs them: the same binary as a child, with a clean environment, in this
-//! process group, so that Ctrl-C reaches all. A child that is let go of is killed; only a demo that is itself
+//! process group, so that Ctrl-C reaches all. A child that is let go of is killed; only a process that is itself
 //! killed outright leaves one behind.
 
 use std::path::Path;
@@ -26,12 +26,12 @@ const PASSED_ON: [&str; 7] = [
     "SSL_CERT_DIR",
 ];
 /// A command is given so long, the wait for the login's next poll included. It usually takes a fraction of a second.
-pub(super) const PATIENCE: Duration = Duration::from_secs(15);
+pub(in crate::cli) const PATIENCE: Duration = Duration::from_secs(15);
 /// So much of what a command says on stderr is kept, bytes.
 const MOST_SAID: u64 = 4096;
 
 /// A command of this binary that answers in JSON under this config. Killed when its handle is dropped.
-pub(super) fn tilld(config: &Path, words: &[&str]) -> Command {
+pub(in crate::cli) fn tilld(config: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(SELF);
     command.arg0("tilld").args(words);
     command.arg("--json").arg("--config").arg(config);
@@ -50,7 +50,7 @@ pub(super) fn tilld(config: &Path, words: &[&str]) -> Command {
 }
 
 /// Runs a command to its end and gives its answer.
-pub(super) async fn ask(config: &Path, words: &[&str]) -> Result<Value, Trouble> {
+pub(in crate::cli) async fn ask(config: &Path, words: &[&str]) -> Result<Value, Trouble> {
     let mut running = Running::start(config, words)?;
     let answer = running.line().await;
     running.end().await?;
@@ -58,7 +58,7 @@ pub(super) async fn ask(config: &Path, words: &[&str]) -> Result<Value, Trouble>
 }
 
 /// A command that runs and answers line by line.
-pub(super) struct Running {
+pub(in crate::cli) struct Running {
     /// The words it was started with, for what is said about it.
     command: String,
     child: Child,
@@ -68,7 +68,7 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts a command.
-    pub(super) fn start(config: &Path, words: &[&str]) -> Result<Self, Trouble> {
+    pub(in crate::cli) fn start(config: &Path, words: &[&str]) -> Result<Self, Trouble> {
         let command: Vec<&str> = words
             .iter()
             .copied()
@@ -93,7 +93,7 @@ impl Running {
     }
 
     /// The next line of its answer.
-    pub(super) async fn line(&mut self) -> Result<Value, Trouble> {
+    pub(in crate::cli) async fn line(&mut self) -> Result<Value, Trouble> {
         let line = timeout(PATIENCE, self.lines.next_line()).await;
         let line = line.map_err(|_elapsed| self.too_slow())?;
         let line = line.map_err(|source| self.not_run(source))?;
@@ -105,7 +105,7 @@ impl Running {
     }
 
     /// Waits for its end, which must be exit code 0.
-    pub(super) async fn end(mut self) -> Result<(), Trouble> {
+    pub(in crate::cli) async fn end(mut self) -> Result<(), Trouble> {
         let end = async {
             let mut said = Vec::new();
             let mut talk = (&mut self.talk).take(MOST_SAID);
@@ -142,7 +142,7 @@ impl Running {
 }
 
 /// `exit 1`, or the signal.
-pub(super) fn told(status: ExitStatus) -> String {
+pub(in crate::cli) fn told(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit {code}"),
         None => status.to_string(),

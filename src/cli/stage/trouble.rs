@@ -1,4 +1,4 @@
-//! Why a step of the demo did not go as promised.
+//! Why something that is played did not go as promised.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use crate::sandbox;
 
 /// What went otherwise than promised.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(in crate::cli) enum Trouble {
     /// Something else happened.
     #[error("expected {expected}, found {found}")]
     Otherwise {
@@ -55,7 +55,7 @@ pub(super) enum Trouble {
     /// The daemon ended without being told to.
     #[error("the daemon ended by itself with {0}")]
     DaemonEnded(String),
-    /// A file of the demo cannot be written or read.
+    /// A file of what is played cannot be written or read.
     #[error("could not use `{}`", path.display())]
     File {
         /// Which.
@@ -86,7 +86,7 @@ pub(super) enum Trouble {
 
 impl Trouble {
     /// Something else than `expected` happened.
-    pub(super) fn otherwise(expected: impl Into<String>, found: impl Into<String>) -> Self {
+    pub(in crate::cli) fn otherwise(expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::Otherwise {
             expected: expected.into(),
             found: found.into(),

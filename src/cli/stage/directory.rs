@@ -1,5 +1,5 @@
-//! The one directory of a demo: everything it writes is in it. A temporary one is removed at the end; a named one is
-//! kept, and only ever cleared of what an earlier demo left there.
+//! The one directory of a demo or a scenario: everything it writes is in it. A temporary one is removed at the end; a named
+//! one is kept, and only ever cleared of what an earlier one of its kind left there.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
@@ -11,34 +11,78 @@ use crate::entropy;
 
 /// Secrets lie in it: its owner alone may enter.
 const MODE: u32 = 0o700;
-/// Makes a directory a demo's, and is locked while the demo runs.
-const MARK: &str = ".tilld-demo";
-/// All a demo writes beside the mark. Nothing else is ever removed from a named directory.
-const WRITTEN: [&str; 7] = [
-    "config.toml",
-    "fulfil.sh",
-    "fulfilled.log",
-    "cancelled.sh",
-    "cancelled.log",
-    "serve.log",
-    "state",
-];
+/// What works in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::cli) enum Kind {
+    /// `tilld demo`.
+    Demo,
+    /// `tilld sandbox run`.
+    #[expect(dead_code, reason = "scenarios come next")]
+    Scenario,
+}
 
-/// Why there is no directory for the demo.
+impl Kind {
+    /// What it is called.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::Scenario => "scenario",
+        }
+    }
+
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Demo => "demo",
+            Self::Scenario => "sandbox run",
+        }
+    }
+
+    /// The file that makes a directory one of its own, and is locked while it runs.
+    fn mark(self) -> String {
+        format!(".tilld-{}", self.word())
+    }
+
+    /// All it writes beside the mark. Nothing else is ever removed from a named directory.
+    const fn written(self) -> &'static [&'static str] {
+        match self {
+            Self::Demo => &[
+                "config.toml",
+                "fulfil.sh",
+                "fulfilled.log",
+                "cancelled.sh",
+                "cancelled.log",
+                "serve.log",
+                "state",
+            ],
+            Self::Scenario => &[
+                "config.toml",
+                "fulfil.sh",
+                "fulfilled.log",
+                "runs",
+                "serve.log",
+                "state",
+            ],
+        }
+    }
+}
+
+/// Why there is no directory.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum DirectoryError {
+pub(in crate::cli) enum DirectoryError {
     /// Something of somebody else is in it.
-    #[error("`{}` holds something and is no directory of a demo", .0.display())]
-    NotOurs(PathBuf),
-    /// Another demo runs in it.
-    #[error("another demo runs in `{}`", .0.display())]
-    InUse(PathBuf),
+    #[error("`{}` holds something and is no directory of a {}", .1.display(), .0.word())]
+    NotOurs(Kind, PathBuf),
+    /// Another one runs in it.
+    #[error("another {} runs in `{}`", .0.word(), .1.display())]
+    InUse(Kind, PathBuf),
     /// The config names files in it, and is UTF-8.
     #[error("`{}` is no UTF-8, which the config's paths must be", .0.display())]
     NotUtf8(PathBuf),
     /// It cannot be used.
-    #[error("could not use `{}` as the demo's directory", path.display())]
+    #[error("could not use `{}` as the {}'s directory", path.display(), kind.word())]
     Io {
+        /// What for.
+        kind: Kind,
         /// Which.
         path: PathBuf,
         /// The system's word.
@@ -50,41 +94,49 @@ pub(super) enum DirectoryError {
 impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         let hint = match &error {
-            DirectoryError::NotOurs(_) | DirectoryError::NotUtf8(_) => {
-                "name an empty directory, or one that does not exist yet"
+            DirectoryError::NotOurs(..) | DirectoryError::NotUtf8(_) => {
+                "name an empty directory, or one that does not exist yet".to_owned()
             }
-            DirectoryError::InUse(_) => "stop that demo first, or name another directory",
-            DirectoryError::Io { .. } => "name a directory you may write to with `--dir`",
+            DirectoryError::InUse(kind, _) => {
+                format!("stop that {} first, or name another directory", kind.word())
+            }
+            DirectoryError::Io { .. } => {
+                "name a directory you may write to with `--dir`".to_owned()
+            }
         };
         Self::new(Exit::Error, error).hint(hint)
     }
 }
 
-/// The directory of a demo.
+/// The directory of a demo or a scenario.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(in crate::cli) struct Directory {
+    kind: Kind,
     path: PathBuf,
     is_kept: bool,
-    /// Open and locked while this demo runs.
+    /// Open and locked while it runs.
     _mark: File,
 }
 
 impl Directory {
     /// A new directory among the system's temporary ones. Dropping it removes it, unless it is kept.
-    pub(super) fn temporary() -> Result<Self, DirectoryError> {
-        let name = format!("tilld-demo-{:08x}", u32::from_ne_bytes(entropy::bytes()));
+    pub(in crate::cli) fn temporary(kind: Kind) -> Result<Self, DirectoryError> {
+        let number = u32::from_ne_bytes(entropy::bytes());
+        let name = format!("tilld-{}-{number:08x}", kind.word());
         let path = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(MODE).create(&path);
         made.map_err(|source| DirectoryError::Io {
+            kind,
             path: path.clone(),
             source,
         })?;
-        Self::take(path, false)
+        Self::take(kind, path, false)
     }
 
-    /// This directory, made when it is missing and cleared when an earlier demo used it. It is kept.
-    pub(super) fn named(path: &Path) -> Result<Self, DirectoryError> {
+    /// This directory, made when it is missing and cleared when an earlier one of its kind used it. It is kept.
+    pub(in crate::cli) fn named(kind: Kind, path: &Path) -> Result<Self, DirectoryError> {
         let failed = |source| DirectoryError::Io {
+            kind,
             path: path.to_owned(),
             source,
         };
@@ -92,20 +144,20 @@ impl Directory {
         let made = DirBuilder::new().recursive(true).mode(MODE).create(&path);
         made.map_err(failed)?;
         let is_empty = fs::read_dir(&path).map_err(failed)?.next().is_none();
-        if !is_empty && !path.join(MARK).is_file() {
-            return Err(DirectoryError::NotOurs(path));
+        if !is_empty && !path.join(kind.mark()).is_file() {
+            return Err(DirectoryError::NotOurs(kind, path));
         }
-        let directory = Self::take(path, true)?;
+        let directory = Self::take(kind, path, true)?;
         directory.clear().map_err(failed)?;
         Ok(directory)
     }
 
-    fn take(path: PathBuf, is_kept: bool) -> Result<Self, DirectoryError> {
+    fn take(kind: Kind, path: PathBuf, is_kept: bool) -> Result<Self, DirectoryError> {
         if path.to_str().is_none() {
             return Err(DirectoryError::NotUtf8(path));
         }
         let open = || {
-            let mark = path.join(MARK);
+            let mark = path.join(kind.mark());
             File::options()
                 .append(true)
                 .create(true)
@@ -113,21 +165,25 @@ impl Directory {
                 .open(mark)
         };
         let failed = |source| DirectoryError::Io {
+            kind,
             path: path.clone(),
             source,
         };
         let mut mark = open().map_err(failed)?;
         match mark.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse(path)),
+            Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse(kind, path)),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         if mark.metadata().map_err(failed)?.len() == 0 {
-            let told =
-                b"`tilld demo` works in this directory and clears it when it starts here again.\n";
-            mark.write_all(told).map_err(failed)?;
+            let told = format!(
+                "`tilld {}` works in this directory and clears it when it starts here again.\n",
+                kind.command()
+            );
+            mark.write_all(told.as_bytes()).map_err(failed)?;
         }
         Ok(Self {
+            kind,
             path,
             is_kept,
             _mark: mark,
@@ -135,7 +191,7 @@ impl Directory {
     }
 
     fn clear(&self) -> io::Result<()> {
-        for name in WRITTEN {
+        for name in self.kind.written() {
             let path = self.path.join(name);
             let removed = if path.is_dir() && !path.is_symlink() {
                 fs::remove_dir_all(path)
@@ -151,52 +207,52 @@ impl Directory {
     }
 
     /// Where it is: an absolute path.
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::cli) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Leaves it there at the end.
-    pub(super) fn keep(&mut self) {
+    pub(in crate::cli) fn keep(&mut self) {
         self.is_kept = true;
     }
 
     /// True when it stays at the end.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(in crate::cli) fn is_kept(&self) -> bool {
         self.is_kept
     }
 
-    /// The config every `tilld` of the demo reads.
-    pub(super) fn config(&self) -> PathBuf {
+    /// The config every `tilld` of it reads.
+    pub(in crate::cli) fn config(&self) -> PathBuf {
         self.path.join("config.toml")
     }
 
     /// The state directory, with the ledger in it.
-    pub(super) fn state(&self) -> PathBuf {
+    pub(in crate::cli) fn state(&self) -> PathBuf {
         self.path.join("state")
     }
 
     /// What the daemon says.
-    pub(super) fn serve_log(&self) -> PathBuf {
+    pub(in crate::cli) fn serve_log(&self) -> PathBuf {
         self.path.join("serve.log")
     }
 
     /// The script that is run for each paid order.
-    pub(super) fn fulfil(&self) -> PathBuf {
+    pub(in crate::cli) fn fulfil(&self) -> PathBuf {
         self.path.join("fulfil.sh")
     }
 
     /// What that script writes: a line for each order.
-    pub(super) fn fulfilled(&self) -> PathBuf {
+    pub(in crate::cli) fn fulfilled(&self) -> PathBuf {
         self.path.join("fulfilled.log")
     }
 
     /// The script that is run for each order that came to nothing.
-    pub(super) fn cancelled(&self) -> PathBuf {
+    pub(in crate::cli) fn cancelled(&self) -> PathBuf {
         self.path.join("cancelled.sh")
     }
 
     /// What that script writes.
-    pub(super) fn cancelled_log(&self) -> PathBuf {
+    pub(in crate::cli) fn cancelled_log(&self) -> PathBuf {
         self.path.join("cancelled.log")
     }
 }
@@ -207,7 +263,7 @@ impl Drop for Directory {
             return;
         }
         if let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!(dir = %self.path.display(), error = %error, "could not remove the demo's directory");
+            tracing::warn!(dir = %self.path.display(), error = %error, "could not remove the directory");
         }
     }
 }
@@ -220,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_temporary_one_is_private_and_goes_away() {
-        let directory = Directory::temporary().expect("made");
+        let directory = Directory::temporary(Kind::Demo).expect("made");
         let path = directory.path().to_owned();
         let mode = fs::metadata(&path).expect("there").permissions().mode();
         assert_eq!(mode & 0o777, MODE);
@@ -233,17 +289,17 @@ mod tests {
     fn a_named_one_is_cleared_of_what_a_demo_wrote_and_of_nothing_else() {
         let home = tempfile::tempdir().expect("a directory");
         let path = home.path().join("demo");
-        let first = Directory::named(&path).expect("made");
+        let first = Directory::named(Kind::Demo, &path).expect("made");
         fs::create_dir(first.state()).expect("made");
         fs::write(first.config(), "old").expect("written");
         fs::write(path.join("notes"), "mine").expect("written");
-        let beside = Directory::named(&path);
+        let beside = Directory::named(Kind::Demo, &path);
         assert!(
-            matches!(beside, Err(DirectoryError::InUse(_))),
+            matches!(beside, Err(DirectoryError::InUse(..))),
             "{beside:?}"
         );
         drop(first);
-        let again = Directory::named(&path).expect("a demo's directory");
+        let again = Directory::named(Kind::Demo, &path).expect("a demo's directory");
         assert!(!again.state().exists() && !again.config().exists());
         assert!(path.join("notes").exists());
     }
@@ -254,8 +310,8 @@ mod tests {
         let file = home.path().join("thesis");
         fs::write(&file, "years of work").expect("written");
         for path in [home.path(), &file] {
-            assert!(Directory::named(path).is_err());
+            assert!(Directory::named(Kind::Demo, path).is_err());
         }
-        assert!(file.exists() && !home.path().join(MARK).exists());
+        assert!(file.exists() && !home.path().join(Kind::Demo.mark()).exists());
     }
 }

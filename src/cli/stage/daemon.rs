@@ -1,4 +1,5 @@
-//! `tilld serve` as a child: started on a free port, stopped in order, its log kept in the demo's directory.
+//! `tilld serve` as a child: started on a free port, stopped in order, its log kept in the directory of
+//! what is played.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -14,9 +15,7 @@ use tokio::time::timeout;
 
 use super::command::{self, PATIENCE, told};
 use super::directory::Directory;
-use super::files;
 use super::trouble::Trouble;
-use crate::sandbox::Sandbox;
 
 /// Ports tried: between letting a free one go and the daemon taking it, another program may have been quicker.
 const PORT_TRIES: u32 = 5;
@@ -29,7 +28,7 @@ const TAIL_BYTES: u64 = 8192;
 
 /// A running daemon. Dropping it kills it; [`Daemon::stop`] ends it in order.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(in crate::cli) struct Daemon {
     child: Child,
     listen: SocketAddr,
 }
@@ -42,12 +41,16 @@ enum Started {
 }
 
 impl Daemon {
-    /// Writes config and scripts, and starts the daemon with them. Once this returns, notifications can come.
-    pub(super) async fn start(directory: &Directory, sandbox: &Sandbox) -> Result<Self, Trouble> {
+    /// Has config and scripts written for an address to listen on, and starts the daemon with them. Once this returns,
+    /// notifications can come.
+    pub(in crate::cli) async fn start(
+        directory: &Directory,
+        write: impl Fn(SocketAddr) -> Result<(), Trouble>,
+    ) -> Result<Self, Trouble> {
         let mut last = None;
         for _ in 0..PORT_TRIES {
             let listen = free_port().map_err(Trouble::NoPort)?;
-            files::write(directory, sandbox, listen)?;
+            write(listen)?;
             match Self::start_on(directory, listen).await? {
                 Started::Ready(daemon) => return Ok(daemon),
                 Started::PortTaken(trouble) => last = Some(trouble),
@@ -94,12 +97,12 @@ impl Daemon {
     }
 
     /// Where notifications come to.
-    pub(super) fn listen(&self) -> SocketAddr {
+    pub(in crate::cli) fn listen(&self) -> SocketAddr {
         self.listen
     }
 
     /// Resolves when it ended by itself.
-    pub(super) async fn ended(&mut self) -> Trouble {
+    pub(in crate::cli) async fn ended(&mut self) -> Trouble {
         match self.child.wait().await {
             Ok(status) => Trouble::DaemonEnded(told(status)),
             Err(error) => Trouble::DaemonEnded(error.to_string()),
@@ -107,7 +110,7 @@ impl Daemon {
     }
 
     /// Tells it to stop, and waits for its end. One that does not stop in time is killed.
-    pub(super) async fn stop(mut self) -> Result<(), Trouble> {
+    pub(in crate::cli) async fn stop(mut self) -> Result<(), Trouble> {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok());
         if let Some(id) = id.and_then(Pid::from_raw) {
             // Not reaped yet, so the pid is still its own. It may be on its way out already: Ctrl-C reaches it too.
@@ -143,7 +146,7 @@ fn free_port() -> io::Result<SocketAddr> {
 }
 
 /// The last lines of the log, or why there are none.
-pub(super) fn tail(log: &Path) -> Vec<String> {
+pub(in crate::cli) fn tail(log: &Path) -> Vec<String> {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(log)?;
         let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);

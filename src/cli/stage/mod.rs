@@ -1,4 +1,11 @@
-//! Everything that runs while the demo plays: sandbox, daemon, a visitor with a browser, and a reader of the ledger.
+//! Everything that runs while a demo or a scenario plays: the sandbox in this process, the real daemon as a child, a visitor
+//! with a browser, and a reader of the ledger. Promises that nothing of it is left running: dropped it ends at once.
+
+pub(super) mod command;
+pub(super) mod daemon;
+pub(super) mod directory;
+pub(super) mod signals;
+pub(super) mod trouble;
 
 use std::fs;
 use std::io;
@@ -8,10 +15,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::command;
-use super::daemon::Daemon;
-use super::directory::Directory;
-use super::trouble::Trouble;
+use self::daemon::Daemon;
+use self::directory::Directory;
+use self::trouble::Trouble;
 use crate::invoice::status::Outcome;
 use crate::ledger::{EventRow, InvoiceRow, Ledger, ReadError, Reader};
 use crate::sandbox::{self, Page, Sandbox, Visitor};
@@ -21,39 +27,39 @@ use crate::shutdown::Shutdown;
 const BOUND: Duration = Duration::from_secs(12);
 /// Between two looks at the ledger.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Events of one order that are looked at. The demo makes three at most.
+/// Events of one order that are looked at. Nothing played makes more than some.
 const MOST_EVENTS: u32 = 100;
 
 /// A fact that is waited for, or what there is so far.
-pub(super) enum Look<T> {
+pub(in crate::cli) enum Look<T> {
     There(T),
     NotYet(String),
 }
 
 /// Starts the imitation payment service on free ports, with a login that is polled every second.
-pub(super) async fn start_sandbox() -> Result<Sandbox, Trouble> {
+pub(in crate::cli) async fn start_sandbox(settings: sandbox::Settings) -> Result<Sandbox, Trouble> {
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let settings = sandbox::Settings {
         listen: anywhere,
         control: anywhere,
         interval_s: 1,
-        ..sandbox::Settings::default()
+        ..settings
     };
     Ok(sandbox::start(settings, Shutdown::new()).await?)
 }
 
 /// What runs. Dropping it ends it at once; [`Stage::stop`] ends it in order.
-pub(super) struct Stage<'d> {
-    pub(super) directory: &'d Directory,
-    pub(super) sandbox: Sandbox,
-    pub(super) daemon: Daemon,
-    pub(super) visitor: Visitor,
-    pub(super) reader: Reader,
+pub(in crate::cli) struct Stage<'d> {
+    pub(in crate::cli) directory: &'d Directory,
+    pub(in crate::cli) sandbox: Sandbox,
+    pub(in crate::cli) daemon: Daemon,
+    pub(in crate::cli) visitor: Visitor,
+    pub(in crate::cli) reader: Reader,
 }
 
 impl<'d> Stage<'d> {
     /// Puts together what was started.
-    pub(super) fn new(
+    pub(in crate::cli) fn new(
         directory: &'d Directory,
         sandbox: Sandbox,
         daemon: Daemon,
@@ -68,19 +74,19 @@ impl<'d> Stage<'d> {
     }
 
     /// Stops the daemon, then the sandbox, each in order and within its time.
-    pub(super) async fn stop(self) -> Result<(), Trouble> {
+    pub(in crate::cli) async fn stop(self) -> Result<(), Trouble> {
         let stopped = self.daemon.stop().await;
         self.sandbox.stop().await;
         stopped
     }
 
     /// Runs a command of tilld's to its end and gives its answer.
-    pub(super) async fn tilld(&self, words: &[&str]) -> Result<Value, Trouble> {
+    pub(in crate::cli) async fn tilld(&self, words: &[&str]) -> Result<Value, Trouble> {
         command::ask(&self.directory.config(), words).await
     }
 
     /// Waits for a fact of the ledger, with a bound, and for as long as the daemon runs.
-    pub(super) async fn until<T>(
+    pub(in crate::cli) async fn until<T>(
         &mut self,
         expected: &str,
         look: impl AsyncFn(&Reader) -> Result<Look<T>, Trouble>,
@@ -93,7 +99,7 @@ impl<'d> Stage<'d> {
     }
 
     /// Waits until the newest invoice of an order has this outcome.
-    pub(super) async fn outcome(
+    pub(in crate::cli) async fn outcome(
         &mut self,
         order_id: &str,
         wanted: Outcome,
@@ -111,7 +117,7 @@ impl<'d> Stage<'d> {
     }
 
     /// Waits until an order's hook is done, and gives the result of its one attempt.
-    pub(super) async fn hook_done(
+    pub(in crate::cli) async fn hook_done(
         &mut self,
         order_id: &str,
         hook: &str,
@@ -140,19 +146,19 @@ impl<'d> Stage<'d> {
     }
 
     /// The events of an order, oldest first.
-    pub(super) async fn events(&self, order_id: &str) -> Result<Vec<EventRow>, ReadError> {
+    pub(in crate::cli) async fn events(&self, order_id: &str) -> Result<Vec<EventRow>, ReadError> {
         self.reader.events(Some(order_id), 0, MOST_EVENTS).await
     }
 
     /// Opens the payment page of an order's invoice.
-    pub(super) async fn payment_page(&self, order_id: &str) -> Result<Page, Trouble> {
+    pub(in crate::cli) async fn payment_page(&self, order_id: &str) -> Result<Page, Trouble> {
         let told = self.told_of(order_id).await?;
         let page = told.get("page").and_then(Value::as_str);
         Ok(self.visitor.open(page.unwrap_or_default()).await?)
     }
 
     /// What the sandbox knows about an order's invoice.
-    pub(super) async fn told_of(&self, order_id: &str) -> Result<Value, Trouble> {
+    pub(in crate::cli) async fn told_of(&self, order_id: &str) -> Result<Value, Trouble> {
         let state = self.visitor.state(&self.sandbox.control_url()).await?;
         let invoices = state.get("invoices").and_then(Value::as_array);
         let found = invoices.into_iter().flatten().rev().find(|one| {
@@ -168,20 +174,20 @@ impl<'d> Stage<'d> {
     }
 
     /// Requests for an invoice's status that the service has had.
-    pub(super) async fn fetches(&self) -> Result<u64, Trouble> {
+    pub(in crate::cli) async fn fetches(&self) -> Result<u64, Trouble> {
         let state = self.visitor.state(&self.sandbox.control_url()).await?;
         let count = state.pointer("/requests/fetch").and_then(Value::as_u64);
         Ok(count.unwrap_or_default())
     }
 
     /// Has the sandbox's control listener do something.
-    pub(super) async fn control(&self, path: &str, what: &Value) -> Result<Value, Trouble> {
+    pub(in crate::cli) async fn control(&self, path: &str, what: &Value) -> Result<Value, Trouble> {
         let url = self.sandbox.control_url();
         Ok(self.visitor.control(&url, path, what).await?)
     }
 
     /// How often the fulfilment script has handed this order over, by its own log.
-    pub(super) fn handed_over(&self, order_id: &str) -> Result<usize, Trouble> {
+    pub(in crate::cli) fn handed_over(&self, order_id: &str) -> Result<usize, Trouble> {
         let path = self.directory.fulfilled();
         let log = match fs::read_to_string(&path) {
             Ok(log) => log,
@@ -194,7 +200,7 @@ impl<'d> Stage<'d> {
 }
 
 /// Looks again and again until the fact is there or the time is up.
-pub(super) async fn wait<T>(
+pub(in crate::cli) async fn wait<T>(
     expected: &str,
     look: impl AsyncFn() -> Result<Look<T>, Trouble>,
 ) -> Result<T, Trouble> {
