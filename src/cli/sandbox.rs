@@ -10,10 +10,11 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print, print_json, talk};
 use crate::config::toml;
-use crate::entropy;
 use crate::invoice::status::Status;
 use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, WriteError};
 use crate::shutdown::Shutdown;
+use crate::telemetry::{self, Format, Level};
+use crate::{clock, entropy};
 
 /// Flags of `sandbox`.
 #[derive(Debug, clap::Args)]
@@ -30,6 +31,14 @@ pub(super) struct Args {
     /// Write a tilld config with these addresses and the sandbox's status names
     #[arg(long, value_name = "FILE")]
     write_config: Option<PathBuf>,
+    /// Have tilld listen on IP:PORT by that config, loopback only; port 0 names one that is free now
+    #[arg(
+        long,
+        value_name = "IP:PORT",
+        default_value = "127.0.0.1:8480",
+        requires = "write_config"
+    )]
+    config_listen: SocketAddr,
     /// Make ids, codes and tokens from this number, the same ones each time [default: a new number]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -126,6 +135,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         print(sandbox::OPENAPI).map_err(Failure::from_write)?;
         return Ok(Exit::Ok);
     }
+    // What a person must see of it: that it refused an address beyond this machine.
+    telemetry::init(Level::Warn, Format::Text, clock::wall_us)
+        .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
     // Before anything is started: a signal from now on ends it in order.
     let handler = |kind| {
         signal(kind).map_err(|error| {
@@ -135,7 +147,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let mut interrupt = handler(SignalKind::interrupt())?;
     let mut terminate = handler(SignalKind::terminate())?;
     let mut sandbox = sandbox::start(args.settings()?, Shutdown::new()).await?;
-    let ended = match announce(&sandbox, args.write_config.as_deref(), &context) {
+    let file = args.write_config.as_deref();
+    let ended = match announce(&sandbox, file.zip(Some(args.config_listen)), &context) {
         Ok(()) => until(&mut sandbox, &mut interrupt, &mut terminate).await,
         Err(failure) => Err(failure),
     };
@@ -158,8 +171,12 @@ async fn until(
 }
 
 /// The addresses on stdout, what to try on stderr.
-fn announce(sandbox: &Sandbox, file: Option<&Path>, context: &Context) -> Result<(), Failure> {
-    let written = file.map(|file| sandbox::write_config(sandbox, file));
+fn announce(
+    sandbox: &Sandbox,
+    config: Option<(&Path, SocketAddr)>,
+    context: &Context,
+) -> Result<(), Failure> {
+    let written = config.map(|(file, listen)| sandbox::write_config(sandbox, file, listen));
     let written = written.transpose()?;
     let kept = written.as_ref().is_some_and(|written| written.kept);
     let shown = written.map(|written| written.path.display().to_string());
@@ -206,7 +223,8 @@ fn advice(config: &str) -> String {
     };
     format!(
         "\n\
-         An imitation of the payment service, in memory only. Of its status names only `new` is the service's own.\n\
+         An imitation of the payment service: no real money, in memory only, and on this machine only (loopback addresses).\n\
+         Of its status names only `new` is the service's own.\n\
          To try next, in other terminals{note}:\n\
          \x20 tilld --config {config} login\n\
          \x20 tilld --config {config} serve\n\
@@ -235,7 +253,10 @@ impl From<Error> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         let hint = match &error {
-            WriteError::Io { .. } => None,
+            WriteError::Io { .. } | WriteError::NoPort { .. } => None,
+            WriteError::NotLoopback(_) => {
+                Some("use an address such as `127.0.0.1:8480` for `--config-listen`".to_owned())
+            }
             WriteError::NotOurs(_) => Some("name another file for `--write-config`".to_owned()),
             WriteError::Edited { url, .. } => Some(format!(
                 "set `url` and `cabinet_url` under `[service]` to `{url}` there, or name another file for `--write-config`"
@@ -300,7 +321,7 @@ mod tests {
         let sandbox = sandbox.expect("it starts");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("deep").join("config.toml");
-        let path = sandbox::write_config(&sandbox, &file)
+        let path = sandbox::write_config(&sandbox, &file, line.args.config_listen)
             .expect("written")
             .path;
         let loaded = config::load(&Sources {

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
@@ -11,9 +11,6 @@ use super::Sandbox;
 /// Start of the first line of every file written here, by which it is known again. The digest of the rest follows it.
 const MARK: &str =
     "# written by `tilld sandbox --write-config`, which replaces it unless it was edited; digest ";
-/// Where the config lets tilld listen: the default of `listener.listen`.
-const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8480);
-
 /// Why no config was written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WriteError {
@@ -27,6 +24,18 @@ pub(crate) enum WriteError {
         path: PathBuf,
         /// The address of the sandbox that runs now.
         url: String,
+    },
+    /// tilld would listen where the sandbox does not notify it.
+    #[error("the sandbox notifies loopback addresses only, and `{0}` is none")]
+    NotLoopback(SocketAddr),
+    /// No free port.
+    #[error("could not find a free port on `{address}`")]
+    NoPort {
+        /// Where.
+        address: SocketAddr,
+        /// The system's word.
+        #[source]
+        source: io::Error,
     },
     /// The path cannot be used.
     #[error("could not write the config `{path}`")]
@@ -48,9 +57,15 @@ pub(crate) struct Written {
     pub kept: bool,
 }
 
-/// Writes a config for this sandbox to `path`, atomically. A file that was edited since it was written here is kept
-/// when it names this sandbox's addresses, and refused otherwise.
-pub(crate) fn write_config(sandbox: &Sandbox, path: &Path) -> Result<Written, WriteError> {
+/// Writes a config for this sandbox to `path`, atomically, under which tilld listens on `listen`; for port 0 it names one
+/// that is free now. A file that was edited since it was written here is kept when it names this sandbox's addresses, and
+/// refused otherwise.
+pub(crate) fn write_config(
+    sandbox: &Sandbox,
+    path: &Path,
+    listen: SocketAddr,
+) -> Result<Written, WriteError> {
+    let listen = free(listen)?;
     let failed = |source| WriteError::Io {
         path: path.to_owned(),
         source,
@@ -72,13 +87,25 @@ pub(crate) fn write_config(sandbox: &Sandbox, path: &Path) -> Result<Written, Wr
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(directory).map_err(failed)?;
-    let text = config_text(sandbox, LISTEN, directory);
+    let text = config_text(sandbox, listen, directory);
     let text = format!("{MARK}{:016x}\n{text}", digest(text.as_bytes()));
     let mut beside = path.clone().into_os_string();
     beside.push(".new");
     fs::write(&beside, text).map_err(failed)?;
     fs::rename(&beside, &path).map_err(failed)?;
     Ok(Written { path, kept: false })
+}
+
+/// The address, with a port that nobody listens on where none is named. Nothing holds it until tilld does.
+fn free(address: SocketAddr) -> Result<SocketAddr, WriteError> {
+    if !address.ip().is_loopback() {
+        return Err(WriteError::NotLoopback(address));
+    }
+    if address.port() > 0 {
+        return Ok(address);
+    }
+    let bound = TcpListener::bind(address).and_then(|listener| listener.local_addr());
+    bound.map_err(|source| WriteError::NoPort { address, source })
 }
 
 /// What stands where the config is to go.

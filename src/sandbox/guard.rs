@@ -1,22 +1,57 @@
-//! Who may speak to the sandbox: programs and browsers of this machine, and of the browsers only their own pages. A name
-//! that points here from elsewhere (DNS rebinding) and a form on a foreign page are both turned away.
+//! Who may speak to the sandbox, and whom it speaks to: this machine, both ways.
+//!
+//! Programs and browsers of this machine, and of the browsers only their own pages. A name that points here from elsewhere
+//! (DNS rebinding) and a form on a foreign page are both turned away. What the sandbox sends goes to addresses that cannot
+//! be anywhere else; an invoice with another notificationUrl is not even made.
 
 use std::net::IpAddr;
 
 use hyper::StatusCode;
 use hyper::header::{HOST, ORIGIN};
 use hyper::http::request::Parts;
+use url::{Host, Url};
 
 use crate::http::{Response, plain};
 
-/// True for `localhost`, an address of 127.0.0.0/8 and `[::1]`, each with or without a port.
+/// True for `localhost`, a name that ends in `.localhost`, an address of 127.0.0.0/8 (also within IPv6) and `[::1]`, each
+/// with or without a port. Other names may point here today and elsewhere tomorrow.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(v6) => v6.split_once(']').map_or(v6, |(address, _port)| address),
         None => host.rsplit_once(':').map_or(host, |(name, _port)| name),
     };
     let address: Option<IpAddr> = name.parse().ok();
-    name.eq_ignore_ascii_case("localhost") || address.is_some_and(|ip| ip.is_loopback())
+    address.map_or_else(|| is_own_name(name), is_own_address)
+}
+
+fn is_own_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let above = name.strip_suffix("localhost");
+    above.is_some_and(|above| above.is_empty() || (above.len() > 1 && above.ends_with('.')))
+}
+
+fn is_own_address(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// An address as whoever sends to it reads it. `Err` is a host that is not this machine, in the spelling it was understood
+/// in; empty when it is no web address at all.
+pub(crate) fn on_this_machine(url: &str) -> Result<Url, String> {
+    let url = Url::parse(url).map_err(|_no_address| String::new())?;
+    let own = match url.host() {
+        Some(Host::Domain(name)) => is_own_name(name),
+        Some(Host::Ipv4(ip)) => is_own_address(ip.into()),
+        Some(Host::Ipv6(ip)) => is_own_address(ip.into()),
+        None => false,
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(String::new());
+    }
+    if own {
+        Ok(url)
+    } else {
+        Err(url.host_str().unwrap_or_default().to_owned())
+    }
 }
 
 /// Who was turned away.
@@ -76,6 +111,9 @@ mod tests {
             "127.9.9.9:1",
             "[::1]",
             "[::1]:80",
+            "[::ffff:127.0.0.1]:80",
+            "shop.localhost",
+            "a.b.LocalHost:80",
         ] {
             assert!(is_loopback(good), "{good}");
         }
@@ -83,12 +121,60 @@ mod tests {
             "",
             "shop.example",
             "localhost.evil.example",
+            "evillocalhost",
+            ".localhost",
+            "localhost.",
+            "[::ffff:10.0.0.1]",
             "127.0.0.1.evil.example:80",
             "10.0.0.1",
             "[::2]",
             "0.0.0.0",
         ] {
             assert!(!is_loopback(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_read_as_its_sender_reads_it() {
+        for own in [
+            "http://127.0.0.1:8480/n/ref",
+            "https://127.9.9.9/",
+            "http://[::1]:8480/n",
+            "http://[::ffff:127.0.0.1]/",
+            "http://LOCALHOST:80/n?a=b#c",
+            "http://shop.localhost/n",
+            "http://user:password@127.0.0.1/n",
+            // Other spellings of 127.0.0.1.
+            "http://2130706433/",
+            "http://0x7f.1/",
+            "http:\\\\127.0.0.1\\n",
+        ] {
+            assert!(on_this_machine(own).is_ok(), "{own}");
+        }
+        for (elsewhere, host) in [
+            ("https://shop.example/n", "shop.example"),
+            ("http://10.0.0.1/", "10.0.0.1"),
+            ("http://0.0.0.0/", "0.0.0.0"),
+            ("http://[2001:db8::1]:8480/", "[2001:db8::1]"),
+            ("http://[::ffff:8.8.8.8]/", "[::ffff:808:808]"),
+            ("http://127.0.0.1@shop.example/", "shop.example"),
+            ("http://127.0.0.1:80@shop.example/", "shop.example"),
+            ("http://shop.example\\@127.0.0.1/", "shop.example"),
+            ("http://shop.example#@127.0.0.1/", "shop.example"),
+            ("http://127.0.0.1.shop.example/", "127.0.0.1.shop.example"),
+            ("http://localhost.shop.example/", "localhost.shop.example"),
+            ("http://localtest.me/", "localtest.me"),
+            ("http://134744072/", "8.8.8.8"),
+            ("ftp://127.0.0.1/", ""),
+            ("unix:/run/tilld.sock", ""),
+            ("http://127.0.0.1:99999/", ""),
+            ("n", ""),
+        ] {
+            assert_eq!(
+                on_this_machine(elsewhere),
+                Err(host.to_owned()),
+                "{elsewhere}"
+            );
         }
     }
 

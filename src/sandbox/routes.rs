@@ -9,6 +9,7 @@ use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, R
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
+use super::guard;
 use super::state::State;
 use super::state::faults::{Endpoint, StandIn};
 use super::state::invoice::CreateRefusal;
@@ -16,6 +17,10 @@ use super::world::World;
 use crate::http::{self, Response};
 use crate::wire::create::CreateRequest;
 use crate::wire::{json, login, problem};
+
+/// What is said of a notificationUrl of another machine. The service takes such addresses, and nobody is to learn otherwise.
+const ELSEWHERE: &str = "the sandbox's own guard: `notificationUrl` does not lead to this machine, which alone the sandbox \
+     notifies; use an address such as http://127.0.0.1:8480/n";
 
 /// An answer that is ready, or one that waits or never comes.
 pub(crate) enum Reply {
@@ -117,6 +122,16 @@ fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
             Ok(request) => request,
         },
     };
+    if let Err(host) = guard::on_this_machine(&request.notification_url) {
+        if host.is_empty() {
+            return Reply::Now(bad_field("notificationUrl"));
+        }
+        tracing::warn!(
+            sandbox.host = host,
+            "no invoice was made: its notificationUrl leads to {host}, and the sandbox notifies this machine alone"
+        );
+        return Reply::Now(refuse(StatusCode::BAD_REQUEST, ELSEWHERE));
+    }
     let payment_url = state.rules.payment_url.clone();
     let (id, body) = match state.create_invoice(shop, request, now) {
         Ok(invoice) => (invoice.id.clone(), invoice.body(&payment_url)),

@@ -1,6 +1,7 @@
 //! What a person with a browser does at the sandbox, and a test with its control listener: reads a page, presses a button
 //! that is really on it, tells the sandbox what to do wrong. For demonstrations and tests; speaks to this machine only.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, LOCATION};
@@ -9,7 +10,7 @@ use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 
 use super::guard;
-use super::notifier::{SetupError, provide_tls};
+use super::notifier::{OwnNames, SetupError, provide_tls};
 
 /// A page has so long to come. It comes from this machine and is made in memory.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -83,6 +84,7 @@ impl Visitor {
             .no_proxy()
             // Followed here, so that each address is judged first.
             .redirect(Policy::none())
+            .dns_resolver(Arc::new(OwnNames))
             .timeout(ANSWER_TIME)
             .user_agent("tilld-sandbox-visitor")
             .build()
@@ -234,9 +236,7 @@ fn answered(url: &Url, status: u16, wanted: &'static str) -> VisitError {
 
 /// The address, when it is one of this machine.
 fn local(address: &str) -> Result<Url, VisitError> {
-    let url = Url::parse(address).ok();
-    url.filter(|url| url.host_str().is_some_and(guard::is_loopback))
-        .ok_or_else(|| VisitError::NotLoopback(address.to_owned()))
+    guard::on_this_machine(address).map_err(|_host| VisitError::NotLoopback(address.to_owned()))
 }
 
 /// The forms of a page, each from its first tag to its end. The sandbox's pages are simple: no form in a form, no script,

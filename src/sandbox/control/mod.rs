@@ -3,7 +3,7 @@
 //!
 //! | request | what it does |
 //! |---|---|
-//! | `GET /state` | everything: invoices with their notifications and the answers to them, logins, tokens, counts, faults |
+//! | `GET /state` | everything: invoices with their notifications and the answers to them, logins, tokens, counts, faults, speed |
 //! | `POST /invoices/{id}/status` | `{"status", "amount"?, "currency"?, "updatedAt"?, "notify"?}` |
 //! | `POST /invoices/{id}/notify` | `{"times"?}` sends the invoice as it stands, so many times at once; gives the answers |
 //! | `POST /faults` | see [`fault`]; `{"reset": true}` takes all off |

@@ -55,6 +55,7 @@ pub(super) fn state(state: &State) -> Value {
         "requests": requests,
         "pool": pool(state),
         "faults": fault::view(&state.faults),
+        "speed": state.rules.speed,
     })
 }
 

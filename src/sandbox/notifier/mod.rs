@@ -5,6 +5,7 @@
 
 mod flow;
 mod lanes;
+mod names;
 mod post;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::lanes::Lanes;
+pub(super) use self::names::OwnNames;
 use super::state::faults::{Flow, Treatment};
 use super::state::notice::{Answer, Notice};
 use super::world::World;
@@ -58,6 +60,7 @@ impl Notifier {
         provide_tls();
         let client = Client::builder()
             .no_proxy()
+            .dns_resolver(Arc::new(OwnNames))
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(CONNECT_TIME)
             .timeout(ANSWER_TIME)

@@ -8,13 +8,16 @@ mod faults;
 mod harness;
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use serde_json::json;
 
 use self::harness::{Ground, TOKEN, request};
 use super::{Error, Settings, WriteError, start, write_config};
 use crate::shutdown::Shutdown;
+
+/// Where the configs let tilld listen.
+const LISTEN: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8480));
 
 /// The value of the hidden field in a page's form.
 fn form_token(page: &str) -> &str {
@@ -255,6 +258,45 @@ async fn what_is_not_asked_properly_is_refused() {
     ground.stop().await;
 }
 
+/// What is at stake: a shop's public address, pasted in by mistake, is told of money that never was.
+#[tokio::test]
+async fn an_invoice_that_would_be_told_of_elsewhere_is_not_made() {
+    let ground = Ground::new(&[]).await;
+    let bearer = ground.bearer().await;
+    let created = async |change: serde_json::Value| {
+        let mut wish = ground.invoice("1042");
+        let fields = wish.as_object_mut().expect("fields");
+        fields.extend(change.as_object().expect("fields").clone());
+        let body = wish.to_string();
+        ground.ask("POST", "/api/v1/invoices", &bearer, &body).await
+    };
+    for (url, wanted) in [
+        ("https://shop.example/n", "the sandbox's own guard: "),
+        ("http://10.0.0.1:8480/n", "the sandbox's own guard: "),
+        (
+            "http://127.0.0.1@shop.example/n",
+            "the sandbox's own guard: ",
+        ),
+        (
+            "http://127.0.0.1:99999/n",
+            "`notificationUrl` is missing or has",
+        ),
+        ("ftp://127.0.0.1/n", "`notificationUrl` is missing or has"),
+    ] {
+        let answer = created(json!({ "notificationUrl": url })).await;
+        let error = answer.json()["error"].clone();
+        assert_eq!(answer.status, 400, "{url}: {error}");
+        let error = error.as_str().expect("a text");
+        assert!(error.starts_with(wanted), "{url}: {error}");
+    }
+    assert_eq!(ground.state().await["invoices"], json!([]));
+    // A customer's browser follows these, the sandbox never.
+    let back = json!({ "successUrl": "https://shop.example/1", "cancelUrl": "https://shop.example/2",
+                       "errorUrl": "https://shop.example/3" });
+    assert_eq!(created(back).await.status, 201);
+    ground.stop().await;
+}
+
 #[tokio::test]
 async fn a_redirect_invoice_is_paid_on_its_page_and_leads_back() {
     let mut ground = Ground::new(&[]).await;
@@ -315,8 +357,8 @@ async fn the_config_it_writes_replaces_only_its_own() {
     let ground = Ground::new(&[]).await;
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("config.toml");
-    let written = write_config(ground.sandbox(), &file).expect("written");
-    let again = write_config(ground.sandbox(), &file).expect("its own is replaced");
+    let written = write_config(ground.sandbox(), &file, LISTEN).expect("written");
+    let again = write_config(ground.sandbox(), &file, LISTEN).expect("its own is replaced");
     assert!(!written.kept && !again.kept);
     let text = fs::read_to_string(&written.path).expect("read");
     let url = ground.sandbox().url();
@@ -329,9 +371,35 @@ async fn the_config_it_writes_replaces_only_its_own() {
         assert!(text.contains(&line), "{line}{text}");
     }
     fs::write(&file, "url = \"mine\"").expect("write");
-    let refused = write_config(ground.sandbox(), &file).err();
+    let refused = write_config(ground.sandbox(), &file, LISTEN).err();
     assert!(matches!(refused, Some(WriteError::NotOurs(_))));
     assert_eq!(fs::read_to_string(&file).expect("read"), "url = \"mine\"");
+    ground.stop().await;
+}
+
+#[tokio::test]
+async fn the_config_lets_tilld_listen_where_it_is_told_to() {
+    let ground = Ground::new(&[]).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("config.toml");
+    let listens = |listen: &str| {
+        let listen = listen.parse().expect("an address");
+        write_config(ground.sandbox(), &file, listen)?;
+        let text = fs::read_to_string(&file).expect("read");
+        let line = text.lines().find_map(|line| line.strip_prefix("listen = "));
+        let told: SocketAddr = serde_json::from_str(line.expect("a line")).expect("an address");
+        assert!(
+            text.contains(&format!("public_url = \"http://{told}/n\"\n")),
+            "{text}"
+        );
+        Ok::<_, WriteError>(told)
+    };
+    let named = listens("127.0.0.9:8481").expect("written");
+    assert_eq!(named.to_string(), "127.0.0.9:8481");
+    let free = listens("127.0.0.1:0").expect("written");
+    assert!(free.port() > 0 && free.ip().is_loopback(), "{free}");
+    let refused = listens("0.0.0.0:8480").err();
+    assert!(matches!(refused, Some(WriteError::NotLoopback(_))));
     ground.stop().await;
 }
 
@@ -340,25 +408,25 @@ async fn a_config_somebody_edited_is_kept_or_refused_and_never_replaced() {
     let ground = Ground::new(&[]).await;
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("config.toml");
-    let written = write_config(ground.sandbox(), &file).expect("written");
+    let written = write_config(ground.sandbox(), &file, LISTEN).expect("written");
     let text = fs::read_to_string(&written.path).expect("read");
     let edited = format!("{text}\n[[hook]]\nname = \"fulfil\"\n");
     fs::write(&file, &edited).expect("write");
-    let kept = write_config(ground.sandbox(), &file).expect("it fits");
+    let kept = write_config(ground.sandbox(), &file, LISTEN).expect("it fits");
     assert!(kept.kept);
     assert_eq!(fs::read_to_string(&file).expect("read"), edited);
 
     let other = edited.replace(&ground.sandbox().url(), "http://127.0.0.1:1");
     fs::write(&file, &other).expect("write");
-    let refused = write_config(ground.sandbox(), &file).err();
+    let refused = write_config(ground.sandbox(), &file, LISTEN).err();
     assert!(matches!(refused, Some(WriteError::Edited { .. })));
     assert_eq!(fs::read_to_string(&file).expect("read"), other);
 
     // One nobody touched, of a sandbox that is gone, gives way.
-    write_config(ground.sandbox(), &directory.path().join("fresh.toml")).expect("written");
-    let next = Ground::new(&[]).await;
     let fresh = directory.path().join("fresh.toml");
-    let replaced = write_config(next.sandbox(), &fresh).expect("replaced");
+    write_config(ground.sandbox(), &fresh, LISTEN).expect("written");
+    let next = Ground::new(&[]).await;
+    let replaced = write_config(next.sandbox(), &fresh, LISTEN).expect("replaced");
     assert!(!replaced.kept);
     let text = fs::read_to_string(&fresh).expect("read");
     assert!(text.contains(&next.sandbox().url()), "{text}");
