@@ -54,7 +54,7 @@ pub(crate) fn request(
 
 /// [`request`] with this `Host`.
 #[track_caller]
-pub(super) fn request_to(
+pub(crate) fn request_to(
     host: &str,
     address: SocketAddr,
     method: &str,

@@ -35,10 +35,11 @@ fn schemathesis_finds_nothing_in_the_sandbox_that_is_not_described() {
         without: NOT_SAID,
         phases: "examples,coverage,fuzzing",
         examples: 20,
-        max_time_s: 15,
+        // It ends by itself before, unless the machine is busy.
+        max_time_s: 40,
         seed: dice::number("TILLD_SEED").unwrap_or(1),
     };
-    probe.finds_nothing().tried(4, 100);
+    probe.finds_nothing().tried(4, 60);
     let created = world.requests("create");
     assert!(created > 10, "{created} creates");
 }
