@@ -1,10 +1,11 @@
 //! What the demo says at its end: the ledger's rows and the line to ask for them oneself; with `--stay`, where everything
-//! is and what to try.
+//! is and a tour through it.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::tour::{Places, Tour};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, print, print_json};
 use crate::cli::stage::Stage;
@@ -137,11 +138,11 @@ impl Account {
     }
 }
 
-/// Where things are while everything keeps running, and what to try.
+/// Where things are while everything keeps running, and a tour through them.
 pub(super) struct Around {
-    pages: [(&'static str, String); 4],
+    pages: [(&'static str, String); 5],
     config: String,
-    commands: Vec<String>,
+    tour: Tour,
 }
 
 impl Around {
@@ -149,29 +150,22 @@ impl Around {
     pub(super) fn of(stage: &Stage<'_>) -> Self {
         let config = stage.directory.config();
         let program = std::env::args_os().next().unwrap_or_else(|| "tilld".into());
-        let tilld = format!(
-            "{} --config {}",
-            quoted(&program.to_string_lossy()),
-            quoted_path(&config)
-        );
+        let cabinet = format!("{}/cabinet", stage.sandbox.cabinet_url());
         Self {
             pages: [
                 ("service", stage.sandbox.url()),
-                (
-                    "cabinet",
-                    format!("{}/cabinet", stage.sandbox.cabinet_url()),
-                ),
+                ("faults", format!("{cabinet}/faults")),
+                ("cabinet", cabinet),
                 ("control", format!("{}/state", stage.sandbox.control_url())),
                 ("listener", format!("http://{}/n", stage.daemon.listen())),
             ],
+            tour: Tour::new(&Places {
+                program: quoted(&program.to_string_lossy()),
+                config: quoted_path(&config),
+                fulfilled: quoted_path(&stage.directory.fulfilled()),
+                sandbox: stage.sandbox.url(),
+            }),
             config: config.display().to_string(),
-            commands: [
-                "invoice create --order mine-1 --amount 150.00 --currency RUB --method SBP",
-                "invoice wait mine-1",
-                "invoice list",
-            ]
-            .map(|words| format!("{tilld} {words}"))
-            .into(),
         }
     }
 
@@ -181,7 +175,7 @@ impl Around {
             .iter()
             .map(|(name, address)| ((*name).to_owned(), address.as_str().into()))
             .collect();
-        json!({ "pages": pages, "config": self.config, "commands": self.commands })
+        json!({ "pages": pages, "config": self.config, "tour": self.tour.json() })
     }
 
     fn print(&self, output: Output, directory: &Directory) -> Result<(), Failure> {
@@ -193,12 +187,7 @@ impl Around {
             .chain([("log", directory.serve_log().display().to_string())])
             .collect();
         output.pairs(&pages)?;
-        say("\nTo try in another terminal; pay the new invoice from the cabinet's list:\n")?;
-        for command in &self.commands {
-            // Broken before its options where it has many: it is read at 80 columns.
-            let command = command.replacen(" --order", " \\\n    --order", 1);
-            say(&format!("  {command}\n"))?;
-        }
+        say(&self.tour.text())?;
         say(if directory.is_kept() {
             "\nCtrl-C stops everything; the directory stays\n"
         } else {

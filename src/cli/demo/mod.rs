@@ -10,6 +10,7 @@ mod closing;
 mod files;
 mod step;
 mod timeline;
+mod tour;
 
 use std::path::PathBuf;
 
@@ -32,7 +33,7 @@ pub(super) struct Args {
     /// Work in DIR and keep it; an empty directory, a new one, or that of an earlier demo
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Keep everything running at the end, until Ctrl-C
+    /// Keep everything running at the end, until Ctrl-C, and print a guided tour of it
     #[arg(long)]
     stay: bool,
 }

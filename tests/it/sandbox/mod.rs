@@ -109,13 +109,7 @@ impl Started {
     /// Posts a page's form as a browser does: what is hidden in it goes along, and the page it came from is named.
     #[track_caller]
     fn press(&self, page: &str, fields: &str) -> Answer {
-        let shown = self.ask("GET", page, &[], "");
-        assert_eq!(shown.status, 200, "{page}");
-        let token = shown.body.split_once("name=\"form_token\" value=\"");
-        let token = token.and_then(|(_, rest)| rest.split('"').next());
-        let body = format!("form_token={}&{fields}", token.expect("a form"));
-        let origin = format!("http://{}", self.at("service"));
-        self.ask("POST", page, &[FORM, ("Origin", &origin)], &body)
+        press(self.at("service"), page, fields)
     }
 
     /// Ends it as Ctrl-C does.
@@ -124,6 +118,20 @@ impl Started {
         self.process.signal(Signal::INT);
         assert_eq!(self.process.wait(PATIENCE), 0);
     }
+}
+
+/// Posts a form of a page of the sandbox at this address, see [`Started::press`].
+#[track_caller]
+pub(crate) fn press(sandbox: SocketAddr, page: &str, fields: &str) -> Answer {
+    let host = sandbox.to_string();
+    let shown = request_to(&host, sandbox, "GET", page, &[], "");
+    assert_eq!(shown.status, 200, "{page}");
+    let token = shown.body.split_once("name=\"form_token\" value=\"");
+    let token = token.and_then(|(_, rest)| rest.split('"').next());
+    let body = format!("form_token={}&{fields}", token.expect("a form"));
+    let origin = format!("http://{host}");
+    let headers = [FORM, ("Origin", origin.as_str())];
+    request_to(&host, sandbox, "POST", page, &headers, &body)
 }
 
 /// tilld with nothing of the test's own environment.
