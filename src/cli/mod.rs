@@ -24,6 +24,7 @@ mod reach;
 mod refusal;
 mod remote;
 mod sandbox;
+mod scenario;
 mod serve;
 mod service;
 mod stage;

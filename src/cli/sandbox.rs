@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print, print_json, talk};
+use super::scenario;
 use crate::config::toml;
 use crate::invoice::status::Status;
 use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, WriteError};
@@ -69,6 +70,8 @@ pub(super) struct Args {
 enum Action {
     /// Print the API as OpenAPI 3.1 in JSON
     Openapi,
+    /// Play a scenario against a sandbox and a daemon of its own, and say whether all came as expected
+    Run(scenario::Args),
 }
 
 impl Args {
@@ -131,9 +134,13 @@ fn new_seed() -> u64 {
 
 /// Runs `sandbox` until SIGINT or SIGTERM.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
-    if let Some(Action::Openapi) = args.action {
-        print(sandbox::OPENAPI).map_err(Failure::from_write)?;
-        return Ok(Exit::Ok);
+    match args.action {
+        Some(Action::Openapi) => {
+            print(sandbox::OPENAPI).map_err(Failure::from_write)?;
+            return Ok(Exit::Ok);
+        }
+        Some(Action::Run(args)) => return scenario::run(args, context).await,
+        None => {}
     }
     // What a person must see of it: that it refused an address beyond this machine.
     telemetry::init(Level::Warn, Format::Text, clock::wall_us)

@@ -50,6 +50,11 @@ const STOP_TIME: Duration = Duration::from_secs(5);
 /// How often closed payment windows are looked for when no request comes.
 const TICK: Duration = Duration::from_millis(200);
 
+/// What is wrong with faults, in the words of `POST /faults`, that are to be asked for later.
+pub(crate) fn check_faults(asked: &serde_json::Value) -> Result<(), String> {
+    control::fault::check(asked)
+}
+
 /// What the sandbox is started with.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {

@@ -209,7 +209,8 @@ pub(super) async fn way_with_token(context: &Context) -> Result<Way, Failure> {
 }
 
 impl Remote {
-    fn at(path: &Path) -> Self {
+    /// The daemon that listens on this path, whether it does just now or not.
+    pub(super) fn at(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
         }

@@ -19,6 +19,9 @@ use super::trouble::Trouble;
 
 /// Ports tried: between letting a free one go and the daemon taking it, another program may have been quicker.
 const PORT_TRIES: u32 = 5;
+/// The port it had is tried so often again, with this pause in between.
+const SAME_PORT_TRIES: u32 = 50;
+const SAME_PORT_PAUSE: Duration = Duration::from_millis(100);
 /// The daemon is given so long to stop in order. Its own bounds are shorter as it has nothing left to do.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// Lines of the log that are shown when something went wrong.
@@ -59,9 +62,27 @@ impl Daemon {
         Err(last.unwrap_or_else(|| Trouble::NoPort(io::ErrorKind::AddrInUse.into())))
     }
 
+    /// Starts it again where it listened before: the addresses it gave out stay good.
+    pub(in crate::cli) async fn start_again(
+        directory: &Directory,
+        listen: SocketAddr,
+    ) -> Result<Self, Trouble> {
+        let mut tries = 0;
+        loop {
+            match Self::start_on(directory, listen).await? {
+                Started::Ready(daemon) => return Ok(daemon),
+                Started::PortTaken(trouble) if tries >= SAME_PORT_TRIES => return Err(trouble),
+                // A connection of another program has the number for a moment.
+                Started::PortTaken(_) => tokio::time::sleep(SAME_PORT_PAUSE).await,
+            }
+            tries += 1;
+        }
+    }
+
     async fn start_on(directory: &Directory, listen: SocketAddr) -> Result<Started, Trouble> {
         let path = directory.serve_log();
-        let log = File::create(&path).map_err(|source| Trouble::File { path, source })?;
+        let log = File::options().append(true).create(true).open(&path);
+        let log = log.map_err(|source| Trouble::File { path, source })?;
         let run = |source| Trouble::Run {
             command: "serve".to_owned(),
             source,
@@ -107,6 +128,21 @@ impl Daemon {
             Ok(status) => Trouble::DaemonEnded(told(status)),
             Err(error) => Trouble::DaemonEnded(error.to_string()),
         }
+    }
+
+    /// How it ended, when it did so by itself.
+    pub(in crate::cli) fn has_ended(&mut self) -> Option<Trouble> {
+        let status = self.child.try_wait().ok().flatten()?;
+        Some(Trouble::DaemonEnded(told(status)))
+    }
+
+    /// Kills it at once, as a power cut does, and waits until it is gone.
+    pub(in crate::cli) async fn kill(mut self) -> Result<(), Trouble> {
+        let killed = self.child.kill().await;
+        killed.map_err(|source| Trouble::Run {
+            command: "serve".to_owned(),
+            source,
+        })
     }
 
     /// Tells it to stop, and waits for its end. One that does not stop in time is killed.

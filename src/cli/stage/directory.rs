@@ -17,7 +17,6 @@ pub(in crate::cli) enum Kind {
     /// `tilld demo`.
     Demo,
     /// `tilld sandbox run`.
-    #[expect(dead_code, reason = "scenarios come next")]
     Scenario,
 }
 
@@ -239,6 +238,11 @@ impl Directory {
     /// The script that is run for each paid order.
     pub(in crate::cli) fn fulfil(&self) -> PathBuf {
         self.path.join("fulfil.sh")
+    }
+
+    /// What is kept of the runs of a script that is judged.
+    pub(in crate::cli) fn runs(&self) -> PathBuf {
+        self.path.join("runs")
     }
 
     /// What that script writes: a line for each order.

@@ -4,6 +4,7 @@
 pub(super) mod command;
 pub(super) mod daemon;
 pub(super) mod directory;
+pub(super) mod script;
 pub(super) mod signals;
 pub(super) mod trouble;
 

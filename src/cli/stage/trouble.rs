@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::client::credentials::CredentialsError;
 use crate::ledger;
 use crate::sandbox;
 
@@ -44,6 +45,15 @@ pub(in crate::cli) enum Trouble {
         #[source]
         source: io::Error,
     },
+    /// The merchant's program that lists what was handed over.
+    #[error("could not run `{command}`")]
+    Goods {
+        /// It.
+        command: String,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
     /// A command said something unexpected.
     #[error("`tilld {command}` did not answer in JSON, but `{said}`")]
     NotJson {
@@ -76,6 +86,9 @@ pub(in crate::cli) enum Trouble {
     /// The sandbox's HTTP client.
     #[error(transparent)]
     Visitor(#[from] sandbox::SetupError),
+    /// The login cannot be stored.
+    #[error(transparent)]
+    Login(#[from] CredentialsError),
     /// The ledger cannot be opened.
     #[error(transparent)]
     Open(#[from] ledger::OpenError),

@@ -112,8 +112,18 @@ pub(super) fn set(world: &World, body: &[u8]) -> Result<Response, Refusal> {
     })
 }
 
+/// What is wrong with faults that are to be asked for later.
+pub(in super::super) fn check(asked: &Value) -> Result<(), String> {
+    let asked: Asked = serde_json::from_value(asked.clone()).map_err(|error| error.to_string())?;
+    Ok(apply_to(&mut Faults::default(), asked)?)
+}
+
 /// Sets what is asked for. `Err` says what is wrong with it, and then nothing was set.
 pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), &'static str> {
+    apply_to(&mut state.faults, asked)
+}
+
+fn apply_to(faults: &mut Faults, asked: Asked) -> Result<(), &'static str> {
     let presentation = asked.presentation.as_deref().map(Presentation::parse);
     if presentation == Some(None) {
         return Err("no such presentation");
@@ -123,7 +133,6 @@ pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), &'s
     for (word, percent) in asked.rates.unwrap_or_default() {
         rates.push((Chance::parse(&word).ok_or("no such rate")?, percent));
     }
-    let faults = &mut state.faults;
     if asked.reset == Some(true) {
         faults.reset();
     }
