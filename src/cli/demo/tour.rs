@@ -129,12 +129,14 @@ impl Tour {
                 ],
             },
             Stop {
-                title: "All that can go wrong",
+                title: "All that can go wrong, at once",
                 parts: vec![
                     Part::Say(
-                        "In words, for scripts and tests of your own; the pages have the same:",
+                        "Scenarios play such things by themselves, on a sandbox and a tilld of their\nown, each course of chance by its number; \"Scenarios\" in README.md has more:",
                     ),
-                    Part::Run(format!("command {program} sandbox --help")),
+                    Part::Run(format!(
+                        "command {program} \\\n  sandbox run everything-at-once --seed 1"
+                    )),
                 ],
             },
             Stop {

@@ -237,6 +237,7 @@ fn the_tour_can_be_taken_as_it_is_printed() {
     shows("tilld explain tour-2", "poll");
     shows("tilld invoice show tour-3", "mismatch");
     shows("tilld status", "login");
+    assert!(said.iter().any(|(typed, _)| typed.contains("sandbox run ")));
     assert!(
         said.iter()
             .any(|(typed, out)| typed.starts_with("cat ") && out.contains("order=tour-1 "))
