@@ -41,6 +41,7 @@ mod presentations;
 mod readme;
 mod refusals;
 mod remote;
+mod scenarios;
 mod secrets;
 mod shapes;
 mod shop;
