@@ -71,6 +71,7 @@ enum Action {
     /// Print the API as OpenAPI 3.1 in JSON
     Openapi,
     /// Play a scenario against a sandbox and a daemon of its own, and say whether all came as expected
+    #[command(after_help = scenario::STEPS)]
     Run(scenario::Args),
 }
 

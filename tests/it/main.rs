@@ -42,6 +42,7 @@ mod readme;
 mod refusals;
 mod remote;
 mod sandbox;
+mod scenarios;
 mod secrets;
 mod shapes;
 mod shop;

@@ -106,7 +106,7 @@ fn ask(dice: &mut Dice, order: &str, amount: Option<&str>, mode: Mode) -> Asked 
     let kopecks = 100 + below(dice, 999_900);
     let method = ["SBP", "TO_CARD"];
     let method = method.get(usize::from(dice.roll() % 2 == 1)).copied();
-    let is_redirect = dice.roll() % 3 == 0;
+    let is_redirect = dice.roll().is_multiple_of(3);
     Asked {
         order: order.to_owned(),
         amount: amount.map_or_else(
@@ -159,7 +159,7 @@ pub(super) fn storm(seed: u64, step: usize, storm: &Storm) -> Drawn {
 fn course(dice: &mut Dice) -> Vec<Happens> {
     use Happens::{Cancel, Expire, Forge, Pay, PayLess, PayMore, Repeat};
     let mut course = Vec::new();
-    if dice.roll() % 5 == 0 {
+    if dice.roll().is_multiple_of(5) {
         course.push(Forge);
     }
     match below(dice, 12) {
@@ -171,7 +171,7 @@ fn course(dice: &mut Dice) -> Vec<Happens> {
         9 | 10 => course.extend([Expire, Pay]),
         _ => {}
     }
-    if course.len() < ROUNDS && dice.roll() % 3 == 0 {
+    if course.len() < ROUNDS && dice.roll().is_multiple_of(3) {
         course.push(Repeat);
     }
     course

@@ -82,6 +82,9 @@ pub(super) struct Settings {
     pub(super) notify_retry_ms: u64,
     /// These times pass so many times faster.
     pub(super) speed: u32,
+    /// Seconds of silence after which tilld asks about an invoice. The usual ones are more than a scenario lasts, so that it
+    /// is no accident who finds a payment.
+    pub(super) poll_s: u64,
     /// What is expected may take so long, seconds.
     pub(super) within_s: u64,
     /// tilld's `moves.confirm_paid`.
@@ -95,6 +98,7 @@ impl Default for Settings {
             window_s: 1_800,
             notify_retry_ms: 100,
             speed: 1,
+            poll_s: 600,
             within_s: 15,
             confirm_paid: false,
         }
@@ -361,6 +365,9 @@ fn check_settings(settings: &Settings) -> Result<(), &'static str> {
     }
     if !(1..=3_600).contains(&settings.speed) {
         return Err("`settings.speed` is 1 to 3600");
+    }
+    if !(1..=86_400).contains(&settings.poll_s) {
+        return Err("`settings.poll_s` is 1 to 86400");
     }
     if !(1..=600).contains(&settings.within_s) {
         return Err("`settings.within_s` is 1 to 600");

@@ -64,7 +64,7 @@ pub(super) struct Script {
 impl Script {
     /// The same, to be run from anywhere: it runs in a directory of its own, as in production, so that a path that is meant
     /// from here is made absolute.
-    pub(super) fn from_here(self) -> Result<Self, Failure> {
+    pub(super) fn runnable_anywhere(self) -> Result<Self, Failure> {
         let here = std::env::current_dir().map_err(|error| {
             Failure::new(Exit::Error, error).context("could not tell the present directory")
         })?;
@@ -160,7 +160,7 @@ impl Scene<'_> {
             (PAID, "script: paid", 1),
             (AGAIN, "script: run twice", 1),
             (TWO, "script: paid twice", 1),
-            (LESS, "script: paid too little", 0),
+            (LESS, "script: paid less", 0),
         ] {
             let seen = self.handed_over(order).await?;
             rows.push(Row::new(what, goods(wanted), goods(seen)));

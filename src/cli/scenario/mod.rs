@@ -32,6 +32,24 @@ use seeds::{Range, Work};
 /// A scenario's file is smaller than this, bytes.
 const LARGEST: u64 = 1024 * 1024;
 
+/// What `--help` says of a scenario's steps.
+pub(super) const STEPS: &str = "\
+A scenario is TOML: `summary`, `[settings]` where the usual ones do not fit, and a `[[step]]` for each thing that happens:
+  open         { order, amount?, mode? (h2h, redirect), another?, ends? (no_requisites, unknown) }
+  pay, pay_less, pay_more, cancel, expire, refund   \"ORDER\": what its customer or the service does
+  lose         N notifications are never sent
+  faults       { ... } in the words of the control listener's POST /faults
+  pool         N requisites are free
+  repeat       { order, times? } the service sends its last word again
+  forge        \"ORDER\": a stranger says that it is paid
+  poll         \"ORDER\": the shop has the service asked
+  kill         true: tilld is killed and started again; down and up do one of the two
+  pause_ms     N
+  wait         as expect, without a row of the table
+  expect       { order, outcome?, found_by?, status?, invoices?, events?, runs?, handed_over?, refusals?, answer? }
+  storm        { orders, kills?, away?, rates? } all of it drawn from the seed
+What is left out of `open` is drawn from the seed. Exit code 0: all came as expected; 1: it did not.";
+
 /// Flags of `sandbox run`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -86,7 +104,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         command: command.clone(),
         goods: args.goods.clone(),
     });
-    let script = script.map(Script::from_here).transpose()?;
+    let script = script.map(Script::runnable_anywhere).transpose()?;
     let known = Known {
         name: quoted(&name),
         flags: flags(&args),
@@ -217,6 +235,18 @@ mod tests {
             ("", "''"),
         ] {
             assert_eq!(quoted(text), wanted);
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_step() {
+        let text = "summary = 'x'\n[[step]]\nnothing = 1\n";
+        let told = format::parse(text).expect_err("no such step").to_string();
+        let steps: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
+        assert!(steps.len() > 15, "{told}");
+        let words: Vec<&str> = STEPS.split([' ', ',', '\n']).collect();
+        for step in steps {
+            assert!(words.contains(&step), "{step}");
         }
     }
 

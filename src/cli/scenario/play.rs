@@ -21,7 +21,7 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 
 /// Between two looks at the end.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// After a storm all is right again within this: a service that was away is tried again after 5 s, then after 10 s.
 const AFTER_STORM: Duration = Duration::from_secs(45);
 /// Events that are read at once.
@@ -104,13 +104,17 @@ impl Player<'_> {
             };
             self.take(rows.into_iter().map(|row| row.of(step)));
             if !self.holds() {
-                return;
+                break;
             }
         }
+        // A step may have failed for the script alone: what is wrong with it is told all the same.
         if self.scene.script.is_some() {
             self.trace.push("verify".to_owned());
             let rows = self.scene.judge(self.seed).await;
             self.take_or("the script judged", rows);
+        }
+        if !self.holds() {
+            return;
         }
         if let Err(trouble) = self.settle().await {
             self.take_or("the orders", Err(trouble));
@@ -302,11 +306,8 @@ impl Player<'_> {
         let until = Instant::now() + bound;
         loop {
             let astray = self.astray().await?;
-            let mut is_over = true;
-            for order in self.orders().await? {
-                is_over = is_over && self.scene.over(&order).await?.0;
-            }
-            if (astray.is_empty() && is_over) || Instant::now() >= until {
+            let is_settled = astray.is_empty() && self.is_over().await?;
+            if is_settled || Instant::now() >= until {
                 return Ok(());
             }
             for order in astray.iter().filter(|_| self.had_storm) {
@@ -316,6 +317,16 @@ impl Player<'_> {
             }
             sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Whether no run of the script is left.
+    async fn is_over(&self) -> Result<bool, Trouble> {
+        for order in self.orders().await? {
+            if !self.scene.over(&order).await?.0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The orders the service knows.

@@ -204,7 +204,12 @@ pub(super) fn one(
     }
     let (name, seed) = (escape(&known.name), played.seed);
     output.line(&format!("{}: {name} with seed {seed}", played.verdict()))?;
-    output.line(&format!("again: {}", escape(&known.again(seed))))
+    let more = if played.holds() {
+        ""
+    } else {
+        "  # --dir DIR keeps config, log and ledger"
+    };
+    output.line(&format!("again: {}{more}", escape(&known.again(seed))))
 }
 
 /// Says how many runs ended.

@@ -173,7 +173,10 @@ fn tables(directory: &Directory, settings: &Settings, script: Option<&Script>) -
         format!("confirm_paid = {}", settings.confirm_paid),
         "[poller]".to_owned(),
         "cadence_s = 1".to_owned(),
-        "schedule = [{ until_s = 3600, every_s = 1 }]".to_owned(),
+        format!(
+            "schedule = [{{ until_s = 7776000, every_s = {} }}]",
+            settings.poll_s
+        ),
         "after_expiry_s = 0".to_owned(),
         "requests_per_second = 100".to_owned(),
         "concurrency = 16".to_owned(),

@@ -40,7 +40,7 @@ fn schemathesis_finds_nothing_that_is_not_described() {
         without: NOT_SAID,
         phases: "examples,coverage,fuzzing",
         examples: 20,
-        max_time_s: 40,
+        max_time_s: 60,
         seed: dice::number("TILLD_SEED").unwrap_or(1),
     };
     probe.finds_nothing().tried(8, 100);
