@@ -63,7 +63,7 @@
 //! | [`sandbox`] | the imitation payment service |
 //! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
-//! | `cli` | one file per command; prints, decides nothing |
+//! | `cli` | one file per command; prints, decides nothing. `cli/stage` is what a demo and a scenario play on, `cli/scenario` plays |
 //! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
@@ -102,6 +102,10 @@
 //!   **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and is run again by a person's
 //!   wish; it stays one from then on. **Generation**: how often a ledger was restored. **Mark**: the file that says how far
 //!   a ledger was. **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
+//! - **Scenario**: a list of **steps** that the sandbox, customers and a daemon play, with what is expected of them. **Row**: one
+//!   thing that was expected, and what was seen. **Storm**: the step whose orders, faults and kills are all drawn. **Seed**: what
+//!   chance is drawn from; **trace**: what was done, drawn and seen with it. **Book**: what the service itself knows of its
+//!   invoices, by which all is judged. **Goods** are **handed over**: what a shop does once for a paid order.
 //!
 //! Verbs: `fetch` over the network, `find` gives an option, `load` from a file, `list` many, `record` into the ledger,
 //! `decide` and `plan` are pure, `run` is a loop. Suffixes: `_at` wall clock, `_deadline` monotonic, `_for` durations, units

@@ -1,6 +1,6 @@
 //! What a scenario leaves to chance, drawn from its seed alone. Pure: one seed, one course, whatever happens meanwhile.
 
-use super::format::{Mode, Storm};
+use super::step::{Mode, Storm};
 use crate::sandbox::state::dice::Dice;
 
 /// Rounds of a storm: so many things happen to an order at most.

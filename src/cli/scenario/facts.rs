@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::format::Expect;
 use super::report::Row;
 use super::scene::{HOOK, Scene};
+use super::step::Expect;
 use crate::answer::find::meant;
 use crate::cli::stage::trouble::Trouble;
 use crate::ledger::{DeliveryRow, DeliveryState, ReadError, Reader, RefusalFilter};

@@ -11,9 +11,9 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::draw;
-use super::format::Mode;
 use super::report::Row;
 use super::scene::Scene;
+use super::step::Mode;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stage::trouble::Trouble;
 
@@ -39,7 +39,7 @@ const LESS: &str = "verify-less";
 /// its work is done, as when the machine dies in between: it is run again for the same event.
 pub(super) const WITNESS: &str = r#"#!/bin/sh
 # Runs the script that is judged, as tilld runs it, and keeps what it said.
-run=$1/$TILLD_ORDER_ID.$TILLD_EVENT_ID.$TILLD_ATTEMPT
+run=$1/$TILLD_EVENT_ID.$TILLD_ATTEMPT
 : >"$run.began"
 /bin/sh -c "$2" >"$run.out" 2>"$run.err"
 code=$?

@@ -4,6 +4,7 @@
 
 mod book;
 mod draw;
+mod ending;
 mod facts;
 mod format;
 mod judged;
@@ -13,6 +14,7 @@ mod report;
 mod scene;
 mod seeds;
 mod shop;
+mod step;
 mod storm;
 
 use std::fs;
@@ -24,10 +26,10 @@ use super::output::{Output, escape, print, print_json};
 use super::stage::signals::Signals;
 use crate::entropy;
 use crate::shutdown::Shutdown;
-use format::Scenario;
 use judged::Script;
 use report::Known;
 use seeds::{Range, Work};
+use step::Scenario;
 
 /// A scenario's file is smaller than this, bytes.
 const LARGEST: u64 = 1024 * 1024;

@@ -4,28 +4,19 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tokio::time::{Duration, Instant, sleep};
+use tokio::time::{Duration, sleep};
 
-use super::book::Booked;
 use super::draw;
 use super::facts;
-use super::format::{Act, Ends, Expect, Open, Repeat, Scenario, Step, Yes};
 use super::judged::Script;
 use super::report::{Played, Row, opened};
 use super::scene::{self, Scene, Tilld};
+use super::step::{Act, Ends, Expect, Open, Repeat, Scenario, Step, Yes};
 use super::storm;
 use crate::cli::stage::directory::Directory;
 use crate::cli::stage::trouble::Trouble;
-use crate::invoice::status::Outcome;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
-
-/// Between two looks at the end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// After a storm all is right again within this: a service that was away is tried again after 5 s, then after 10 s.
-const AFTER_STORM: Duration = Duration::from_secs(45);
-/// Events that are read at once.
-const MOST_EVENTS: u32 = 1_000;
 
 /// Why there is nothing to tell of a run.
 #[derive(Debug)]
@@ -83,15 +74,20 @@ pub(super) async fn play(
     played
 }
 
-struct Player<'d> {
-    scene: Scene<'d>,
-    tilld: Tilld<'d>,
+/// Whoever plays it.
+pub(super) struct Player<'d> {
+    /// Those who act and look.
+    pub(super) scene: Scene<'d>,
+    /// The daemon.
+    pub(super) tilld: Tilld<'d>,
     seed: u64,
     /// What was asked for each order.
-    asked: BTreeMap<String, draw::Asked>,
-    had_storm: bool,
+    pub(super) asked: BTreeMap<String, draw::Asked>,
+    /// So much went wrong that a person has invoices asked about at the end.
+    pub(super) had_storm: bool,
     rows: Vec<Row>,
-    trace: Vec<String>,
+    /// What was done, drawn and seen.
+    pub(super) trace: Vec<String>,
 }
 
 impl Player<'_> {
@@ -121,18 +117,21 @@ impl Player<'_> {
         }
     }
 
-    fn holds(&self) -> bool {
+    /// Whether all was as expected so far.
+    pub(super) fn holds(&self) -> bool {
         self.rows.iter().all(Row::holds)
     }
 
-    fn take(&mut self, rows: impl IntoIterator<Item = Row>) {
+    /// Takes rows in, and has the trace tell them.
+    pub(super) fn take(&mut self, rows: impl IntoIterator<Item = Row>) {
         for row in rows {
             self.trace.push(row.line());
             self.rows.push(row);
         }
     }
 
-    fn take_or(&mut self, what: &str, rows: Result<Vec<Row>, Trouble>) {
+    /// The same, or one row that says why there are none.
+    pub(super) fn take_or(&mut self, what: &str, rows: Result<Vec<Row>, Trouble>) {
         match rows {
             Ok(rows) => self.take(rows),
             Err(trouble) => self.take([Row::new(what, "seen", chain(&trouble))]),
@@ -176,7 +175,8 @@ impl Player<'_> {
                 self.trace.push(told(order));
                 let status = self.scene.forge(order).await?;
                 let what = format!("{order} forged");
-                return Ok(vec![Row::new(what, "401", status.to_string())]);
+                let seen = status.map_or_else(|| "no answer".to_owned(), |code| code.to_string());
+                return Ok(vec![Row::new(what, "401", seen)]);
             }
             Act::Pay(order) => (order, "paid"),
             Act::PayLess(order) => (order, "paid-less"),
@@ -292,158 +292,6 @@ impl Player<'_> {
         words.dedup();
         let what = format!("{} repeated", repeat.order);
         Ok(vec![Row::new(what, "200", words.join(", "))])
-    }
-
-    /// Waits until every invoice of the service's book stands in the ledger as it is, and no run is left. What comes of it is
-    /// judged at the end.
-    async fn settle(&mut self) -> Result<(), Trouble> {
-        self.tilld.up().await?;
-        let bound = if self.had_storm {
-            AFTER_STORM
-        } else {
-            self.scene.within
-        };
-        let until = Instant::now() + bound;
-        loop {
-            let astray = self.astray().await?;
-            let is_settled = astray.is_empty() && self.is_over().await?;
-            if is_settled || Instant::now() >= until {
-                return Ok(());
-            }
-            for order in astray.iter().filter(|_| self.had_storm) {
-                // A payment that came late and was never told: an ended invoice is asked about after minutes, by a person at once.
-                let asked = self.scene.remote.poll(order).await;
-                tracing::debug!(?asked, "order {order} is asked about");
-            }
-            sleep(LOOK_EVERY).await;
-        }
-    }
-
-    /// Whether no run of the script is left.
-    async fn is_over(&self) -> Result<bool, Trouble> {
-        for order in self.orders().await? {
-            if !self.scene.over(&order).await?.0 {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// The orders the service knows.
-    async fn orders(&self) -> Result<Vec<String>, Trouble> {
-        let mut orders: Vec<String> = self
-            .scene
-            .book()
-            .await?
-            .into_iter()
-            .map(|one| one.order)
-            .collect();
-        orders.sort();
-        orders.dedup();
-        Ok(orders)
-    }
-
-    /// What an invoice of the service's book amounts to. The amount that was agreed is the one that was asked for.
-    fn truth(&self, booked: &Booked, agreed: Option<&str>) -> Outcome {
-        let asked = self.asked.get(&booked.order);
-        let asked = asked.map(|asked| asked.amount.as_str()).or(agreed);
-        booked.truth(self.scene.sandbox.statuses(), asked.unwrap_or_default())
-    }
-
-    /// Orders that are in the ledger otherwise than in the service's book.
-    async fn astray(&self) -> Result<Vec<String>, Trouble> {
-        let mut astray = Vec::new();
-        for booked in self.scene.book().await? {
-            let row = self.scene.reader.find_invoice(&booked.id).await?;
-            let agreed = row.as_ref().map(|row| row.amount_agreed.as_str());
-            let truth = self.truth(&booked, agreed);
-            if row.is_none_or(|row| row.outcome != truth) {
-                astray.push(booked.order);
-            }
-        }
-        astray.sort();
-        Ok(astray)
-    }
-
-    /// What must be so at the end of every scenario, once tilld has stopped.
-    async fn end(&mut self) {
-        let stopped = self.tilld.stop().await;
-        self.trace.push("end".to_owned());
-        if self.holds() {
-            let rows = self.last_rows().await;
-            self.take_or("the end", rows);
-        }
-        let seen = stopped.map_or_else(|trouble| chain(&trouble), |()| "in order".to_owned());
-        self.take([Row::new("tilld ends", "in order", seen)]);
-    }
-
-    async fn last_rows(&mut self) -> Result<Vec<Row>, Trouble> {
-        let book = self.scene.book().await?;
-        // How many invoices of an order are paid.
-        let mut paid: BTreeMap<&str, usize> = BTreeMap::new();
-        let (mut wrong, mut lines) = (Vec::new(), Vec::new());
-        for booked in &book {
-            let row = self.scene.reader.find_invoice(&booked.id).await?;
-            let agreed = row.as_ref().map(|row| row.amount_agreed.as_str());
-            let truth = self.truth(booked, agreed);
-            let seen = row.map_or_else(|| "unknown".to_owned(), |row| row.outcome.to_string());
-            lines.push(format!("  {}: {seen}", booked.order));
-            if seen != truth.to_string() {
-                wrong.push(format!("{} {seen}, not {truth}", booked.order));
-            }
-            let count = paid.entry(&booked.order).or_default();
-            // Money that went back was there once.
-            *count += usize::from(matches!(truth, Outcome::Paid | Outcome::Reversed));
-        }
-        lines.sort();
-        self.trace.extend(lines);
-        let mut goods = Vec::new();
-        for (order, paid) in &paid {
-            // The script that is judged has its own rows for the orders that judge it.
-            if !self.asked.contains_key(*order) {
-                continue;
-            }
-            // The scenario's own script goes by the event. One of a merchant goes by the order.
-            let wanted = if self.scene.script.is_some() {
-                (*paid).min(1)
-            } else {
-                *paid
-            };
-            let found = self.scene.handed_over(order).await?;
-            if found != wanted {
-                goods.push(format!("{order} {found} times, not {wanted}"));
-            }
-        }
-        let row = |what: &str, good: &str, bad: Vec<String>| {
-            let seen = if bad.is_empty() {
-                good.to_owned()
-            } else {
-                bad.join("; ")
-            };
-            Row::new(what, good, seen)
-        };
-        Ok(vec![
-            row("outcomes", "the service's", wrong),
-            row("goods", "once for each paid", goods),
-            row("events", "without a gap", self.gaps().await?),
-        ])
-    }
-
-    /// Numbers that are missing among the events.
-    async fn gaps(&self) -> Result<Vec<String>, Trouble> {
-        let (mut gaps, mut last) = (Vec::new(), 0);
-        loop {
-            let events = self.scene.reader.events(None, last, MOST_EVENTS).await?;
-            if events.is_empty() {
-                return Ok(gaps);
-            }
-            for event in events {
-                if event.seq != last + 1 {
-                    gaps.push(format!("{} after {last}", event.seq));
-                }
-                last = event.seq;
-            }
-        }
     }
 }
 

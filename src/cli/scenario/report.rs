@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::draw::Asked;
-use super::format::Step;
+use super::step::Step;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Output, escape, print, print_json};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::book::{self, Booked};
-use super::format::Settings;
 use super::judged::Script;
+use super::step::Settings;
 use crate::cli::remote::Remote;
 use crate::cli::stage::daemon::Daemon;
 use crate::cli::stage::directory::Directory;

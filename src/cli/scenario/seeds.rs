@@ -9,10 +9,10 @@ use std::thread;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 
-use super::format::Scenario;
 use super::judged::Script;
 use super::play::{Ended, play};
 use super::report::Played;
+use super::step::Scenario;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stage::directory::{Directory, Kind};
 use crate::cli::stage::signals::Signals;

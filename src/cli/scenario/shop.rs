@@ -7,8 +7,8 @@ use tokio::time::{Instant, sleep};
 
 use super::book::Booked;
 use super::draw::Asked;
-use super::format::Ends;
 use super::scene::Scene;
+use super::step::Ends;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stage::trouble::Trouble;
 use crate::clock;
@@ -111,8 +111,8 @@ impl Scene<'_> {
         Ok(())
     }
 
-    /// A stranger who knows the address says that it is paid. Gives the HTTP status.
-    pub(super) async fn forge(&self, order: &str) -> Result<u16, Trouble> {
+    /// A stranger who knows the address says that it is paid. Gives the HTTP status; `None` when nobody listens.
+    pub(super) async fn forge(&self, order: &str) -> Result<Option<u16>, Trouble> {
         let booked = self.booked(order).await?;
         let mut lie = booked.object;
         let paid = self.sandbox.statuses().paid.first().cloned();
@@ -120,7 +120,12 @@ impl Scene<'_> {
             *status = paid.into();
         }
         let told = self.visitor.notify(&booked.address, GUESSED_TOKEN, &lie);
-        Ok(told.await?)
+        match told.await {
+            Ok(status) => Ok(Some(status)),
+            // Its text would show the address, which nobody else need know.
+            Err(VisitError::Unanswered { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod files;
 mod interrupted;
 mod named;
+mod readme;
 mod trace;
 mod verify;
 
