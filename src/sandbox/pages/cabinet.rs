@@ -123,7 +123,11 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
     match answer {
         Answer::Code(200) => look.t("accepted (200)", "принято (200)").to_owned(),
         Answer::Code(code) => format!("{} ({code})", look.t("refused", "отклонено")),
-        Answer::None(why) => format!("{}: {}", look.t("no answer", "нет ответа"), reason(look, why)),
+        Answer::None(why) => format!(
+            "{}: {}",
+            look.t("no answer", "нет ответа"),
+            reason(look, why)
+        ),
         Answer::Lost => look.t("lost on purpose", "потеряно нарочно").to_owned(),
         Answer::NotLoopback => look
             .t(

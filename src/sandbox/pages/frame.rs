@@ -92,11 +92,16 @@ impl Look<'_> {
         }
     }
 
-    /// A page that says one thing.
-    pub(super) fn message(&self, status: StatusCode, text: &str) -> Response {
+    /// A page that says one thing. `back` is where whoever reads it came from, if there is such a page.
+    pub(super) fn message(&self, status: StatusCode, text: &str, back: Option<&str>) -> Response {
         let content = html! {
             h1 { (text) }
-            p { a href="/" { (self.t("To the overview", "К обзору")) } }
+            p {
+                @match back {
+                    Some(back) => a.button.main href=(back) { (self.t("Go back", "Вернуться")) },
+                    None => a href="/" { (self.t("To the overview", "К обзору")) },
+                }
+            }
         };
         self.respond(status, self.page("", text, &content))
     }

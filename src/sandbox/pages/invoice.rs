@@ -46,7 +46,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
 
 fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
     let heads = [
-        look.t("No.", "№"),
+        look.t("Number", "Номер"),
         look.t("Try", "Попытка"),
         look.t("Status", "Статус"),
         look.t("When", "Когда"),

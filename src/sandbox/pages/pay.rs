@@ -20,9 +20,13 @@ use crate::wire::create::ReturnUrls;
 pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
     let is_over = statuses.is_final(&invoice.status);
-    let title = look.t("Payment", "Оплата");
+    let title = format!(
+        "{}: {}",
+        look.t("Payment", "Оплата"),
+        shop_name(invoice.shop)
+    );
     let content = html! {
-        h1 { (title) ": " (shop_name(invoice.shop)) }
+        h1 { (title) }
         p.amount { (invoice.asked) " " (invoice.currency) }
         p {
             (look.t("Order ", "Заказ ")) strong { (invoice.internal_id) }
@@ -47,7 +51,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             " · " a href={ "/pay/" (invoice.opaque) } { (look.t("Look again", "Обновить")) }
         }
     };
-    look.page("", title, &content)
+    look.page("", &title, &content)
 }
 
 fn requisites(invoice: &Invoice, method: Method, look: &Look<'_>) -> Markup {
@@ -60,7 +64,9 @@ fn requisites(invoice: &Invoice, method: Method, look: &Look<'_>) -> Markup {
         ("fullName", look.t("Recipient", "Получатель")),
     ];
     let field = |name| details.as_ref()?.get(name).and_then(Value::as_str);
-    let fields = known.into_iter().filter_map(|(name, shown)| Some((shown, field(name)?)));
+    let fields = known
+        .into_iter()
+        .filter_map(|(name, shown)| Some((shown, field(name)?)));
     html! {
         h2 {
             (look.t("Transfer the amount ", "Переведите сумму "))
@@ -104,8 +110,8 @@ fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
     let is = |happening| statuses.name(happening) == Some(invoice.status.as_str());
     // One name may stand for both; then the clock says which it was.
-    let is_expired = is(Happening::Expired)
-        && (!is(Happening::Canceled) || look.now >= invoice.expires_ms);
+    let is_expired =
+        is(Happening::Expired) && (!is(Happening::Canceled) || look.now >= invoice.expires_ms);
     let (text, way) = if statuses.is_paid(&invoice.status) {
         let text = look.t("The payment has arrived.", "Платёж получен.");
         (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
@@ -201,8 +207,8 @@ pub(super) fn act(state: &mut State, opaque: &str, form: &Form, now: i64) -> Pos
         Err(ChoiceError::Over) => Posted::Refused(
             StatusCode::CONFLICT,
             [
-                "That cannot happen to this invoice any more. Reload its page.",
-                "С этой заявкой такого уже не может случиться. Обновите её страницу.",
+                "That cannot happen to this invoice any more.",
+                "С этой заявкой такого уже не может случиться.",
             ],
         ),
         Err(ChoiceError::NoRequisites) => Posted::Refused(
