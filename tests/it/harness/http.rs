@@ -54,7 +54,7 @@ pub(crate) fn request(
 
 /// [`request`] with this `Host`.
 #[track_caller]
-pub(super) fn request_to(
+pub(crate) fn request_to(
     host: &str,
     address: SocketAddr,
     method: &str,
@@ -129,8 +129,8 @@ impl Wire {
         let mut lines = head.lines();
         let status_line = lines.next().expect("a status line").to_owned();
         let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
         let code = status_line.split(' ').nth(1);
         let mut answer = Answer {
