@@ -126,7 +126,7 @@ fn form(act: &str, look: &Look<'_>, fields: &Markup) -> Markup {
 fn whose(invoice: Option<&str>, id: &str, look: &Look<'_>) -> Markup {
     html! {
         p {
-            label for=(id) { (look.t("Only this order or invoice (empty: all)", "Только этот заказ или заявка (пусто: все)")) }
+            label for=(id) { (look.t("Order or invoice (empty: all)", "Заказ или заявка (пусто: все)")) }
             input id=(id) type="text" name="invoice" maxlength="200" value=[invoice];
         }
     }
