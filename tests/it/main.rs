@@ -3,6 +3,7 @@
 mod answers;
 mod backup;
 mod bare_path;
+mod browser;
 mod checkpoints;
 mod clocks;
 mod config;

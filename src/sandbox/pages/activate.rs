@@ -17,35 +17,42 @@ const UNKNOWN: [&str; 2] = [
 
 /// The page.
 pub(super) fn page(state: &State, code: Option<&str>, look: &Look<'_>) -> Markup {
-    let content = match code {
-        None => type_code(look, None),
-        Some(code) => match state.find_login(code, look.now) {
-            None => {
-                let [en, ru] = UNKNOWN;
-                type_code(look, Some(look.t(en, ru)))
-            }
-            Some(login) => match login.decision {
-                Decision::Pending => decide_form(login, look),
-                Decision::Confirmed(shop) => confirmed(login, shop, look),
-                Decision::Refused => html! {
-                    h1 { (look.t("Refused", "Отклонено")) }
-                    p { strong { (login.client_name) } (look.t(" gets no token.", " не получит токен.")) }
-                },
-            },
+    let found = code.and_then(|code| state.find_login(code, look.now));
+    let (title, content) = match found {
+        None => (
+            look.t("Confirm a login", "Подтвердить вход"),
+            type_code(look, code),
+        ),
+        Some(login) => match login.decision {
+            Decision::Pending => (
+                look.t("Confirm a login", "Подтвердить вход"),
+                decide_form(login, look),
+            ),
+            Decision::Confirmed(shop) => (
+                look.t("Login confirmed", "Вход подтверждён"),
+                confirmed(login, shop, look),
+            ),
+            Decision::Refused => (
+                look.t("Login refused", "Вход отклонён"),
+                refused(login, look),
+            ),
         },
     };
-    let title = look.t("Confirm a login", "Подтвердить вход");
     look.page("/activate", title, &content)
 }
 
-fn type_code(look: &Look<'_>, trouble: Option<&str>) -> Markup {
+/// Asks for the code; with one that leads nowhere, says so and keeps it to be corrected.
+fn type_code(look: &Look<'_>, typed: Option<&str>) -> Markup {
+    let [en, ru] = UNKNOWN;
+    let is_wrong = typed.is_some();
     html! {
         h1 { (look.t("Confirm a login", "Подтвердить вход")) }
-        @if let Some(trouble) = trouble { p.trouble role="alert" { (trouble) } }
+        @if is_wrong { p.trouble #trouble role="alert" { (look.t(en, ru)) } }
         form method="get" action="/activate" {
             p {
                 label for="code" { (look.t("Code shown by the program that asks", "Код, который показывает программа")) }
-                input #code type="text" name="code" placeholder="ABCD-EFGH" autocomplete="off" autocapitalize="characters" spellcheck="false" required;
+                input #code type="text" name="code" placeholder="ABCD-EFGH" autocomplete="off" autocapitalize="characters" spellcheck="false" required
+                    value=[typed] aria-invalid=[is_wrong.then_some("true")] aria-describedby=[is_wrong.then_some("trouble")];
             }
             button.main { (look.t("Next", "Далее")) }
         }
@@ -85,7 +92,7 @@ fn decide_form(login: &Login, look: &Look<'_>) -> Markup {
 
 fn confirmed(login: &Login, shop: usize, look: &Look<'_>) -> Markup {
     html! {
-        h1 { (look.t("Confirmed", "Подтверждено")) }
+        h1 { (look.t("Login confirmed", "Вход подтверждён")) }
         p {
             strong { (login.client_name) }
             @if login.spent { (look.t(" has its token for the shop ", " получила токен магазина ")) }
@@ -97,6 +104,17 @@ fn confirmed(login: &Login, shop: usize, look: &Look<'_>) -> Markup {
             "Страницу можно закрыть и вернуться туда, где начат вход.",
         )) }
         p { a href="/cabinet" { (look.t("See the token in the cabinet", "Посмотреть токен в кабинете")) } }
+    }
+}
+
+fn refused(login: &Login, look: &Look<'_>) -> Markup {
+    html! {
+        h1 { (look.t("Login refused", "Вход отклонён")) }
+        p { strong { (login.client_name) } (look.t(" gets no token.", " не получит токен.")) }
+        p.quiet { (look.t(
+            "It is told so when it asks next. Was it a mistake? Start the login there again: it gets a new code.",
+            "Программа узнает об этом при следующем запросе. Если это ошибка, начните вход там заново: код будет новым.",
+        )) }
     }
 }
 

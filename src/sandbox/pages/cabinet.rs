@@ -32,7 +32,7 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
         h2 { (look.t("Shops", "Магазины")) }
         ul {
             @for (index, shop) in SHOPS.iter().enumerate() {
-                li { (shop) " " span.quiet { (state.invoices().filter(|one| one.shop == index).count()) (look.t(" invoices", " заявок")) } }
+                li { (shop) " " span.quiet { (look.t("invoices: ", "заявок: ")) (state.invoices().filter(|one| one.shop == index).count()) } }
             }
         }
         h2 { (look.t("Tokens", "Токены")) }
@@ -55,14 +55,15 @@ fn tokens(state: &State, look: &Look<'_>) -> Markup {
         look.t("Last used", "Последний запрос"),
         look.t("State", "Состояние"),
     ];
+    let [_, shop, issued, used, is_good] = heads;
     let rows = html! {
         @for token in state.tokens().rev().take(MOST_ROWS) {
             tr {
                 td { (token.client_name) br; span.quiet { (token.id) } }
-                td { (shop_name(token.shop)) }
-                td { (instant(token.issued_ms)) }
-                td { @match token.used_ms { Some(at) => { (instant(at)) }, None => { (look.t("never", "не было")) } } }
-                td {
+                td data-head=(shop) { (shop_name(token.shop)) }
+                td data-head=(issued) { (instant(token.issued_ms)) }
+                td data-head=(used) { @match token.used_ms { Some(at) => { (instant(at)) }, None => { (look.t("never", "не было")) } } }
+                td data-head=(is_good) {
                     @match token.revoked_ms {
                         Some(at) => { (look.t("revoked ", "отозван ")) (instant(at)) },
                         None => form method="post" action="/cabinet/revoke" {
@@ -89,8 +90,9 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
         look.t("Amount", "Сумма"),
         look.t("Status", "Статус"),
         look.t("Last notification", "Последнее уведомление"),
-        look.t("Customer's page", "Страница покупателя"),
+        look.t("Payment page", "Страница оплаты"),
     ];
+    let [_, amount, status, told, customers] = heads;
     let is_empty = rows.peek().is_none();
     let rows = html! {
         @for invoice in rows {
@@ -99,13 +101,13 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
                     a href={ "/cabinet/invoices/" (invoice.opaque) } { (invoice.internal_id) }
                     br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) }
                 }
-                td { (invoice.amount) " " (invoice.currency) }
-                td.status { (invoice.status) }
-                td { @match invoice.attempts.back() {
+                td.sum data-head=(amount) { (invoice.amount) " " (invoice.currency) }
+                td data-head=(status) { span.status { (invoice.status) } }
+                td data-head=(told) { @match invoice.attempts.back() {
                     Some(last) => { (last.status) ": " (answer(look, &last.answer)) },
                     None => span.quiet { (look.t("none", "нет")) },
                 } }
-                td { a href={ "/pay/" (invoice.opaque) } aria-label={ (look.t("Open the payment page of ", "Открыть страницу оплаты ")) (invoice.internal_id) } { (look.t("Open", "Открыть")) } }
+                td data-head=(customers) { a href={ "/pay/" (invoice.opaque) } aria-label={ (look.t("Open the payment page of ", "Открыть страницу оплаты ")) (invoice.internal_id) } { (look.t("Open", "Открыть")) } }
             }
         }
     };
@@ -121,7 +123,11 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
     match answer {
         Answer::Code(200) => look.t("accepted (200)", "принято (200)").to_owned(),
         Answer::Code(code) => format!("{} ({code})", look.t("refused", "отклонено")),
-        Answer::None(why) => format!("{}: {why}", look.t("no answer", "нет ответа")),
+        Answer::None(why) => format!(
+            "{}: {}",
+            look.t("no answer", "нет ответа"),
+            reason(look, why)
+        ),
         Answer::Lost => look.t("lost on purpose", "потеряно нарочно").to_owned(),
         Answer::NotLoopback => look
             .t(
@@ -136,6 +142,20 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
             )
             .to_owned(),
     }
+}
+
+/// Why the shop did not answer. The state has it in English.
+fn reason(look: &Look<'_>, why: &'static str) -> &'static str {
+    let ru = match why {
+        "stopping" => "остановка песочницы",
+        "the token does not fit into a header" => "токен не помещается в заголовок",
+        "torn on purpose" => "оборвано нарочно",
+        "time-out" => "время вышло",
+        "no connection" => "нет соединения",
+        "connection closed" => "соединение закрыто",
+        other => other,
+    };
+    look.t(why, ru)
 }
 
 /// How the invoice works, in a word.

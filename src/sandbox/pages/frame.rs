@@ -51,7 +51,7 @@ impl Look<'_> {
     pub(super) fn page(&self, here: &str, title: &str, content: &Markup) -> Markup {
         let ways = [
             ("/", self.t("Overview", "Обзор")),
-            ("/activate", self.t("Confirm a login", "Подтвердить вход")),
+            ("/activate", self.t("Login", "Вход")),
             ("/cabinet", self.t("Cabinet", "Кабинет")),
             ("/cabinet/faults", self.t("Faults", "Сбои")),
         ];
@@ -75,7 +75,7 @@ impl Look<'_> {
                             }
                         }
                     }
-                    p.sandbox role="note" {
+                    aside.sandbox aria-label=(self.t("What this is", "Что это")) {
                         (self.t(
                             "This is a sandbox: an imitation of the payment service on this machine, kept in memory only. No money moves here. Of the status names only ",
                             "Это песочница: имитация платёжного сервиса на этом компьютере, только в памяти. Деньги здесь не движутся. Из названий статусов лишь ",
@@ -92,11 +92,16 @@ impl Look<'_> {
         }
     }
 
-    /// A page that says one thing.
-    pub(super) fn message(&self, status: StatusCode, text: &str) -> Response {
+    /// A page that says one thing. `back` is where whoever reads it came from, if there is such a page.
+    pub(super) fn message(&self, status: StatusCode, text: &str, back: Option<&str>) -> Response {
         let content = html! {
             h1 { (text) }
-            p { a href="/" { (self.t("To the overview", "К обзору")) } }
+            p {
+                @match back {
+                    Some(back) => a.button.main href=(back) { (self.t("Go back", "Вернуться")) },
+                    None => a href="/" { (self.t("To the overview", "К обзору")) },
+                }
+            }
         };
         self.respond(status, self.page("", text, &content))
     }
@@ -133,21 +138,21 @@ pub(super) fn stylesheet() -> Response {
     response
 }
 
-/// An instant as the pages show it: by the second, in UTC.
+/// An instant as the pages show it: by the second, in UTC. Where there is no room it breaks between day and time alone.
 pub(super) fn instant(ms: i64) -> Markup {
     let exact = Moment::from_ms(ms).to_string();
-    let shown = exact.get(..19).unwrap_or(&exact).replace('T', " ");
-    html! { time datetime=(exact) { (shown) " UTC" } }
+    let shown = exact.get(..19).unwrap_or(&exact);
+    let (day, time) = shown.split_once('T').unwrap_or((shown, ""));
+    html! { time datetime=(exact) { span { (day) } " " span { (time) " UTC" } } }
 }
 
-/// A table that scrolls by itself where the page is narrow, by keyboard too.
+/// A table. Where the page is narrow each row stands by itself and its cells below each other: then the style puts the
+/// heads in front of them, from their `data-head`.
 pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
     html! {
-        div.table role="region" aria-label=(name) tabindex="0" {
-            table {
-                thead { tr { @for head in heads { th scope="col" { (head) } } } }
-                tbody { (rows) }
-            }
+        table aria-label=(name) {
+            thead { tr { @for head in heads { th scope="col" { (head) } } } }
+            tbody { (rows) }
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
             dt { (look.t("Tokens in use", "Действующие токены")) } dd { (tokens.count()) }
             dt { (look.t("Invoices", "Заявки")) } dd { (state.invoice_count()) }
             dt { (look.t("Requisites", "Реквизиты")) }
-            dd { (state.pool.free()) (look.t(" free, ", " свободно, ")) (state.pool.busy()) (look.t(" occupied", " занято")) }
+            dd { (look.t("free: ", "свободно: ")) (state.pool.free()) (look.t(", occupied: ", ", занято: ")) (state.pool.busy()) }
             @for (endpoint, count) in state.counts() {
                 dt { (look.t("Requests", "Запросы")) " " code { (endpoint.word()) } } dd { (count) }
             }
@@ -52,9 +52,9 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
                 pre { code { "tilld --config sandbox.toml login\ntilld --config sandbox.toml serve" } }
             }
             li {
-                (look.t("Open an invoice, then play its customer: it stands below and in the ", "Откройте заявку и сыграйте покупателя: она появится ниже и в "))
+                (look.t("Open an invoice, then play its customer: it stands below and in the ", "Откройте заявку и сыграйте за покупателя: она появится ниже и в "))
                 a href="/cabinet" { (look.t("cabinet", "кабинете")) } "."
-                pre { code { "tilld --config sandbox.toml invoice create --order A-1 --amount 150.00 --currency RUB --method SBP" } }
+                pre { code { "tilld --config sandbox.toml \\\n  invoice create --order A-1 \\\n  --amount 150.00 --currency RUB \\\n  --method SBP" } }
             }
             li {
                 (look.t("Lose a notification, tear one, occupy all requisites: ", "Потеряйте уведомление, оборвите его, займите все реквизиты: "))

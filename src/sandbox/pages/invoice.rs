@@ -28,7 +28,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             dt { (look.t("Invoice", "Заявка")) } dd { code { (invoice.id) } }
             dt { (look.t("Notified at", "Адрес уведомлений")) } dd { code { (invoice.notification_url) } }
         }
-        p { a.button href={ "/pay/" (invoice.opaque) } { (look.t("Play the customer", "Сыграть покупателя")) } }
+        p { a.button href={ "/pay/" (invoice.opaque) } { (look.t("Play the customer", "Сыграть за покупателя")) } }
         h2 { (look.t("Notifications", "Уведомления")) }
         (told(invoice, look))
         form method="post" action={ "/cabinet/invoices/" (invoice.opaque) } {
@@ -46,20 +46,21 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
 
 fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
     let heads = [
-        look.t("No.", "№"),
+        look.t("Number", "Номер"),
         look.t("Try", "Попытка"),
         look.t("Status", "Статус"),
         look.t("When", "Когда"),
         look.t("Answer of the shop", "Ответ магазина"),
     ];
+    let [_, again, status, at, answered] = heads;
     let rows = html! {
         @for attempt in &invoice.attempts {
             tr {
-                td { (attempt.notice) }
-                td { (attempt.number) }
-                td.status { (attempt.status) }
-                td { (instant(attempt.at_ms)) }
-                td { (answer(look, &attempt.answer)) }
+                td { span.no { (look.t("Notification ", "Уведомление ")) } (attempt.notice) }
+                td data-head=(again) { (attempt.number) }
+                td data-head=(status) { span.status { (attempt.status) } }
+                td data-head=(at) { (instant(attempt.at_ms)) }
+                td data-head=(answered) { (answer(look, &attempt.answer)) }
             }
         }
     };

@@ -74,7 +74,7 @@ fn show(world: &World, path: &str, query: &Form, lang: Lang) -> Response {
         };
         match page {
             Some(page) => look.respond(StatusCode::OK, page),
-            None => message(&look, StatusCode::NOT_FOUND, NO_PAGE),
+            None => message(&look, StatusCode::NOT_FOUND, NO_PAGE, None),
         }
     })
 }
@@ -83,6 +83,12 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
     let form = Form::parse(&String::from_utf8_lossy(body));
     let token = world.form_token();
     let is_ours = form.get("form_token") == Some(token);
+    // These forms are posted to the address of the page they stand on.
+    let is_page = ["/activate", "/cabinet/faults"].contains(&path)
+        || ["/pay/", "/cabinet/invoices/"]
+            .iter()
+            .any(|start| path.starts_with(start));
+    let back = is_page.then_some(path);
     world.with(|state, now| {
         let look = Look { lang, token, now };
         if !is_ours {
@@ -90,7 +96,7 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
                 "This form is not from a page of this sandbox, or the sandbox was started anew. Reload the page and try again.",
                 "Эта форма не со страницы этой песочницы, или песочница перезапущена. Обновите страницу и попробуйте снова.",
             ];
-            return message(&look, StatusCode::FORBIDDEN, texts);
+            return message(&look, StatusCode::FORBIDDEN, texts, back);
         }
         let posted = match path {
             "/activate" => activate::decide(state, &form, now),
@@ -104,14 +110,21 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
         };
         match posted {
             Posted::Done(next) => see(&look, &next),
-            Posted::Refused(status, texts) => message(&look, status, texts),
+            Posted::Refused(status, texts) => {
+                message(&look, status, texts, back.filter(|_| status != StatusCode::NOT_FOUND))
+            }
         }
     })
 }
 
-fn message(look: &Look<'_>, status: StatusCode, texts: [&'static str; 2]) -> Response {
+fn message(
+    look: &Look<'_>,
+    status: StatusCode,
+    texts: [&'static str; 2],
+    back: Option<&str>,
+) -> Response {
     let [en, ru] = texts;
-    look.message(status, look.t(en, ru))
+    look.message(status, look.t(en, ru), back)
 }
 
 /// Sends the browser to a page, so that reloading it posts nothing again.
@@ -124,6 +137,7 @@ fn see(look: &Look<'_>, next: &str) -> Response {
                 look,
                 StatusCode::BAD_REQUEST,
                 ["That is no code.", "Это не код."],
+                None,
             );
         }
     }

@@ -20,9 +20,13 @@ use crate::wire::create::ReturnUrls;
 pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
     let is_over = statuses.is_final(&invoice.status);
-    let title = look.t("Payment", "Оплата");
+    let title = format!(
+        "{}: {}",
+        look.t("Payment", "Оплата"),
+        shop_name(invoice.shop)
+    );
     let content = html! {
-        h1 { (title) ": " (shop_name(invoice.shop)) }
+        h1 { (title) }
         p.amount { (invoice.asked) " " (invoice.currency) }
         p {
             (look.t("Order ", "Заказ ")) strong { (invoice.internal_id) }
@@ -47,29 +51,31 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             " · " a href={ "/pay/" (invoice.opaque) } { (look.t("Look again", "Обновить")) }
         }
     };
-    look.page("", title, &content)
+    look.page("", &title, &content)
 }
 
 fn requisites(invoice: &Invoice, method: Method, look: &Look<'_>) -> Markup {
     let details = invoice.requisite.map(|one| one.details(method));
-    let fields = details.as_ref().and_then(Value::as_object);
-    let fields = fields.into_iter().flatten();
-    let named = |name: &'static str| match name {
-        "bankName" => look.t("Bank", "Банк"),
-        "phoneNumber" => look.t("Phone", "Телефон"),
-        "fullName" => look.t("Recipient", "Получатель"),
-        "cardNumber" => look.t("Card", "Карта"),
-        other => other,
-    };
+    // What is typed into the bank's form first stands first.
+    let known = [
+        ("phoneNumber", look.t("Phone", "Телефон")),
+        ("cardNumber", look.t("Card", "Карта")),
+        ("bankName", look.t("Bank", "Банк")),
+        ("fullName", look.t("Recipient", "Получатель")),
+    ];
+    let field = |name| details.as_ref()?.get(name).and_then(Value::as_str);
+    let fields = known
+        .into_iter()
+        .filter_map(|(name, shown)| Some((shown, field(name)?)));
     html! {
-        h2 { (look.t("Transfer the amount to", "Переведите сумму")) " (" (method.word()) ")" }
-        dl.requisites {
-            @for (name, value) in fields {
-                @let known = ["bankName", "phoneNumber", "fullName", "cardNumber"].into_iter().find(|one| one == name);
-                dt { @match known { Some(known) => { (named(known)) }, None => { (name) } } }
-                dd { (value.as_str().unwrap_or_default()) }
+        h2 {
+            (look.t("Transfer the amount ", "Переведите сумму "))
+            @match method {
+                Method::Sbp => { (look.t("by phone number (SBP)", "по номеру телефона (СБП)")) },
+                Method::ToCard => { (look.t("to this card", "на эту карту")) },
             }
         }
+        dl.requisites { @for (name, value) in fields { dt { (name) } dd { (value) } } }
         @if invoice.mode == Mode::H2h {
             p.quiet { (look.t(
                 "H2H: the shop shows these to its customer. The real service has no page for such an invoice.",
@@ -102,11 +108,20 @@ fn choose(invoice: &Invoice, look: &Look<'_>) -> Markup {
 /// What the customer reads when it is over, and the way to the shop.
 fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
-    let is_canceled = statuses.name(Happening::Canceled) == Some(invoice.status.as_str());
+    let is = |happening| statuses.name(happening) == Some(invoice.status.as_str());
+    // One name may stand for both; then the clock says which it was.
+    let is_expired =
+        is(Happening::Expired) && (!is(Happening::Canceled) || look.now >= invoice.expires_ms);
     let (text, way) = if statuses.is_paid(&invoice.status) {
         let text = look.t("The payment has arrived.", "Платёж получен.");
         (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
-    } else if is_canceled {
+    } else if is_expired {
+        let text = look.t("The time to pay is over.", "Время на оплату вышло.");
+        (text, (|urls| &urls.error) as fn(&ReturnUrls) -> &String)
+    } else if is(Happening::Refunded) {
+        let text = look.t("The money was given back.", "Деньги возвращены.");
+        (text, (|urls| &urls.error) as fn(&ReturnUrls) -> &String)
+    } else if is(Happening::Canceled) {
         let text = look.t("The payment was cancelled.", "Оплата отменена.");
         (text, (|urls| &urls.cancel) as fn(&ReturnUrls) -> &String)
     } else {
@@ -192,8 +207,8 @@ pub(super) fn act(state: &mut State, opaque: &str, form: &Form, now: i64) -> Pos
         Err(ChoiceError::Over) => Posted::Refused(
             StatusCode::CONFLICT,
             [
-                "That cannot happen to this invoice any more. Reload its page.",
-                "С этой заявкой такого уже не может случиться. Обновите её страницу.",
+                "That cannot happen to this invoice any more.",
+                "С этой заявкой такого уже не может случиться.",
             ],
         ),
         Err(ChoiceError::NoRequisites) => Posted::Refused(

@@ -129,8 +129,8 @@ impl Wire {
         let mut lines = head.lines();
         let status_line = lines.next().expect("a status line").to_owned();
         let headers: Vec<(String, String)> = lines
-            .filter_map(|line| line.split_once(": "))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
         let code = status_line.split(' ').nth(1);
         let mut answer = Answer {

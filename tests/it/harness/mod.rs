@@ -26,7 +26,7 @@ pub(crate) use self::http::{Answer, Wire, head, request, request_to};
 pub(crate) use self::invoice::Issued;
 pub(crate) use self::ledger::{KINDS, sql};
 pub(crate) use self::probe::{Probe, cannot_probe};
-pub(crate) use self::process::{Process, Ran, children, run};
+pub(crate) use self::process::{Process, Ran, children, run, running_in};
 pub(crate) use self::service::{ACCESS_TOKEN, CUT, DEVICE_CODE, HELD, Heard, RAW, Service};
 pub(crate) use self::setup::{SECRET, Setup, write_secret};
 pub(crate) use self::world::{World, next_name};

@@ -86,6 +86,12 @@ impl World {
         self.dir().join("state")
     }
 
+    /// A page of the sandbox, by its path.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let cabinet = self.addresses.get("cabinet").and_then(Value::as_str);
+        format!("{}{path}", cabinet.unwrap_or_default())
+    }
+
     /// Where outputs are kept.
     pub(crate) fn log_dir(&self) -> PathBuf {
         self.dir().join("logs")

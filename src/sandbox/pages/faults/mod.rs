@@ -1,5 +1,7 @@
 //! `/cabinet/faults`: what is to go wrong, in forms; the same words as the control listener's `POST /faults`.
 
+mod shown;
+
 use hyper::StatusCode;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
@@ -65,7 +67,7 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
             "What you set here goes wrong from the next time on, until its count is used up or all is taken off.",
             "Заданное здесь начнёт сбоить со следующего раза, пока не исчерпается счётчик или всё не будет снято.",
         )) }
-        (now_set(state, look))
+        (shown::set_now(state, look))
         h2 { (look.t("Notifications", "Уведомления")) }
         (form("notifications", look, &html! {
             (whose(invoice, "whose", look))
@@ -81,7 +83,7 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
             }
             (number("delay_ms", look.t("Each waits first, ms", "Каждое ждёт, мс"), 0))
             (number("give_up_ms", look.t("The sender gives up after, ms (0: as usual)", "Отправитель сдаётся через, мс (0: как обычно)"), 0))
-            p { label { input type="checkbox" name="reorder" value="true"; " " (look.t("out of order: each after the next one", "не по порядку: каждое после следующего")) } }
+            p.check { label { input type="checkbox" name="reorder" value="true"; " " (look.t("out of order: each after the next one", "не по порядку: каждое после следующего")) } }
         }))
         h2 { (look.t("The service", "Сервис")) }
         (form("service", look, &html! {
@@ -97,7 +99,7 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
         }))
         h2 { (look.t("By chance, of a hundred", "Случайно, из ста")) }
         (form("rates", look, &html! {
-            div.grid { @for chance in Chance::ALL { (number(chance.word(), chance.word(), state.faults.rates.get(chance).into())) } }
+            div.grid { @for chance in Chance::ALL { (number(chance.word(), chance_name(chance, look), state.faults.rates.get(chance).into())) } }
         }))
         h2 { (look.t("The clock", "Часы")) }
         (form("clock", look, &html! {
@@ -105,42 +107,10 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
                 label for="clock_skew_ms" { (look.t("updatedAt is off by, ms", "updatedAt сдвинут на, мс")) }
                 input #clock_skew_ms type="number" name="clock_skew_ms" min="-86400000" max="86400000" value=(state.faults.clock_skew_ms);
             }
-            p { label { input type="checkbox" name="same_instant" value="true" checked[state.faults.same_instant]; " " (look.t("updatedAt stays when the status changes", "updatedAt не меняется при смене статуса")) } }
+            p.check { label { input type="checkbox" name="same_instant" value="true" checked[state.faults.same_instant]; " " (look.t("updatedAt stays when the status changes", "updatedAt не меняется при смене статуса")) } }
         }))
     };
     look.page("/cabinet/faults", title, &content)
-}
-
-/// What is set, and the way to take it all off.
-fn now_set(state: &State, look: &Look<'_>) -> Markup {
-    let set: Vec<(String, String)> = match fault::view(&state.faults) {
-        Value::Object(fields) => fields.into_iter().filter_map(told).collect(),
-        _ => Vec::new(),
-    };
-    html! {
-        h2 { (look.t("Set now", "Задано сейчас")) }
-        @if set.is_empty() {
-            p.quiet { (look.t("Nothing: the service works as it should.", "Ничего: сервис работает как надо.")) }
-        } @else {
-            dl { @for (name, value) in &set { dt { code { (name) } } dd { code { (value) } } } }
-            form method="post" action="/cabinet/faults" {
-                (look.form_token())
-                button name="act" value="reset" { (look.t("Take all off", "Снять всё")) }
-            }
-        }
-    }
-}
-
-/// A fault that is not at its usual value.
-fn told((name, value): (String, Value)) -> Option<(String, String)> {
-    let is_usual = match &value {
-        Value::Null | Value::Bool(false) => true,
-        Value::Number(number) => number.as_i64() == Some(0),
-        Value::Array(list) => list.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(true) | Value::String(_) => false,
-    };
-    (!is_usual).then(|| (name, value.to_string()))
 }
 
 fn form(act: &str, look: &Look<'_>, fields: &Markup) -> Markup {
@@ -156,7 +126,7 @@ fn form(act: &str, look: &Look<'_>, fields: &Markup) -> Markup {
 fn whose(invoice: Option<&str>, id: &str, look: &Look<'_>) -> Markup {
     html! {
         p {
-            label for=(id) { (look.t("Of this order or invoice alone (empty: of all)", "Только этого заказа или заявки (пусто: всех)")) }
+            label for=(id) { (look.t("Order or invoice (empty: all)", "Заказ или заявка (пусто: все)")) }
             input id=(id) type="text" name="invoice" maxlength="200" value=[invoice];
         }
     }
@@ -182,6 +152,21 @@ fn number(name: &str, label: &str, value: usize) -> Markup {
             label for=(name) { (label) }
             input id=(name) type="number" name=(name) min="0" max="600000" value=(value);
         }
+    }
+}
+
+/// What may happen by chance, in words.
+fn chance_name(chance: Chance, look: &Look<'_>) -> &'static str {
+    match chance {
+        Chance::Lose => look.t("never sent", "не отправлять"),
+        Chance::Repeat => look.t("sent twice", "отправить дважды"),
+        Chance::Late => look.t("sent late", "отправить поздно"),
+        Chance::Reorder => look.t("after the next one", "после следующего"),
+        Chance::WrongToken => look.t("with a wrong token", "с чужим токеном"),
+        Chance::MissingToken => look.t("without a token", "без токена"),
+        Chance::Torn => look.t("cut off in its middle", "оборвать посередине"),
+        Chance::Slow => look.t("in slow pieces", "медленно, по частям"),
+        Chance::Api => look.t("the service answers wrong", "сервис отвечает сбоем"),
     }
 }
 
@@ -279,7 +264,6 @@ fn times(word: &str) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::state::faults::{Faults, Times};
 
     #[test]
     fn every_choice_of_the_page_is_one_the_sandbox_knows() {
@@ -312,21 +296,5 @@ mod tests {
     fn asked(form: &Form) -> bool {
         let wished = wished(form).expect("a whole form");
         serde_json::from_value::<fault::Asked>(wished).is_ok()
-    }
-
-    #[test]
-    fn what_is_as_usual_is_not_shown() {
-        let Value::Object(fields) = fault::view(&Faults::new(1)) else {
-            panic!("no object");
-        };
-        let shown: Vec<_> = fields.into_iter().filter_map(told).collect();
-        assert_eq!(shown, []);
-        let mut faults = Faults::new(1);
-        faults.all.lose = Times::Always;
-        let Value::Object(fields) = fault::view(&faults) else {
-            panic!("no object");
-        };
-        let shown: Vec<_> = fields.into_iter().filter_map(told).collect();
-        assert_eq!(shown, [("lose".to_owned(), "true".to_owned())]);
     }
 }
