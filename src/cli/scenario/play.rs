@@ -35,12 +35,19 @@ pub(super) async fn play(
     script: Option<&Script>,
     stop: &Shutdown,
 ) -> Result<Played, Ended> {
-    let opened = tokio::select! {
-        biased;
-        () = stop.requested() => return Err(Ended::Interrupted),
-        opened = scene::open(directory, &scenario.settings, seed, script) => opened,
+    // Not cut short: a daemon that is about to start is one to be stopped in order, too.
+    let opened = scene::open(directory, &scenario.settings, seed, script).await;
+    let (scene, mut tilld) = match opened {
+        Ok(opened) => opened,
+        // A signal from a terminal reaches the daemon as well, and then it does not start.
+        Err(_) if stop.is_requested() => return Err(Ended::Interrupted),
+        Err(trouble) => return Err(Ended::Trouble(trouble)),
     };
-    let (scene, tilld) = opened.map_err(Ended::Trouble)?;
+    if stop.is_requested() {
+        drop(tilld.stop().await);
+        scene.sandbox.stop().await;
+        return Err(Ended::Interrupted);
+    }
     let mut player = Player {
         scene,
         tilld,

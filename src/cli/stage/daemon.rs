@@ -19,9 +19,11 @@ use super::trouble::Trouble;
 
 /// Ports tried: between letting a free one go and the daemon taking it, another program may have been quicker.
 const PORT_TRIES: u32 = 5;
-/// The port it had is tried so often again, with this pause in between.
-const SAME_PORT_TRIES: u32 = 50;
-const SAME_PORT_PAUSE: Duration = Duration::from_millis(100);
+/// It is started again so often, with this pause in between, while port or lock are not free.
+const START_TRIES: u32 = 50;
+const START_PAUSE: Duration = Duration::from_millis(100);
+/// How one ends that finds the ledger held.
+const LEDGER_HELD: &str = "exit 11";
 /// The daemon is given so long to stop in order. Its own bounds are shorter as it has nothing left to do.
 const STOP_TIME: Duration = Duration::from_secs(10);
 /// Lines of the log that are shown when something went wrong.
@@ -69,12 +71,18 @@ impl Daemon {
     ) -> Result<Self, Trouble> {
         let mut tries = 0;
         loop {
-            match Self::start_on(directory, listen).await? {
-                Started::Ready(daemon) => return Ok(daemon),
-                Started::PortTaken(trouble) if tries >= SAME_PORT_TRIES => return Err(trouble),
+            match Self::start_on(directory, listen).await {
+                Ok(Started::Ready(daemon)) => return Ok(daemon),
+                Ok(Started::PortTaken(trouble)) | Err(trouble) if tries >= START_TRIES => {
+                    return Err(trouble);
+                }
                 // A connection of another program has the number for a moment.
-                Started::PortTaken(_) => tokio::time::sleep(SAME_PORT_PAUSE).await,
+                Ok(Started::PortTaken(_)) => {}
+                // A child that was about to begin when its daemon was killed has the lock until it does.
+                Err(Trouble::Command { end, .. }) if end == LEDGER_HELD => {}
+                Err(trouble) => return Err(trouble),
             }
+            tokio::time::sleep(START_PAUSE).await;
             tries += 1;
         }
     }
