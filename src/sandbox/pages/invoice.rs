@@ -52,22 +52,17 @@ fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
         look.t("When", "Когда"),
         look.t("Answer of the shop", "Ответ магазина"),
     ];
-    let [_, again, status, at, answered] = heads;
-    let rows = html! {
-        @for attempt in &invoice.attempts {
-            tr {
-                td { span.no { (look.t("Notification ", "Уведомление ")) } (attempt.notice) }
-                td data-head=(again) { (attempt.number) }
-                td data-head=(status) { span.status { (attempt.status) } }
-                td data-head=(at) { (instant(attempt.at_ms)) }
-                td data-head=(answered) { (answer(look, &attempt.answer)) }
-            }
-        }
-    };
-    html! {
-        @if invoice.attempts.is_empty() { p.quiet { (look.t("None sent yet.", "Ещё не отправлялись.")) } }
-        @else { (table(look.t("Notifications", "Уведомления"), &heads, &rows)) }
-    }
+    let rows = invoice.attempts.iter().map(|attempt| {
+        [
+            html! { span.no { (look.t("Notification ", "Уведомление ")) } (attempt.notice) },
+            html! { (attempt.number) },
+            html! { span.status { (attempt.status) } },
+            instant(attempt.at_ms),
+            html! { (answer(look, &attempt.answer)) },
+        ]
+    });
+    let none = html! { (look.t("None sent yet.", "Ещё не отправлялись.")) };
+    table(look.t("Notifications", "Уведомления"), heads, rows, &none)
 }
 
 fn object(state: &State, invoice: &Invoice) -> Vec<(String, String)> {

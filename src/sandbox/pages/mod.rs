@@ -11,7 +11,7 @@ mod invoice;
 mod lang;
 mod pay;
 
-use hyper::header::{HeaderValue, LOCATION};
+use hyper::header::{HeaderValue, LOCATION, REFRESH};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -72,8 +72,11 @@ fn show(world: &World, path: &str, query: &Form, lang: Lang) -> Response {
                 }
             }
         };
+        let again_after_s = (path == "/activate")
+            .then(|| activate::again_after_s(state, query.get("code"), now))
+            .flatten();
         match page {
-            Some(page) => look.respond(StatusCode::OK, page),
+            Some(page) => again(look.respond(StatusCode::OK, page), again_after_s),
             None => message(&look, StatusCode::NOT_FOUND, NO_PAGE, None),
         }
     })
@@ -115,6 +118,15 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
             }
         }
     })
+}
+
+/// Has the browser ask for the page again by itself.
+fn again(mut response: Response, after_s: Option<u64>) -> Response {
+    if let Some(seconds) = after_s {
+        let headers = response.headers_mut();
+        headers.insert(REFRESH, HeaderValue::from(seconds));
+    }
+    response
 }
 
 fn message(
