@@ -79,6 +79,8 @@ struct State {
     unread: bool,
     /// The client will send nothing more.
     ended: bool,
+    /// The service wants to be told of that.
+    watched: bool,
     /// The start of the phase in which the connection was asked to make room, until its task has answered.
     asked: Option<Instant>,
 }
@@ -88,6 +90,7 @@ struct State {
 pub(super) struct Progress {
     state: Mutex<State>,
     asked: Notify,
+    ended: Notify,
 }
 
 impl Progress {
@@ -100,9 +103,11 @@ impl Progress {
                 flows: false,
                 unread: false,
                 ended: false,
+                watched: false,
                 asked: None,
             }),
             asked: Notify::new(),
+            ended: Notify::new(),
         }
     }
 
@@ -111,6 +116,8 @@ impl Progress {
         let mut state = self.lock();
         if bytes == 0 {
             state.ended = true;
+            drop(state);
+            self.ended.notify_one();
             return;
         }
         match state.phase {
@@ -124,6 +131,20 @@ impl Progress {
             | Phase::Lingering
             | Phase::Evicted => {}
         }
+    }
+
+    /// Resolves once the client will send nothing more. For one who asks at a time.
+    pub(super) async fn ended(&self) {
+        self.lock().watched = true;
+        while !self.lock().ended {
+            self.ended.notified().await;
+        }
+    }
+
+    /// Somebody waits for [`Self::ended`].
+    pub(super) fn is_watched(&self) -> bool {
+        let state = self.lock();
+        state.watched && !state.ended
     }
 
     /// A request's head is complete. Returns when that was.

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
+use serde::de::IgnoredAny;
 
 use super::state::State;
-use super::state::faults::{Endpoint, StandIn};
+use super::state::faults::{Endpoint, StandIn, Ticket, Whose};
 use super::state::invoice::CreateRefusal;
 use super::world::World;
 use crate::http::{self, Response};
@@ -22,11 +23,11 @@ pub(crate) enum Reply {
     /// Give it now.
     Now(Response),
     /// Give it after so long.
-    Held(Response, Duration),
+    Held(Response, Ticket, Duration),
     /// Close the connection instead.
     HangUp,
     /// Never, until the client gives up.
-    Never,
+    Never(Ticket),
 }
 
 /// The endpoint a request is for; with its invoice id for a fetch. `Err` is the answer when there is none.
@@ -54,23 +55,69 @@ pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
         Err(refusal) => return Reply::Now(refusal.response()),
     };
     world.with(|state, now| {
-        let number = state.count(endpoint);
-        if let Some(fault) = state.faults.api_answer(endpoint, number) {
-            return stand_in(fault);
-        }
-        match endpoint {
-            Endpoint::Login => Reply::Now(start_login(state, body, now)),
-            Endpoint::Token => Reply::Now(poll_login(state, body, now)),
-            Endpoint::Create => match shop(state, parts, now) {
-                Some(shop) => create(state, shop, body, now),
-                None => Reply::Now(refuse(StatusCode::UNAUTHORIZED, "unauthorized")),
-            },
-            Endpoint::Fetch => Reply::Now(match shop(state, parts, now) {
-                Some(shop) => fetch(state, shop, id),
-                None => refuse(StatusCode::UNAUTHORIZED, "unauthorized"),
-            }),
+        state.count(endpoint);
+        let whose = state.asks(endpoint, &name(endpoint, id, body));
+        match state.faults.api_answer(endpoint, &whose) {
+            None => own(state, &whose, parts, (endpoint, id), body, now),
+            Some(StandIn::DropAnswer) => {
+                // Done, and nobody learns of it.
+                if let Reply::Held(_, ticket, _) =
+                    own(state, &whose, parts, (endpoint, id), body, now)
+                {
+                    state.faults.end_waiting(ticket);
+                }
+                Reply::HangUp
+            }
+            Some(StandIn::Cut) => Reply::HangUp,
+            Some(StandIn::Hang) => {
+                let ticket = state.faults.begin_waiting(&whose);
+                ticket.map_or(Reply::HangUp, Reply::Never)
+            }
+            Some(StandIn::Answer {
+                status,
+                body,
+                retry_after_s,
+                location,
+            }) => Reply::Now(instead(status, body, retry_after_s, location)),
         }
     })
+}
+
+/// What a request says of itself: faults of one invoice, and chance, go by it.
+fn name(endpoint: Endpoint, id: &str, body: &[u8]) -> String {
+    let object = || json::object(body).ok();
+    let name = match endpoint {
+        Endpoint::Fetch => Some(id.to_owned()),
+        Endpoint::Create => object()
+            .and_then(|object| CreateRequest::from_json(&object).ok())
+            .map(|request| request.internal_id),
+        Endpoint::Login => object().and_then(|object| login::client_name(&object)),
+        Endpoint::Token => None,
+    };
+    name.unwrap_or_default()
+}
+
+/// What the service itself answers.
+fn own(
+    state: &mut State,
+    whose: &Whose,
+    parts: &Parts,
+    (endpoint, id): (Endpoint, &str),
+    body: &[u8],
+    now: i64,
+) -> Reply {
+    match endpoint {
+        Endpoint::Login => Reply::Now(start_login(state, body, now)),
+        Endpoint::Token => Reply::Now(poll_login(state, body, now)),
+        Endpoint::Create => match shop(state, parts, now) {
+            Some(shop) => create(state, whose, shop, body, now),
+            None => Reply::Now(refuse(StatusCode::UNAUTHORIZED, "unauthorized")),
+        },
+        Endpoint::Fetch => Reply::Now(match shop(state, parts, now) {
+            Some(shop) => fetch(state, shop, id),
+            None => refuse(StatusCode::UNAUTHORIZED, "unauthorized"),
+        }),
+    }
 }
 
 fn start_login(state: &mut State, body: &[u8], now: i64) -> Response {
@@ -109,7 +156,7 @@ fn shop(state: &mut State, parts: &Parts, now: i64) -> Option<usize> {
     }
 }
 
-fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
+fn create(state: &mut State, whose: &Whose, shop: usize, body: &[u8], now: i64) -> Reply {
     let request = match json::object(body) {
         Err(shape) => return Reply::Now(refuse(StatusCode::BAD_REQUEST, &shape.to_string())),
         Ok(object) => match CreateRequest::from_json(&object) {
@@ -134,16 +181,17 @@ fn create(state: &mut State, shop: usize, body: &[u8], now: i64) -> Reply {
         }
     };
     let response = http::json(StatusCode::CREATED, state.spell(&body));
-    let hold_ms = state.faults.hold_create_ms;
+    let hold_ms = state.faults.hold_create_ms(whose);
     if hold_ms > 0 {
         state.notify_of(&id);
     }
-    if state.faults.drop_create_answer.take() {
-        Reply::HangUp
-    } else if hold_ms > 0 {
-        Reply::Held(response, Duration::from_millis(hold_ms))
-    } else {
-        Reply::Now(response)
+    if state.faults.drops_create_answer(whose) {
+        return Reply::HangUp;
+    }
+    let held = (hold_ms > 0).then(|| state.faults.begin_waiting(whose));
+    match held.flatten() {
+        Some(ticket) => Reply::Held(response, ticket, Duration::from_millis(hold_ms)),
+        None => Reply::Now(response),
     }
 }
 
@@ -202,31 +250,33 @@ fn bad_field(field: &str) -> Response {
     )
 }
 
-fn stand_in(fault: StandIn) -> Reply {
-    let (status, body, retry_after_s, location) = match fault {
-        StandIn::Hang => return Reply::Never,
-        StandIn::Cut => return Reply::HangUp,
-        StandIn::Answer {
-            status,
-            body,
-            retry_after_s,
-            location,
-        } => (status, body, retry_after_s, location),
-    };
-    let kind = if body.trim_start().starts_with('{') {
-        "application/json"
-    } else {
-        "text/html; charset=utf-8"
-    };
+/// An answer that was told.
+fn instead(
+    status: u16,
+    body: String,
+    retry_after_s: Option<u64>,
+    location: Option<String>,
+) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = http::json(status, Bytes::from(body));
+    let begins_so = body.trim_start().starts_with(['{', '[']);
+    let kind = if begins_so || serde_json::from_str::<IgnoredAny>(&body).is_ok() {
+        HeaderValue::from_static("application/json")
+    } else {
+        HeaderValue::from_static("text/html; charset=utf-8")
+    };
+    let mut response = if body.is_empty() {
+        http::empty(status)
+    } else {
+        let mut whole = http::json(status, Bytes::from(body));
+        whole.headers_mut().insert(CONTENT_TYPE, kind);
+        whole
+    };
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if let Some(seconds) = retry_after_s {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
         headers.insert(LOCATION, location);
     }
-    Reply::Now(response)
+    response
 }

@@ -7,8 +7,11 @@ use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::State;
+use super::dice::Dice;
+use super::dictate::Dictated;
+use super::faults::Whose;
 use super::login::shop_name;
-use super::notice::{Answer, Attempt, MOST_ATTEMPTS, Notice};
+use super::notice::Attempt;
 use super::pool::{Method, Requisite};
 use crate::invoice::moment::Moment;
 use crate::invoice::notify_token::SHORTEST_TOKEN;
@@ -20,7 +23,7 @@ use crate::wire::invoice::InvoiceBody;
 /// Invoices kept. Final ones make room, oldest first; with nothing but open ones the service says it is full.
 const MOST_INVOICES: usize = 50_000;
 /// Longest text of a request's field, in bytes. The contract shows no bound; memory has one.
-const LONGEST_FIELD: usize = 2_048;
+pub(super) const LONGEST_FIELD: usize = 2_048;
 /// `dealRate` of every deal: the sandbox exchanges nothing.
 const RATE: &str = "1";
 
@@ -36,7 +39,11 @@ pub(crate) enum Mode {
 /// An invoice. `Debug` shows no token.
 #[derive(Clone, Debug)]
 pub(crate) struct Invoice {
-    seq: u64,
+    pub(super) seq: u64,
+    /// What chance goes by: its order, and the how-manieth invoice of that.
+    pub(super) key: u64,
+    /// How often it changed.
+    changes: u64,
     /// `id`
     pub(crate) id: String,
     /// The segment of its payment page.
@@ -69,12 +76,12 @@ pub(crate) struct Invoice {
     /// The requisite it was given, occupied while `is_open`. `None` in Redirect mode until the customer has chosen a method:
     /// such an invoice is opened while none is free.
     pub(crate) requisite: Option<Requisite>,
-    is_open: bool,
+    pub(super) is_open: bool,
     /// `notificationUrl`
     pub(crate) notification_url: String,
     /// Its notify token.
     pub(crate) token: Secret,
-    notices: u64,
+    pub(super) notices: u64,
     /// What came of its notifications, oldest first.
     pub(crate) attempts: VecDeque<Attempt>,
 }
@@ -97,19 +104,6 @@ pub(crate) enum ChoiceError {
     Over,
     /// All requisites are occupied.
     NoRequisites,
-}
-
-/// A change dictated by a test. What is `None` stays.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Dictated {
-    /// `status`
-    pub(crate) status: Option<String>,
-    /// `amount`, any text.
-    pub(crate) amount: Option<String>,
-    /// `currency`, any text.
-    pub(crate) currency: Option<String>,
-    /// `updatedAt`, any text.
-    pub(crate) updated_at: Option<String>,
 }
 
 impl Invoice {
@@ -137,10 +131,25 @@ impl Invoice {
         body.to_json()
     }
 
-    /// It changes now, by a clock that is so far off.
+    /// Whose its changes are, and which one is the next.
+    fn whose(&self) -> Whose {
+        Whose {
+            names: [self.id.clone(), self.internal_id.clone()],
+            draw: [self.key, self.changes],
+        }
+    }
+
+    /// It changes now, by a clock that is so far off. One that is off may go back; two changes are told apart even so.
     fn touch(&mut self, now: i64, skew_ms: i64) {
-        let now = now.saturating_add(skew_ms);
-        self.updated_ms = now.max(self.updated_ms.saturating_add(1));
+        let told = now.saturating_add(skew_ms);
+        let next = self.updated_ms.saturating_add(1);
+        self.updated_ms = if skew_ms == 0 {
+            told.max(next)
+        } else if told == self.updated_ms {
+            next
+        } else {
+            told
+        };
         self.updated_at = Moment::from_ms(self.updated_ms).to_string();
     }
 }
@@ -156,20 +165,25 @@ impl State {
         let asked_method = check(&request).map_err(CreateRefusal::Field)?;
         self.make_room()?;
         let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
+        let order = request.internal_id;
         let requisite = match mode {
-            Mode::H2h => Some(self.pool.take().ok_or(CreateRefusal::NoRequisites)?),
+            Mode::H2h => {
+                let taken = self.take_requisite("", &order);
+                Some(taken.ok_or(CreateRefusal::NoRequisites)?)
+            }
             Mode::Redirect(_) => None,
         };
         let seq = self.next_seq;
         self.next_seq += 1;
-        let lifetime_ms =
-            i64::try_from(self.rules.invoice_lifetime_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
-        let invoice = Invoice {
+        let [order_key, which] = self.next_of("invoice", &order);
+        let mut invoice = Invoice {
             seq,
+            key: Dice::of(order_key, [which, 0, 0]).roll(),
+            changes: 0,
             id: self.dice.uuid(),
             opaque: self.dice.token(24),
             shop,
-            internal_id: request.internal_id,
+            internal_id: order,
             asked: request.amount.as_str().to_owned(),
             amount: request.amount.as_str().to_owned(),
             currency: request.currency,
@@ -178,9 +192,9 @@ impl State {
             mode,
             status: NEW.to_owned(),
             created_ms: now,
-            updated_ms: now.saturating_add(self.faults.clock_skew_ms),
-            updated_at: Moment::from_ms(now.saturating_add(self.faults.clock_skew_ms)).to_string(),
-            expires_ms: now.saturating_add(lifetime_ms),
+            updated_ms: now,
+            updated_at: String::new(),
+            expires_ms: self.window_end(now),
             requisite,
             is_open: true,
             notification_url: request.notification_url,
@@ -188,10 +202,31 @@ impl State {
             notices: 0,
             attempts: VecDeque::new(),
         };
+        let skew_ms = self.faults.clock_skew_ms(&invoice.whose());
+        invoice.updated_ms = now.saturating_add(skew_ms);
+        invoice.updated_at = Moment::from_ms(invoice.updated_ms).to_string();
         self.by_id.insert(invoice.id.clone(), seq);
         self.by_opaque.insert(invoice.opaque.clone(), seq);
         self.windows.insert((invoice.expires_ms, seq));
         Ok(self.invoices.entry(seq).or_insert(invoice))
+    }
+
+    /// When a payment window that begins now closes.
+    pub(super) fn window_end(&self, now: i64) -> i64 {
+        let lifetime_ms = self.rules.invoice_lifetime_s.saturating_mul(1_000);
+        now.saturating_add(i64::try_from(lifetime_ms).unwrap_or(i64::MAX))
+    }
+
+    /// A free requisite for an invoice, by its id, if it has one yet, and its order.
+    fn take_requisite(&mut self, id: &str, order: &str) -> Option<Requisite> {
+        let whose = Whose {
+            names: [id.to_owned(), order.to_owned()],
+            draw: self.next_of("requisite", order),
+        };
+        if self.faults.no_requisites(&whose) {
+            return None;
+        }
+        self.pool.take()
     }
 
     fn make_room(&mut self) -> Result<(), CreateRefusal> {
@@ -287,11 +322,14 @@ impl State {
             .statuses
             .name(Happening::Waiting)
             .map(str::to_owned);
-        let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
+        let invoice = self.invoices.get(&seq).ok_or(ChoiceError::Over)?;
         if invoice.method.is_some() || self.rules.statuses.is_final(&invoice.status) {
             return Err(ChoiceError::Over);
         }
-        let requisite = self.pool.take().ok_or(ChoiceError::NoRequisites)?;
+        let (id, order) = (invoice.id.clone(), invoice.internal_id.clone());
+        let taken = self.take_requisite(&id, &order);
+        let requisite = taken.ok_or(ChoiceError::NoRequisites)?;
+        let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
         (invoice.method, invoice.requisite) = (Some(method), Some(requisite));
         if waiting.is_some() && invoice.status == NEW {
             let dictated = Dictated {
@@ -304,30 +342,14 @@ impl State {
         Ok(())
     }
 
-    /// Applies a change dictated by a test. False when there is no such invoice.
-    pub(crate) fn dictate(
-        &mut self,
-        id_or_order: &str,
-        dictated: Dictated,
-        notify: bool,
-        now: i64,
-    ) -> bool {
-        let Some(seq) = self.find_invoice(id_or_order).map(|invoice| invoice.seq) else {
-            return false;
-        };
-        self.change(seq, dictated, now);
-        if notify {
-            self.notify(seq);
-        }
-        true
-    }
-
-    fn change(&mut self, seq: u64, dictated: Dictated, now: i64) {
+    pub(super) fn change(&mut self, seq: u64, dictated: Dictated, now: i64) {
         let Some(invoice) = self.invoices.get_mut(&seq) else {
             return;
         };
-        if !self.faults.same_instant {
-            invoice.touch(now, self.faults.clock_skew_ms);
+        invoice.changes += 1;
+        let whose = invoice.whose();
+        if !self.faults.same_instant(&whose) {
+            invoice.touch(now, self.faults.clock_skew_ms(&whose));
         }
         if let Some(amount) = dictated.amount {
             invoice.amount = amount;
@@ -353,65 +375,6 @@ impl State {
             self.windows.remove(&(invoice.expires_ms, seq));
             self.finished.push_back(seq);
         }
-    }
-
-    /// Puts a notification of the invoice as it stands now into the queue.
-    fn notify(&mut self, seq: u64) {
-        let notice = self.make_notice(seq);
-        self.notices.extend(notice);
-    }
-
-    /// As [`State::notify`], for the invoice with this id.
-    pub(crate) fn notify_of(&mut self, id: &str) {
-        if let Some(seq) = self.by_id.get(id).copied() {
-            self.notify(seq);
-        }
-    }
-
-    /// A notification of the invoice as it stands now, given to the caller instead of the queue.
-    pub(crate) fn notice_of(&mut self, id_or_order: &str) -> Option<Notice> {
-        let seq = self.find_invoice(id_or_order)?.seq;
-        self.make_notice(seq)
-    }
-
-    fn make_notice(&mut self, seq: u64) -> Option<Notice> {
-        let body = self.invoices.get(&seq)?.body(&self.rules.payment_url);
-        let body = self.spell(&body);
-        let invoice = self.invoices.get_mut(&seq)?;
-        invoice.notices += 1;
-        Some(Notice {
-            invoice: seq,
-            id: invoice.id.clone(),
-            order: invoice.internal_id.clone(),
-            number: invoice.notices,
-            url: invoice.notification_url.clone(),
-            token: invoice.token.clone(),
-            status: invoice.status.clone(),
-            body,
-        })
-    }
-
-    /// Writes down what came of an attempt.
-    pub(crate) fn record_attempt(
-        &mut self,
-        notice: &Notice,
-        attempt: u32,
-        answer: Answer,
-        now: i64,
-    ) {
-        let Some(invoice) = self.invoices.get_mut(&notice.invoice) else {
-            return;
-        };
-        while invoice.attempts.len() >= MOST_ATTEMPTS {
-            invoice.attempts.pop_front();
-        }
-        invoice.attempts.push_back(Attempt {
-            notice: notice.number,
-            number: attempt,
-            at_ms: now,
-            status: notice.status.clone(),
-            answer,
-        });
     }
 
     /// Ends the invoices whose payment window has closed, and notifies of them.

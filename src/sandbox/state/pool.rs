@@ -113,6 +113,15 @@ impl Pool {
         Some(Requisite(number))
     }
 
+    /// Occupies one that was given back, if it is idle still.
+    pub(crate) fn take_again(&mut self, requisite: Requisite) -> Option<Requisite> {
+        let is_free = self.free() > 0 && self.idle.remove(&requisite.0);
+        is_free.then(|| {
+            self.busy += 1;
+            requisite
+        })
+    }
+
     /// Gives one back.
     pub(crate) fn give_back(&mut self, requisite: Requisite) {
         self.busy = self.busy.saturating_sub(1);
