@@ -5,11 +5,12 @@ use hyper::StatusCode;
 use maud::{Markup, html};
 
 use super::Posted;
+use super::faults;
 use super::frame::{Look, instant, table};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::invoice::{Invoice, Mode};
 use crate::sandbox::state::login::{Decision, Token, shop_name};
-use crate::sandbox::state::notice::Answer;
+use crate::sandbox::state::notice::{Answer, Attempt};
 use crate::sandbox::state::{SHOPS, State};
 
 /// Rows of a list on a page, the newest ones. The control listener shows all.
@@ -111,7 +112,10 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
             html! { span.sum { (invoice.amount) " " (invoice.currency) } },
             html! { span.status { (invoice.status) } },
             html! { @match invoice.attempts.back() {
-                Some(last) => { (last.status) ": " (answer(look, &last.answer)) },
+                Some(last) => {
+                    (last.status) ": " (answer(look, &last.answer))
+                    @if let Some(faults) = on_purpose(last, look) { br; span.quiet { (look.t("on purpose: ", "нарочно: ")) (faults) } }
+                },
                 None => span.quiet { (look.t("none", "нет")) },
             } },
             html! { a href={ "/pay/" (invoice.opaque) } aria-label={ (open) (invoice.internal_id) } { (look.t("Open", "Открыть")) } },
@@ -145,6 +149,13 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
             )
             .to_owned(),
     }
+}
+
+/// What was done wrong to an attempt on purpose, if anything: the shop's answer is to be read by it.
+pub(super) fn on_purpose(attempt: &Attempt, look: &Look<'_>) -> Option<String> {
+    let faults = attempt.sent.faults.iter();
+    let told: Vec<String> = faults.map(|fault| faults::done(fault, look)).collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// Why the shop did not answer. The state has it in English.

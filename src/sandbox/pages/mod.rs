@@ -10,6 +10,8 @@ mod home;
 mod invoice;
 mod lang;
 mod pay;
+#[cfg(test)]
+mod tests;
 
 use hyper::header::{HeaderValue, LOCATION, REFRESH};
 use hyper::http::request::Parts;
@@ -87,11 +89,16 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
     let token = world.form_token();
     let is_ours = form.get("form_token") == Some(token);
     // These forms are posted to the address of the page they stand on.
-    let is_page = ["/activate", "/cabinet/faults"].contains(&path)
+    let is_page = path == "/activate"
         || ["/pay/", "/cabinet/invoices/"]
             .iter()
             .any(|start| path.starts_with(start));
-    let back = is_page.then_some(path);
+    let back = if path == "/cabinet/faults" {
+        Some(faults::way(form.get("invoice")))
+    } else {
+        is_page.then(|| path.to_owned())
+    };
+    let back = back.as_deref();
     world.with(|state, now| {
         let look = Look { lang, token, now };
         if !is_ours {
