@@ -15,6 +15,15 @@ const UNKNOWN: [&str; 2] = [
     "Этот код неизвестен или истёк. Начните вход заново.",
 ];
 
+/// After how many seconds the browser is to ask for the page of this code again, if at all: while the program has still to
+/// fetch its token, as often as it may ask for it. Only where nothing is to be filled in; it ends with the token, or with the
+/// life of the code.
+pub(super) fn again_after_s(state: &State, code: Option<&str>, now: i64) -> Option<u64> {
+    let login = state.find_login(code?, now)?;
+    let is_due = matches!(login.decision, Decision::Confirmed(_)) && !login.spent;
+    (is_due && now < login.expires_ms).then_some(state.rules.interval_s.max(1))
+}
+
 /// The page.
 pub(super) fn page(state: &State, code: Option<&str>, look: &Look<'_>) -> Markup {
     let found = code.and_then(|code| state.find_login(code, look.now));
@@ -30,7 +39,7 @@ pub(super) fn page(state: &State, code: Option<&str>, look: &Look<'_>) -> Markup
             ),
             Decision::Confirmed(shop) => (
                 look.t("Login confirmed", "Вход подтверждён"),
-                confirmed(login, shop, look),
+                confirmed(login, shop, state.rules.interval_s, look),
             ),
             Decision::Refused => (
                 look.t("Login refused", "Вход отклонён"),
@@ -75,13 +84,14 @@ fn decide_form(login: &Login, look: &Look<'_>) -> Markup {
             (look.form_token())
             input type="hidden" name="code" value=(login.user_code);
             fieldset {
-                legend { (look.t("Shop", "Магазин")) }
-                @for (index, shop) in SHOPS.iter().enumerate() {
-                    label { input type="radio" name="shop" value=(shop) checked[index == 0]; " " (shop) }
+                legend { (look.t("Choose the shop it may act for", "Выберите магазин, к которому дать доступ")) }
+                @for shop in SHOPS {
+                    label { input type="radio" name="shop" value=(shop) required; " " (shop) }
                 }
             }
             button.main name="decision" value="confirm" { (look.t("The codes are the same: confirm", "Коды совпадают: подтвердить")) }
-            button name="decision" value="refuse" { (look.t("Refuse", "Отказать")) }
+            // Who refuses need choose no shop.
+            button name="decision" value="refuse" formnovalidate { (look.t("Refuse", "Отказать")) }
         }
         p.quiet { (look.t(
             "After that the program fetches its token by itself, within seconds. It appears in the cabinet, where it can be revoked.",
@@ -90,20 +100,34 @@ fn decide_form(login: &Login, look: &Look<'_>) -> Markup {
     }
 }
 
-fn confirmed(login: &Login, shop: usize, look: &Look<'_>) -> Markup {
+fn confirmed(login: &Login, shop: usize, interval_s: u64, look: &Look<'_>) -> Markup {
+    let is_late = !login.spent && look.now >= login.expires_ms;
+    let is_due = !login.spent && !is_late;
     html! {
         h1 { (look.t("Login confirmed", "Вход подтверждён")) }
-        p {
+        p role="status" {
             strong { (login.client_name) }
             @if login.spent { (look.t(" has its token for the shop ", " получила токен магазина ")) }
+            @else if is_late { (look.t(" did not fetch its token in time. It was to be for the shop ", " не успела получить токен. Он был бы для магазина ")) }
             @else { (look.t(" gets a token for the shop ", " получит токен магазина ")) }
             strong { (shop_name(shop)) } "."
         }
-        p.quiet { (look.t(
-            "You can close this page and go back to where the login was started.",
-            "Страницу можно закрыть и вернуться туда, где начат вход.",
-        )) }
-        p { a href="/cabinet" { (look.t("See the token in the cabinet", "Посмотреть токен в кабинете")) } }
+        @if is_due {
+            p.quiet {
+                (look.t("It asks for it by itself. This page looks again every ", "Она запросит его сама. Страница обновляется каждые "))
+                (interval_s) (look.t(" s until then; you need not wait for it. ", " с, пока это не случится; ждать не обязательно. "))
+                a href={ "/activate?code=" (login.user_code) } { (look.t("Look now", "Обновить сейчас")) }
+            }
+        }
+        @if is_late {
+            p { (look.t("Start the login there again.", "Начните вход там заново.")) " " (another(look)) }
+        } @else {
+            p.quiet { (look.t(
+                "You can close this page and go back to where the login was started.",
+                "Страницу можно закрыть и вернуться туда, где начат вход.",
+            )) }
+            p { a href="/cabinet" { (look.t("See the token in the cabinet", "Посмотреть токен в кабинете")) } }
+        }
     }
 }
 
@@ -115,7 +139,13 @@ fn refused(login: &Login, look: &Look<'_>) -> Markup {
             "It is told so when it asks next. Was it a mistake? Start the login there again: it gets a new code.",
             "Программа узнает об этом при следующем запросе. Если это ошибка, начните вход там заново: код будет новым.",
         )) }
+        p { (another(look)) " · " a href="/cabinet" { (look.t("To the cabinet", "В кабинет")) } }
     }
+}
+
+/// The way to the next login.
+fn another(look: &Look<'_>) -> Markup {
+    html! { a href="/activate" { (look.t("Enter another code", "Ввести другой код")) } }
 }
 
 /// `POST /activate`

@@ -5,11 +5,12 @@ use hyper::StatusCode;
 use maud::{Markup, html};
 
 use super::Posted;
+use super::faults;
 use super::frame::{Look, instant, table};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::invoice::{Invoice, Mode};
-use crate::sandbox::state::login::{Decision, shop_name};
-use crate::sandbox::state::notice::Answer;
+use crate::sandbox::state::login::{Decision, Token, shop_name};
+use crate::sandbox::state::notice::{Answer, Attempt};
 use crate::sandbox::state::{SHOPS, State};
 
 /// Rows of a list on a page, the newest ones. The control listener shows all.
@@ -46,8 +47,16 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
     look.page("/cabinet", title, &content)
 }
 
+/// All that are in use, for each can be revoked here, and the newest of the others.
 fn tokens(state: &State, look: &Look<'_>) -> Markup {
-    let (name, revoke) = (look.t("Tokens", "Токены"), look.t("Revoke", "Отозвать"));
+    let shown: Vec<&Token> = state
+        .tokens()
+        .rev()
+        .enumerate()
+        .filter(|(at, token)| *at < MOST_ROWS || token.revoked_ms.is_none())
+        .map(|(_, token)| token)
+        .collect();
+    let hidden = state.tokens().count().saturating_sub(shown.len());
     let heads = [
         look.t("Given to", "Кому выдан"),
         look.t("Shop", "Магазин"),
@@ -55,36 +64,37 @@ fn tokens(state: &State, look: &Look<'_>) -> Markup {
         look.t("Last used", "Последний запрос"),
         look.t("State", "Состояние"),
     ];
-    let [_, shop, issued, used, is_good] = heads;
-    let rows = html! {
-        @for token in state.tokens().rev().take(MOST_ROWS) {
-            tr {
-                td { (token.client_name) br; span.quiet { (token.id) } }
-                td data-head=(shop) { (shop_name(token.shop)) }
-                td data-head=(issued) { (instant(token.issued_ms)) }
-                td data-head=(used) { @match token.used_ms { Some(at) => { (instant(at)) }, None => { (look.t("never", "не было")) } } }
-                td data-head=(is_good) {
-                    @match token.revoked_ms {
-                        Some(at) => { (look.t("revoked ", "отозван ")) (instant(at)) },
-                        None => form method="post" action="/cabinet/revoke" {
-                            (look.form_token())
-                            button name="token" value=(token.id) aria-label={ (revoke) " " (token.client_name) " " (token.id) } { (revoke) }
-                        },
-                    }
-                }
-            }
-        }
-    };
+    let rows = shown.into_iter().map(|token| {
+        [
+            html! { (token.client_name) br; span.quiet { (token.id) } },
+            html! { (shop_name(token.shop)) },
+            instant(token.issued_ms),
+            html! { @match token.used_ms { Some(at) => { (instant(at)) }, None => { (look.t("never", "не было")) } } },
+            html! { @match token.revoked_ms {
+                Some(at) => { (look.t("revoked ", "отозван ")) (instant(at)) },
+                None => { (revocation(token, look)) },
+            } },
+        ]
+    });
+    let none = html! { (look.t("None yet. ", "Пока нет. ")) code { "tilld login" } (look.t(" asks for one.", " запросит токен.")) };
     html! {
-        @if state.tokens().next().is_none() {
-            p.quiet { (look.t("None yet. ", "Пока нет. ")) code { "tilld login" } (look.t(" asks for one.", " запросит токен.")) }
-        } @else { (table(name, &heads, &rows)) }
+        (table(look.t("Tokens", "Токены"), heads, rows, &none))
+        @if hidden > 0 { p.quiet { (look.t("Revoked longer ago and not shown: ", "Отозваны раньше и не показаны: ")) (hidden) "." } }
+    }
+}
+
+fn revocation(token: &Token, look: &Look<'_>) -> Markup {
+    let revoke = look.t("Revoke", "Отозвать");
+    html! {
+        form method="post" action="/cabinet/revoke" {
+            (look.form_token())
+            button name="token" value=(token.id) aria-label={ (revoke) " " (token.client_name) " " (token.id) } { (revoke) }
+        }
     }
 }
 
 /// A list of invoices; each leads to its own page.
 pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoice>) -> Markup {
-    let mut rows = rows.peekable();
     let heads = [
         look.t("Order", "Заказ"),
         look.t("Amount", "Сумма"),
@@ -92,30 +102,27 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
         look.t("Last notification", "Последнее уведомление"),
         look.t("Payment page", "Страница оплаты"),
     ];
-    let [_, amount, status, told, customers] = heads;
-    let is_empty = rows.peek().is_none();
-    let rows = html! {
-        @for invoice in rows {
-            tr {
-                td {
-                    a href={ "/cabinet/invoices/" (invoice.opaque) } { (invoice.internal_id) }
-                    br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) }
-                }
-                td.sum data-head=(amount) { (invoice.amount) " " (invoice.currency) }
-                td data-head=(status) { span.status { (invoice.status) } }
-                td data-head=(told) { @match invoice.attempts.back() {
-                    Some(last) => { (last.status) ": " (answer(look, &last.answer)) },
-                    None => span.quiet { (look.t("none", "нет")) },
-                } }
-                td data-head=(customers) { a href={ "/pay/" (invoice.opaque) } aria-label={ (look.t("Open the payment page of ", "Открыть страницу оплаты ")) (invoice.internal_id) } { (look.t("Open", "Открыть")) } }
-            }
-        }
-    };
-    html! {
-        @if is_empty {
-            p.quiet { (look.t("None yet. ", "Пока нет. ")) code { "tilld invoice create" } (look.t(" opens one.", " откроет заявку.")) }
-        } @else { (table(look.t("Invoices", "Заявки"), &heads, &rows)) }
-    }
+    let open = look.t("Open the payment page of ", "Открыть страницу оплаты ");
+    let rows = rows.map(|invoice| {
+        [
+            html! {
+                a href={ "/cabinet/invoices/" (invoice.opaque) } { (invoice.internal_id) }
+                br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) }
+            },
+            html! { span.sum { (invoice.amount) " " (invoice.currency) } },
+            html! { span.status { (invoice.status) } },
+            html! { @match invoice.attempts.back() {
+                Some(last) => {
+                    (last.status) ": " (answer(look, &last.answer))
+                    @if let Some(faults) = on_purpose(last, look) { br; span.quiet { (look.t("on purpose: ", "нарочно: ")) (faults) } }
+                },
+                None => span.quiet { (look.t("none", "нет")) },
+            } },
+            html! { a href={ "/pay/" (invoice.opaque) } aria-label={ (open) (invoice.internal_id) } { (look.t("Open", "Открыть")) } },
+        ]
+    });
+    let none = html! { (look.t("None yet. ", "Пока нет. ")) code { "tilld invoice create" } (look.t(" opens one.", " откроет заявку.")) };
+    table(look.t("Invoices", "Заявки"), heads, rows, &none)
 }
 
 /// What came of an attempt, in words.
@@ -142,6 +149,13 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
             )
             .to_owned(),
     }
+}
+
+/// What was done wrong to an attempt on purpose, if anything: the shop's answer is to be read by it.
+pub(super) fn on_purpose(attempt: &Attempt, look: &Look<'_>) -> Option<String> {
+    let faults = attempt.sent.faults.iter();
+    let told: Vec<String> = faults.map(|fault| faults::done(fault, look)).collect();
+    (!told.is_empty()).then(|| told.join(", "))
 }
 
 /// Why the shop did not answer. The state has it in English.

@@ -146,13 +146,27 @@ pub(super) fn instant(ms: i64) -> Markup {
     html! { time datetime=(exact) { span { (day) } " " span { (time) " UTC" } } }
 }
 
-/// A table. Where the page is narrow each row stands by itself and its cells below each other: then the style puts the
-/// heads in front of them, from their `data-head`.
-pub(super) fn table(name: &str, heads: &[&str], rows: &Markup) -> Markup {
+/// A list as a table, or what is said where it is empty. Where the page is narrow each row stands by itself and its cells
+/// below each other: then the style puts the heads in front of all but the first, from their `data-head`.
+pub(super) fn table<const N: usize>(
+    name: &str,
+    heads: [&str; N],
+    rows: impl IntoIterator<Item = [Markup; N]>,
+    none: &Markup,
+) -> Markup {
+    let mut rows = rows.into_iter().peekable();
     html! {
-        table aria-label=(name) {
-            thead { tr { @for head in heads { th scope="col" { (head) } } } }
-            tbody { (rows) }
+        @if rows.peek().is_none() {
+            p.quiet { (none) }
+        } @else {
+            table aria-label=(name) {
+                thead { tr { @for head in heads { th scope="col" { (head) } } } }
+                tbody { @for cells in rows { tr {
+                    @for (at, (head, cell)) in heads.iter().zip(cells).enumerate() {
+                        td data-head=[(at > 0).then_some(head)] { (cell) }
+                    }
+                } } }
+            }
         }
     }
 }

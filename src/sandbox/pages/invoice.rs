@@ -1,16 +1,18 @@
-//! `/cabinet/invoices/{opaque}`: one invoice as the merchant sees it: the notifications of it, what the shop answered, the
-//! object itself. Another notification can be sent from here.
+//! `/cabinet/invoices/{opaque}`: one invoice as the merchant sees it: the notifications of it, what was done to them, what
+//! the shop answered, the object itself. Another notification can be sent from here.
 
 use hyper::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Posted;
-use super::cabinet::{answer, mode};
+use super::cabinet::{answer, mode, on_purpose};
+use super::faults;
 use super::frame::{Look, instant, table};
 use crate::sandbox::state::State;
 use crate::sandbox::state::invoice::Invoice;
 use crate::sandbox::state::login::shop_name;
+use crate::sandbox::state::notice::Attempt;
 
 /// The page.
 pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
@@ -35,7 +37,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             (look.form_token())
             button name="act" value="notify" { (look.t("Notify again as it stands now", "Уведомить ещё раз о текущем статусе")) }
         }
-        p { a href={ "/cabinet/faults?invoice=" (invoice.id) } { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
+        p { a href=(faults::way(Some(&invoice.id))) { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
         details {
             summary { (look.t("The invoice object", "Объект заявки")) }
             dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }
@@ -46,27 +48,49 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
 
 fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
     let heads = [
-        look.t("Number", "Номер"),
-        look.t("Try", "Попытка"),
+        look.t("Notification", "Уведомление"),
         look.t("Status", "Статус"),
         look.t("When", "Когда"),
+        look.t("How it was sent", "Как отправлено"),
         look.t("Answer of the shop", "Ответ магазина"),
     ];
-    let [_, again, status, at, answered] = heads;
-    let rows = html! {
-        @for attempt in &invoice.attempts {
-            tr {
-                td { span.no { (look.t("Notification ", "Уведомление ")) } (attempt.notice) }
-                td data-head=(again) { (attempt.number) }
-                td data-head=(status) { span.status { (attempt.status) } }
-                td data-head=(at) { (instant(attempt.at_ms)) }
-                td data-head=(answered) { (answer(look, &attempt.answer)) }
-            }
-        }
-    };
+    let again = look.t(", try ", ", попытка ");
+    let rows = invoice.attempts.iter().map(|attempt| {
+        [
+            html! {
+                span.no { (look.t("Notification ", "Уведомление ")) } (attempt.notice)
+                @if attempt.number > 1 { (again) (attempt.number) }
+            },
+            html! { span.status { (attempt.status) } },
+            instant(attempt.at_ms),
+            sent(attempt, look),
+            html! { (answer(look, &attempt.answer)) },
+        ]
+    });
+    let none = html! { (look.t("None sent yet.", "Ещё не отправлялись.")) };
+    let name = look.t("Notifications", "Уведомления");
+    table(name, heads, rows, &none)
+}
+
+/// What was done to it on purpose, and what went out. The token is told by its place alone.
+fn sent(attempt: &Attempt, look: &Look<'_>) -> Markup {
+    let place = attempt.sent.presentation.as_ref();
     html! {
-        @if invoice.attempts.is_empty() { p.quiet { (look.t("None sent yet.", "Ещё не отправлялись.")) } }
-        @else { (table(look.t("Notifications", "Уведомления"), &heads, &rows)) }
+        @match on_purpose(attempt, look) {
+            Some(faults) => strong { (look.t("On purpose: ", "Нарочно: ")) (faults) },
+            None => { (look.t("as usual", "как обычно")) },
+        }
+        details {
+            summary { (look.t("Token and body", "Токен и тело")) }
+            p {
+                (look.t("Token: ", "Токен: "))
+                @match place {
+                    Some(place) => { code { (place.word()) } (look.t(", not shown here", ", здесь не показан")) },
+                    None => { (look.t("not sent", "не отправлен")) },
+                }
+            }
+            pre { code { (*attempt.body) } }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ impl Lang {
         for range in texts.flat_map(|text| text.split(',')) {
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let weight = parts.find_map(|part| part.strip_prefix("q="));
+            let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
             let weight = weight.map_or(Some(1_000), thousandths).unwrap_or(0);
             match name.split('-').next() {
                 Some("en") => en = weight.max(en),
@@ -46,15 +46,19 @@ impl Lang {
     }
 }
 
-/// A weight of 0 to 1 with at most three digits, in thousandths.
+/// A weight in thousandths: 0 to 1 with at most three digits behind the point (RFC 9110, section 12.4.2). Nothing else is
+/// one; it comes from whoever sends the header.
 fn thousandths(text: &str) -> Option<u32> {
     let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
-    if digits.len() > 3 {
+    if digits.len() > 3 || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
         return None;
     }
-    let whole: u32 = whole.parse().ok()?;
-    let digits: u32 = format!("{digits:0<3}").parse().ok()?;
-    Some((whole * 1_000 + digits).min(1_000))
+    let part: u32 = format!("{digits:0<3}").parse().ok()?;
+    match (whole, part) {
+        ("0", part) => Some(part),
+        ("1", 0) => Some(1_000),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -71,6 +75,8 @@ mod tests {
             ("de,ru;q=0.3", Lang::Ru),
             ("ru;q=0", Lang::En),
             ("ru;q=x", Lang::En),
+            ("en;q=0.5,ru;q=4294968", Lang::En),
+            ("en;q=0.5, ru ; Q=1.000", Lang::Ru),
             ("de", Lang::En),
             ("", Lang::En),
         ] {
@@ -79,5 +85,29 @@ mod tests {
             assert_eq!(Lang::of(&headers), wanted, "{asked}");
         }
         assert_eq!(Lang::of(&HeaderMap::new()), Lang::En);
+    }
+    #[test]
+    fn a_weight_is_0_to_1_with_three_digits_at_most() {
+        for (text, wanted) in [
+            ("0", Some(0)),
+            ("0.", Some(0)),
+            ("0.5", Some(500)),
+            ("0.123", Some(123)),
+            ("1", Some(1_000)),
+            ("1.000", Some(1_000)),
+            ("1.001", None),
+            ("0.1234", None),
+            ("00", None),
+            ("2", None),
+            (".5", None),
+            ("+1", None),
+            ("-0", None),
+            ("0.+1", None),
+            ("0.é", None),
+            ("4294968", None),
+            ("", None),
+        ] {
+            assert_eq!(thousandths(text), wanted, "`{text}`");
+        }
     }
 }

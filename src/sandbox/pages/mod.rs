@@ -10,8 +10,10 @@ mod home;
 mod invoice;
 mod lang;
 mod pay;
+#[cfg(test)]
+mod tests;
 
-use hyper::header::{HeaderValue, LOCATION};
+use hyper::header::{HeaderValue, LOCATION, REFRESH};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -72,8 +74,11 @@ fn show(world: &World, path: &str, query: &Form, lang: Lang) -> Response {
                 }
             }
         };
+        let again_after_s = (path == "/activate")
+            .then(|| activate::again_after_s(state, query.get("code"), now))
+            .flatten();
         match page {
-            Some(page) => look.respond(StatusCode::OK, page),
+            Some(page) => again(look.respond(StatusCode::OK, page), again_after_s),
             None => message(&look, StatusCode::NOT_FOUND, NO_PAGE, None),
         }
     })
@@ -84,11 +89,16 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
     let token = world.form_token();
     let is_ours = form.get("form_token") == Some(token);
     // These forms are posted to the address of the page they stand on.
-    let is_page = ["/activate", "/cabinet/faults"].contains(&path)
+    let is_page = path == "/activate"
         || ["/pay/", "/cabinet/invoices/"]
             .iter()
             .any(|start| path.starts_with(start));
-    let back = is_page.then_some(path);
+    let back = if path == "/cabinet/faults" {
+        Some(faults::way(form.get("invoice")))
+    } else {
+        is_page.then(|| path.to_owned())
+    };
+    let back = back.as_deref();
     world.with(|state, now| {
         let look = Look { lang, token, now };
         if !is_ours {
@@ -115,6 +125,15 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
             }
         }
     })
+}
+
+/// Has the browser ask for the page again by itself.
+fn again(mut response: Response, after_s: Option<u64>) -> Response {
+    if let Some(seconds) = after_s {
+        let headers = response.headers_mut();
+        headers.insert(REFRESH, HeaderValue::from(seconds));
+    }
+    response
 }
 
 fn message(

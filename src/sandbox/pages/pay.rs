@@ -13,7 +13,7 @@ use crate::sandbox::state::State;
 use crate::sandbox::state::invoice::{ChoiceError, Invoice, Mode};
 use crate::sandbox::state::login::shop_name;
 use crate::sandbox::state::pool::Method;
-use crate::sandbox::statuses::Happening;
+use crate::sandbox::statuses::{Happening, NEW};
 use crate::wire::create::ReturnUrls;
 
 /// The page of one invoice.
@@ -139,12 +139,23 @@ fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
 fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
     let has_requisites = invoice.method.is_some();
+    // In Redirect mode the choice of a method is this act.
+    let can_act = invoice.status == NEW && statuses.name(Happening::Waiting).is_some();
     let choices: &[Happening] = if statuses.is_paid(&invoice.status) {
         &[Happening::Refunded]
     } else if statuses.is_failed(&invoice.status) {
-        &[Happening::Paid, Happening::PaidLess]
+        &[Happening::Paid, Happening::PaidLess, Happening::PaidMore]
     } else if statuses.is_final(&invoice.status) {
         &[]
+    } else if has_requisites && can_act {
+        &[
+            Happening::Waiting,
+            Happening::Paid,
+            Happening::PaidLess,
+            Happening::PaidMore,
+            Happening::Canceled,
+            Happening::Expired,
+        ]
     } else if has_requisites {
         &[
             Happening::Paid,
@@ -178,14 +189,15 @@ fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
 
 fn label(happening: Happening, is_late: bool, look: &Look<'_>) -> &'static str {
     match (happening, is_late) {
-        (Happening::Waiting, _) => look.t("The customer acts", "Покупатель действует"),
+        (Happening::Waiting, _) => look.t("Sent, not yet arrived", "Отправлено, ещё не пришло"),
         (Happening::Paid, false) => look.t("Paid", "Оплачено"),
         (Happening::Paid, true) => look.t("Pay late", "Оплатить с опозданием"),
         (Happening::PaidLess, false) => look.t("Paid too little", "Оплачено меньше"),
         (Happening::PaidLess, true) => {
             look.t("Pay late and too little", "Оплатить поздно и меньше")
         }
-        (Happening::PaidMore, _) => look.t("Paid too much", "Оплачено больше"),
+        (Happening::PaidMore, false) => look.t("Paid too much", "Оплачено больше"),
+        (Happening::PaidMore, true) => look.t("Pay late and too much", "Оплатить поздно и больше"),
         (Happening::Canceled, _) => look.t("Cancel", "Отменить"),
         (Happening::Expired, _) => look.t("Let it expire", "Дать истечь сроку"),
         (Happening::Refunded, _) => look.t("Refund", "Вернуть деньги"),

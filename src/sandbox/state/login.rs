@@ -172,13 +172,13 @@ impl State {
         }
     }
 
-    /// The login request with this user code, typed in any case and with or without the hyphen. `None` when its life is over.
+    /// The login request with this user code, typed in any case and with or without the hyphen. `None` when its life is over
+    /// and nothing was decided: what became of the others can still be told.
     pub(crate) fn find_login(&self, typed: &str, now: i64) -> Option<&Login> {
         let code = plain_code(typed);
-        self.logins
-            .iter()
-            .rev()
-            .find(|login| plain_code(&login.user_code) == code && now < login.expires_ms)
+        let is_told = |login: &Login| now < login.expires_ms || login.decision != Decision::Pending;
+        let mut logins = self.logins.iter().rev();
+        logins.find(|login| plain_code(&login.user_code) == code && is_told(login))
     }
 
     /// The merchant confirms for a shop (by name) or, without one, refuses. A code is decided once.

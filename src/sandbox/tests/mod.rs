@@ -232,6 +232,7 @@ async fn what_is_not_asked_properly_is_refused() {
         ),
         ("GET", "/", "Host: evil.example\r\n", "", 421),
         ("GET", "/pay/unknown", "", "", 404),
+        ("GET", "/", "Accept-Language: ru;q=4294968\r\n", "", 200),
         ("GET", "/activate?code=nonsense", "", "", 200),
     ] {
         let answer = ground.ask(method, path, headers, body).await;

@@ -163,6 +163,8 @@ fn capabilities(home: &Path, languages: &str, scripts: Scripts) -> Value {
         "--disable-default-apps",
         "--disable-dev-shm-usage",
         "--disable-extensions",
+        // Nobody goes back here, and each page left for that would take a share of the machine.
+        "--disable-features=BackForwardCache,SpareRendererForSitePerProcess",
         "--disable-gpu",
         "--disable-sync",
         "--hide-scrollbars",

@@ -5,7 +5,7 @@ use super::{ENGLISH, driver, ends, visitor};
 use crate::harness::{Setup, World, skip};
 
 /// The form for notifications.
-const NOTIFICATIONS: &str = "form:has(button[value=notifications])";
+const NOTIFICATIONS: &str = "form:has(#what-notifications)";
 
 /// Goes from the cabinet to the page of an order, and on to its payment page.
 #[track_caller]
@@ -30,7 +30,7 @@ fn shows(person: &Person, world: &World, order: &str) {
 fn sets(person: &Person, what: &str, times: &str) {
     person.click(&format!("{NOTIFICATIONS} option[value={what}]"));
     person.click(&format!("{NOTIFICATIONS} option[value='{times}']"));
-    person.click("button[value=notifications]");
+    person.click(&format!("{NOTIFICATIONS} button"));
 }
 
 #[test]

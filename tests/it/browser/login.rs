@@ -23,12 +23,12 @@ fn a_login_is_confirmed_refused_and_revoked_in_the_cabinet() {
     person.click("button[value=confirm]");
     person.sees("h1", "Login confirmed");
     assert_eq!(login.wait(PATIENCE), 0, "{}", login.stderr());
+    // By itself, to whoever waits there.
+    person.sees("main p", "has its token for the shop Лавка у моста");
     let token = stored(&world);
     assert!(!format!("{}{}", login.stdout(), login.stderr()).contains(&token));
     let who = world.tilld(&["whoami", "--json"]).ends_with(0);
     assert_eq!(who.text("shop_name"), "Лавка у моста");
-    person.open(&address);
-    person.sees("main p", "has its token for the shop Лавка у моста");
 
     // By the code, typed as people type; and refused.
     let (mut login, _, code) = start_login(&world);

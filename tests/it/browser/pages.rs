@@ -65,6 +65,13 @@ impl Tour {
         }
     }
 
+    /// Opens what is folded away. Not by a click: the focus would be there already when its order is looked at.
+    #[track_caller]
+    fn unfold(&self) {
+        let open = "document.querySelectorAll('details').forEach(one => { one.open = true })";
+        self.inspector.person.script(open, &[]);
+    }
+
     #[track_caller]
     fn becomes(&self, order: &str, change: &serde_json::Value) {
         let path = format!("/invoices/{order}/status");
@@ -177,13 +184,15 @@ fn after_all(tour: &Tour) {
     world.faults(
         &json!({ "api_status": { "endpoint": "create", "status": 500, "times": 3, "body": "{}" } }),
     );
-    tour.see("faults-set", "/cabinet/faults?invoice=A-1", FAULTS);
+    tour.see("faults-one", "/cabinet/faults?invoice=A-1", FAULTS);
+    person.open(&world.page("/cabinet/faults"));
+    tour.unfold();
+    tour.see_here("faults-set", FAULTS);
     tour.see("home", "/", HOME);
     tour.see("cabinet", "/cabinet", CABINET);
     person.click("td a[href^='/cabinet/invoices/']");
     person.sees("h1", "A-4");
-    // Not by a click: the focus would be there already when its order is looked at.
-    person.script("document.querySelector('details').open = true", &[]);
+    tour.unfold();
     tour.see_here("invoice", ["Order A-4", "Заказ A-4"]);
     let nowhere = ["There is no such page.", "Такой страницы нет."];
     for (name, path) in [("missing", "/nowhere"), ("pay-missing", "/pay/nobody")] {

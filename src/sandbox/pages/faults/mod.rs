@@ -1,300 +1,277 @@
-//! `/cabinet/faults`: what is to go wrong, in forms; the same words as the control listener's `POST /faults`.
+//! `/cabinet/faults`: what is to go wrong, in forms; the same words as the control listener's `POST /faults`. The page is
+//! about all invoices, or about one; it shows what is set for them. What is rarely wanted is folded away until it is set.
 
+mod fields;
 mod shown;
+mod wished;
+mod words;
 
 use hyper::StatusCode;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use url::form_urlencoded::Serializer;
 
+use self::fields::{number, select, setting, was};
+use self::words::{ANSWERS, CHANCES, Choice, OF_NOTIFICATIONS, OF_OPENING, TIMES};
 use super::Posted;
 use super::frame::Look;
 use crate::sandbox::control::fault;
 use crate::sandbox::form::Form;
 use crate::sandbox::state::State;
-use crate::sandbox::state::faults::{Chance, Endpoint};
+use crate::sandbox::state::faults::{Chance, Endpoint, Wrongs};
 
-/// Faults of notifications that are counted: the word, and what it says.
-const COUNTED: [(&str, &str, &str); 6] = [
-    ("lose", "never sent", "не отправлять"),
-    ("repeat", "sent twice", "отправить дважды"),
-    ("wrong_token", "with a wrong token", "с чужим токеном"),
-    ("missing_token", "without a token", "без токена"),
-    ("torn", "cut off in its middle", "оборвать посередине"),
-    ("slow", "in slow pieces", "медленно, по частям"),
-];
-/// What an endpoint answers instead: the word, and what it says. A number is an HTTP status.
-const ANSWERS: [(&str, &str, &str); 10] = [
-    ("401", "401: the token is refused", "401: токен отвергнут"),
-    ("403", "403", "403"),
-    ("404", "404", "404"),
-    ("429", "429, try again in 5 s", "429, повторить через 5 с"),
-    ("500", "500", "500"),
-    ("503", "503 of an outage", "503 при аварии"),
-    ("html", "a proxy's HTML page", "HTML-страница прокси"),
-    ("redirect", "a redirect", "перенаправление"),
-    ("hang", "nothing, it hangs", "ничего: зависнуть"),
-    (
-        "cut",
-        "nothing, the connection closes",
-        "ничего: закрыть соединение",
-    ),
-];
-/// How often.
-const TIMES: [(&str, &str, &str); 4] = [
-    ("1", "once", "один раз"),
-    ("3", "three times", "три раза"),
-    ("true", "always", "всегда"),
-    ("false", "not any more", "больше не надо"),
-];
-/// Where a token may stand.
-const PRESENTATIONS: [&str; 8] = [
-    "header:X-Notification-Token",
-    "bearer",
-    "basic-password",
-    "query:token",
-    "body:/notificationToken",
-    "hmac-sha256:header:X-Signature",
-    "standard-webhooks",
-    "none",
-];
+pub(super) use words::done;
+
+/// Most requisites the page sets free.
+const MOST_FREE: i64 = 600_000;
+
+/// Whose faults the page is about, and how they are set.
+struct Scope<'p> {
+    /// An invoice or an order; all when there is none.
+    whose: Option<&'p str>,
+    wrongs: Wrongs,
+    look: &'p Look<'p>,
+}
 
 /// The page. `invoice` is whose faults are to be set, by id or order.
 pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Markup {
     let title = look.t("Faults", "Сбои");
+    let whose = invoice.map(str::trim).filter(|name| !name.is_empty());
+    let own = whose.and_then(|name| state.faults.owners().find(|(owner, _)| *owner == name));
+    let scope = Scope {
+        whose,
+        wrongs: match whose {
+            None => state.faults.all.clone(),
+            Some(_) => own.map(|(_, own)| own.clone()).unwrap_or_default(),
+        },
+        look,
+    };
     let content = html! {
         h1 { (title) }
         p { (look.t(
-            "What you set here goes wrong from the next time on, until its count is used up or all is taken off.",
-            "Заданное здесь начнёт сбоить со следующего раза, пока не исчерпается счётчик или всё не будет снято.",
+            "What you set here goes wrong from the next time on, until its count is used up or it is taken off.",
+            "Заданное здесь начнёт сбоить со следующего раза, пока не исчерпается счётчик или его не снимут.",
         )) }
-        (shown::set_now(state, look))
-        h2 { (look.t("Notifications", "Уведомления")) }
-        (form("notifications", look, &html! {
-            (whose(invoice, "whose", look))
-            (select("what", look.t("What goes wrong", "Что сбоит"), &COUNTED, look))
-            (select("times", look.t("How often", "Сколько раз"), &TIMES, look))
-        }))
-        h2 { (look.t("How they are sent", "Как они отправляются")) }
-        (form("sending", look, &html! {
-            (whose(invoice, "whose-sending", look))
-            p {
-                label for="presentation" { (look.t("Where the token stands", "Где стоит токен")) }
-                select #presentation name="presentation" { @for one in PRESENTATIONS { option value=(one) { (one) } } }
-            }
-            (number("delay_ms", look.t("Each waits first, ms", "Каждое ждёт, мс"), 0))
-            (number("give_up_ms", look.t("The sender gives up after, ms (0: as usual)", "Отправитель сдаётся через, мс (0: как обычно)"), 0))
-            p.check { label { input type="checkbox" name="reorder" value="true"; " " (look.t("out of order: each after the next one", "не по порядку: каждое после следующего")) } }
-        }))
-        h2 { (look.t("The service", "Сервис")) }
-        (form("service", look, &html! {
-            p {
-                label for="endpoint" { (look.t("Endpoint", "Метод API")) }
-                select #endpoint name="endpoint" { @for one in Endpoint::ALL { option value=(one.word()) { (one.word()) } } }
-            }
-            (select("answer", look.t("Answers instead", "Отвечает вместо своего"), &ANSWERS, look))
-            (select("api_times", look.t("How often", "Сколько раз"), &TIMES, look))
-        }))
-        (form("pool", look, &html! {
-            (number("free", look.t("Free requisites", "Свободные реквизиты"), state.pool.free()))
-        }))
-        h2 { (look.t("By chance, of a hundred", "Случайно, из ста")) }
-        (form("rates", look, &html! {
-            div.grid { @for chance in Chance::ALL { (number(chance.word(), chance_name(chance, look), state.faults.rates.get(chance).into())) } }
-        }))
-        h2 { (look.t("The clock", "Часы")) }
-        (form("clock", look, &html! {
-            p {
-                label for="clock_skew_ms" { (look.t("updatedAt is off by, ms", "updatedAt сдвинут на, мс")) }
-                input #clock_skew_ms type="number" name="clock_skew_ms" min="-86400000" max="86400000" value=(state.faults.all.clock_skew_ms);
-            }
-            p.check { label { input type="checkbox" name="same_instant" value="true" checked[state.faults.all.same_instant]; " " (look.t("updatedAt stays when the status changes", "updatedAt не меняется при смене статуса")) } }
-        }))
+        (shown::set_now(state, whose, look))
+        h2 { (look.t("Set more", "Задать ещё")) }
+        (scope.choice())
+        h3 { (look.t("Notifications", "Уведомления")) }
+        (scope.counted("what-notifications", look.t("What goes wrong", "Что сбоит"), &OF_NOTIFICATIONS))
+        (scope.sending())
+        h3 { (look.t("The service", "Сервис")) }
+        (scope.service())
+        (scope.opening(state))
+        @if scope.whose.is_none() { (chances(&scope, state)) }
+        (scope.clock())
     };
     look.page("/cabinet/faults", title, &content)
 }
 
-fn form(act: &str, look: &Look<'_>, fields: &Markup) -> Markup {
-    html! {
-        form.faults method="post" action="/cabinet/faults" {
-            (look.form_token())
-            (fields)
-            button name="act" value=(act) { (look.t("Set", "Задать")) }
+impl Scope<'_> {
+    /// Says whose faults these are, and asks for another one's.
+    fn choice(&self) -> Markup {
+        let look = self.look;
+        html! {
+            @match self.whose {
+                Some(name) => p {
+                    (look.t("For this one alone: ", "Только для этой заявки: ")) strong { (name) } ". "
+                    a href="/cabinet/faults" { (look.t("For all invoices", "Для всех заявок")) }
+                },
+                None => details {
+                    summary { (look.t("For all invoices. For one alone?", "Для всех заявок. Только для одной?")) }
+                    form.faults method="get" action="/cabinet/faults" {
+                        p {
+                            label for="whose" { (look.t("Order or invoice, also one to come", "Заказ или заявка, можно будущие")) }
+                            input #whose type="text" name="invoice" maxlength="200" required;
+                        }
+                        button { (look.t("Next", "Далее")) }
+                    }
+                },
+            }
         }
+    }
+
+    fn form(&self, act: &str, fields: &Markup) -> Markup {
+        html! {
+            form.faults method="post" action="/cabinet/faults" {
+                (self.look.form_token())
+                @if let Some(name) = self.whose { input type="hidden" name="invoice" value=(name); }
+                (fields)
+                button name="act" value=(act) { (self.look.t("Set", "Задать")) }
+            }
+        }
+    }
+
+    fn counted(&self, id: &str, label: &str, choices: &[Choice]) -> Markup {
+        let look = self.look;
+        self.form(
+            "count",
+            &html! {
+                p {
+                    label for=(id) { (label) }
+                    select id=(id) name="what" { @for (word, en, ru) in choices { option value=(word) { (look.t(en, ru)) } } }
+                }
+                (self.times(&format!("times-{id}")))
+            },
+        )
+    }
+
+    fn times(&self, id: &str) -> Markup {
+        let look = self.look;
+        html! {
+            p {
+                label for=(id) { (look.t("How often", "Сколько раз")) }
+                select id=(id) name="times" { @for (word, en, ru) in TIMES { option value=(word) { (look.t(en, ru)) } } }
+            }
+        }
+    }
+
+    fn setting(&self, word: &str, en: &'static str, ru: &'static str) -> Markup {
+        setting(word, self.look.t(en, ru), &self.wrongs, self.look)
+    }
+
+    fn sending(&self) -> Markup {
+        let plain = Wrongs::default();
+        let is_set = |now: &Wrongs| {
+            (
+                &now.presentation,
+                now.delay_ms,
+                now.give_up_ms,
+                now.copies,
+                now.reorder,
+            ) != (
+                &plain.presentation,
+                plain.delay_ms,
+                plain.give_up_ms,
+                plain.copies,
+                plain.reorder,
+            )
+        };
+        let form = self.form("set", &html! {
+            (self.setting("presentation", "Where the token stands", "Где стоит токен"))
+            (self.setting("delay_ms", "Each waits first, ms", "Каждое ждёт, мс"))
+            (self.setting("give_up_ms", "The sender gives up after, ms (0: as usual)", "Отправитель сдаётся через, мс (0: как обычно)"))
+            (self.setting("copies", "Copies beside one sent more than once", "Лишних копий, если не один раз"))
+            (self.setting("reorder", "out of order: each after the next one", "не по порядку: каждое после следующего"))
+        });
+        let title = self.look.t("How they are sent", "Как они отправляются");
+        folded(title, is_set(&self.wrongs), &form)
+    }
+
+    fn service(&self) -> Markup {
+        let look = self.look;
+        // Nobody logs in for an invoice.
+        let of_one = [Endpoint::Create, Endpoint::Fetch];
+        let endpoints: &[Endpoint] = match self.whose {
+            None => &Endpoint::ALL,
+            Some(_) => &of_one,
+        };
+        self.form(
+            "service",
+            &html! {
+                p {
+                    label for="endpoint" { (look.t("Endpoint", "Метод API")) }
+                    select #endpoint name="endpoint" { @for one in endpoints { option value=(one.word()) { (one.word()) } } }
+                }
+                (select("answer", look.t("Answers instead", "Отвечает вместо своего"), &ANSWERS, look))
+                (self.times("times-service"))
+            },
+        )
+    }
+
+    fn opening(&self, state: &State) -> Markup {
+        let look = self.look;
+        let hold = self.form("set", &html! {
+            (self.setting("hold_create_ms", "Its answer waits for a notification, ms", "Ответ ждёт уведомления, мс"))
+        });
+        let pool = self.form("pool", &html! {
+            (number("free", "free", look.t("Free requisites", "Свободные реквизиты"), &state.pool.free().to_string(), (0, MOST_FREE)))
+        });
+        let content = html! {
+            (self.counted("what-opening", look.t("What goes wrong", "Что сбоит"), &OF_OPENING))
+            (hold)
+            @if self.whose.is_none() { (pool) }
+        };
+        let title = look.t("Opening an invoice", "Открытие заявки");
+        folded(title, self.wrongs.hold_create_ms > 0, &content)
+    }
+
+    fn clock(&self) -> Markup {
+        let form = self.form("set", &html! {
+            (self.setting("clock_skew_ms", "updatedAt is off by, ms", "updatedAt сдвинут на, мс"))
+            (self.setting("same_instant", "updatedAt stays when the status changes", "updatedAt не меняется при смене статуса"))
+        });
+        let is_set = self.wrongs.clock_skew_ms != 0 || self.wrongs.same_instant;
+        folded(self.look.t("The clock", "Часы"), is_set, &form)
     }
 }
 
-fn whose(invoice: Option<&str>, id: &str, look: &Look<'_>) -> Markup {
-    html! {
+fn chances(scope: &Scope<'_>, state: &State) -> Markup {
+    let (look, rates) = (scope.look, &state.faults.rates);
+    let percent = |word: &str| {
+        Chance::parse(word)
+            .map_or(0, |one| rates.get(one))
+            .to_string()
+    };
+    let form = scope.form("rates", &html! {
+        div.grid {
+            @for (word, en, ru) in CHANCES {
+                (number(&format!("chance-{word}"), word, look.t(en, ru), &percent(word), (0, 100)))
+                (was(word, &percent(word)))
+            }
+        }
         p {
-            label for=(id) { (look.t("Order or invoice (empty: all)", "Заказ или заявка (пусто: все)")) }
-            input id=(id) type="text" name="invoice" maxlength="200" value=[invoice];
+            label for="of" { (look.t("And of the endpoint", "И у метода")) }
+            select #of name="of" { @for one in Endpoint::ALL { option value=(one.word()) { (one.word()) } } }
         }
-    }
-}
-
-fn select(
-    name: &str,
-    label: &str,
-    choices: &[(&str, &'static str, &'static str)],
-    look: &Look<'_>,
-) -> Markup {
-    html! {
         p {
-            label for=(name) { (label) }
-            select id=(name) name=(name) { @for (word, en, ru) in choices { option value=(word) { (look.t(en, ru)) } } }
+            label for="by" { (look.t("answered instead", "вместо ответа")) }
+            select #by name="by" {
+                option value="" { (look.t("anything that passes", "любой временный сбой")) }
+                @for (word, en, ru) in ANSWERS { option value=(word) { (look.t(en, ru)) } }
+            }
         }
-    }
+        (number("percent", "percent", look.t("of a hundred", "из ста"), "", (0, 100)))
+    });
+    let is_set = !rates.shown().is_empty();
+    folded(
+        look.t("By chance, of a hundred", "Случайно, из ста"),
+        is_set,
+        &form,
+    )
 }
 
-fn number(name: &str, label: &str, value: usize) -> Markup {
-    html! {
-        p {
-            label for=(name) { (label) }
-            input id=(name) type="number" name=(name) min="0" max="600000" value=(value);
-        }
-    }
+/// What is rarely wanted: open where something of it is set.
+fn folded(title: &str, is_open: bool, content: &Markup) -> Markup {
+    html! { details open[is_open] { summary { (title) } (content) } }
 }
 
-/// What may happen by chance, in words.
-fn chance_name(chance: Chance, look: &Look<'_>) -> &'static str {
-    match chance {
-        Chance::Lose => look.t("never sent", "не отправлять"),
-        Chance::Repeat => look.t("sent twice", "отправить дважды"),
-        Chance::Late => look.t("sent late", "отправить поздно"),
-        Chance::Reorder => look.t("after the next one", "после следующего"),
-        Chance::WrongToken => look.t("with a wrong token", "с чужим токеном"),
-        Chance::MissingToken => look.t("without a token", "без токена"),
-        Chance::Torn => look.t("cut off in its middle", "оборвать посередине"),
-        Chance::Slow => look.t("in slow pieces", "медленно, по частям"),
-        Chance::Api => look.t("the service answers wrong", "сервис отвечает сбоем"),
-    }
+/// The address of the page about one invoice, or about all.
+pub(super) fn way(invoice: Option<&str>) -> String {
+    let Some(invoice) = invoice else {
+        return "/cabinet/faults".to_owned();
+    };
+    let mut query = Serializer::new(String::new());
+    let query = query.append_pair("invoice", invoice).finish();
+    format!("/cabinet/faults?{query}")
 }
 
 /// `POST /cabinet/faults`
 pub(super) fn act(state: &mut State, form: &Form) -> Posted {
-    let refused = Posted::Refused(
-        StatusCode::BAD_REQUEST,
-        [
-            "That cannot be set so. Go back and look at the fields.",
-            "Так задать нельзя. Вернитесь и проверьте поля.",
-        ],
-    );
-    if form.get("act") == Some("pool") {
-        let Some(free) = form.get("free").and_then(|text| text.parse().ok()) else {
-            return refused;
-        };
-        state.pool.set_free(free);
-        return Posted::Done("/cabinet/faults".to_owned());
-    }
-    let asked = wished(form).and_then(|wished| serde_json::from_value(wished).ok());
-    match asked.map(|asked| fault::apply(state, asked)) {
-        Some(Ok(())) => Posted::Done("/cabinet/faults".to_owned()),
-        Some(Err(_)) | None => refused,
-    }
-}
-
-/// What the form wishes for, in the control listener's words.
-fn wished(form: &Form) -> Option<Value> {
-    let number = |name: &str| form.get(name)?.parse::<i64>().ok();
-    let mut wished = Map::new();
-    match form.get("act")? {
-        "reset" => return Some(json!({ "reset": true })),
-        "notifications" => {
-            let what = form.get("what")?;
-            wished.insert(what.to_owned(), times(form.get("times")?)?);
-        }
-        "sending" => {
-            wished.insert("presentation".to_owned(), form.get("presentation")?.into());
-            wished.insert("delay_ms".to_owned(), number("delay_ms")?.into());
-            wished.insert("give_up_ms".to_owned(), number("give_up_ms")?.into());
-            let reorder = form.get("reorder").is_some();
-            wished.insert("reorder".to_owned(), reorder.into());
-        }
-        "service" => {
-            let answer = form.get("answer")?;
-            let mut api = Map::new();
-            let mut put = |name: &str, value: Value| drop(api.insert(name.to_owned(), value));
-            put("endpoint", form.get("endpoint")?.into());
-            put("times", times(form.get("api_times")?)?);
-            match answer.parse::<u16>() {
-                Ok(status) => {
-                    put("status", status.into());
-                    if status == 429 {
-                        put("retry_after_s", 5.into());
-                    }
-                    // An object with an `error` would be the contract's "no requisites free"; an outage says nothing.
-                    if status != 503 {
-                        let error = json!({ "error": format!("sandbox: {status}") });
-                        put("body", error.to_string().into());
-                    }
-                }
-                Err(_word) => put("kind", answer.into()),
-            }
-            return Some(json!({ "api_status": api }));
-        }
-        "rates" => {
-            let mut rates = Map::new();
-            for chance in Chance::ALL {
-                rates.insert(chance.word().to_owned(), number(chance.word())?.into());
-            }
-            return Some(json!({ "rates": rates }));
-        }
-        "clock" => {
-            return Some(json!({
-                "clock_skew_ms": number("clock_skew_ms")?,
-                "same_instant": form.get("same_instant").is_some(),
-            }));
-        }
-        _ => return None,
-    }
-    if let Some(invoice) = form.get("invoice") {
-        wished.insert("invoice".to_owned(), invoice.trim().into());
-    }
-    Some(wished.into())
-}
-
-fn times(word: &str) -> Option<Value> {
-    match word {
-        "true" => Some(true.into()),
-        "false" => Some(false.into()),
-        number => number.parse::<u64>().ok().map(Value::from),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_choice_of_the_page_is_one_the_sandbox_knows() {
-        for (what, ..) in COUNTED {
-            let form = Form::parse(&format!(
-                "act=notifications&what={what}&times=1&invoice=A-1"
-            ));
-            assert!(asked(&form), "{what}");
-        }
-        for (answer, ..) in ANSWERS {
-            for endpoint in Endpoint::ALL {
-                let word = endpoint.word();
-                let form = Form::parse(&format!(
-                    "act=service&endpoint={word}&answer={answer}&api_times=true"
-                ));
-                assert!(asked(&form), "{answer}");
-            }
-        }
-        for one in PRESENTATIONS {
-            let form = Form::parse(&format!(
-                "act=sending&presentation={one}&delay_ms=5&give_up_ms=0"
-            ));
-            assert!(asked(&form), "{one}");
-        }
-        for (word, ..) in TIMES {
-            assert!(times(word).is_some());
-        }
-    }
-
-    fn asked(form: &Form) -> bool {
-        let wished = wished(form).expect("a whole form");
-        serde_json::from_value::<fault::Asked>(wished).is_ok()
+    let done = if form.get("act") == Some("pool") {
+        let free = form.get("free").and_then(|text| text.parse().ok());
+        free.map(|free| state.pool.set_free(free))
+    } else {
+        let asked = wished::wished(form).and_then(|wished| serde_json::from_value(wished).ok());
+        asked.and_then(|asked| fault::apply(state, asked).ok())
+    };
+    match done {
+        Some(()) => Posted::Done(way(form.get("invoice"))),
+        None => Posted::Refused(
+            StatusCode::BAD_REQUEST,
+            [
+                "That cannot be set so. Go back and look at the fields.",
+                "Так задать нельзя. Вернитесь и проверьте поля.",
+            ],
+        ),
     }
 }

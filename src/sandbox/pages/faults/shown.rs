@@ -7,8 +7,8 @@ use super::super::frame::Look;
 use crate::sandbox::control::fault;
 use crate::sandbox::state::State;
 
-/// What is set.
-pub(super) fn set_now(state: &State, look: &Look<'_>) -> Markup {
+/// What is set; `whose` is whom the page is about, if not all.
+pub(super) fn set_now(state: &State, whose: Option<&str>, look: &Look<'_>) -> Markup {
     let set = match fault::view(&state.faults) {
         Value::Object(fields) => lines(fields, look),
         _ => Vec::new(),
@@ -19,6 +19,13 @@ pub(super) fn set_now(state: &State, look: &Look<'_>) -> Markup {
             p.quiet { (look.t("Nothing: the service works as it should.", "Ничего: сервис работает как надо.")) }
         } @else {
             dl { @for (name, value) in &set { dt { (name) } dd { code { (value) } } } }
+            @if let Some(name) = whose.filter(|name| state.faults.owners().any(|(owner, _)| owner == *name)) {
+                form method="post" action="/cabinet/faults" {
+                    (look.form_token())
+                    input type="hidden" name="invoice" value=(name);
+                    button name="act" value="reset" { (look.t("Take off those of this one", "Снять сбои этой заявки")) }
+                }
+            }
             form method="post" action="/cabinet/faults" {
                 (look.form_token())
                 button name="act" value="reset" { (look.t("Take all off", "Снять всё")) }

@@ -31,6 +31,18 @@ impl Default for Presentation {
 }
 
 impl Presentation {
+    /// One of each kind, the usual one first.
+    pub(crate) const EXAMPLES: [&str; 8] = [
+        "header:X-Notification-Token",
+        "bearer",
+        "basic-password",
+        "query:token",
+        "body:/notificationToken",
+        "hmac-sha256:header:X-Signature",
+        "standard-webhooks",
+        "none",
+    ];
+
     /// Reads `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`,
     /// `standard-webhooks` or `none`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
@@ -91,16 +103,7 @@ mod tests {
 
     #[test]
     fn presentations_read_back() {
-        for text in [
-            "header:X-Notification-Token",
-            "bearer",
-            "basic-password",
-            "query:token",
-            "body:/notificationToken",
-            "hmac-sha256:header:X-Signature",
-            "standard-webhooks",
-            "none",
-        ] {
+        for text in Presentation::EXAMPLES {
             assert_eq!(
                 Presentation::parse(text).map(|p| p.word()).as_deref(),
                 Some(text)
