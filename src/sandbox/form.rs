@@ -1,4 +1,7 @@
-//! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages.
+//! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages; and the segments of
+//! its paths.
+
+use std::fmt::Write as _;
 
 /// Fields read at most. The largest form of the pages has four.
 const MOST_FIELDS: usize = 32;
@@ -27,13 +30,35 @@ impl Form {
     }
 }
 
+/// A segment of a path decoded: `%XX` is a byte. `None` for what is no UTF-8 then.
+pub(crate) fn segment(text: &str) -> Option<String> {
+    String::from_utf8(decoded(text)).ok()
+}
+
+/// A text as it stands in a query or as a segment of a path.
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing to a String cannot fail.
+            write!(encoded, "%{byte:02X}").unwrap_or_default();
+        }
+    }
+    encoded
+}
+
 /// One field decoded: `+` is a blank, `%XX` a byte.
-pub(crate) fn decode(text: &str) -> String {
+fn decode(text: &str) -> String {
+    String::from_utf8_lossy(&decoded(&text.replace('+', " "))).into_owned()
+}
+
+fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
-            b'+' => b' ',
             b'%' => {
                 let mut ahead = bytes.clone();
                 let escaped = hex(ahead.next()).zip(hex(ahead.next()));
@@ -48,7 +73,7 @@ pub(crate) fn decode(text: &str) -> String {
             other => other,
         });
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    decoded
 }
 
 fn hex(byte: Option<u8>) -> Option<u8> {
@@ -59,6 +84,21 @@ fn hex(byte: Option<u8>) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_text_is_one_segment_of_a_path() {
+        for text in ["INV/2026#17", "a+b c", "заявка", "%2e", "..", "a?b=1&c"] {
+            let encoded = encode(text);
+            assert!(
+                !encoded.contains(['/', '#', '?', '+', '&', ' ']),
+                "{encoded}"
+            );
+            assert_eq!(segment(&encoded).as_deref(), Some(text));
+            assert_eq!(decode(&encoded), text);
+        }
+        assert_eq!(segment("a+b").as_deref(), Some("a+b"));
+        assert_eq!(segment("%ff"), None);
+    }
 
     #[test]
     fn fields_are_decoded() {

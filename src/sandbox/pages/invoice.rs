@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::Posted;
 use super::cabinet::{answer, mode};
 use super::frame::{Look, instant, table};
+use crate::sandbox::form::encode;
 use crate::sandbox::state::State;
 use crate::sandbox::state::invoice::Invoice;
 use crate::sandbox::state::login::shop_name;
@@ -35,7 +36,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             (look.form_token())
             button name="act" value="notify" { (look.t("Notify again as it stands now", "Уведомить ещё раз о текущем статусе")) }
         }
-        p { a href={ "/cabinet/faults?invoice=" (invoice.id) } { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
+        p { a href={ "/cabinet/faults?invoice=" (encode(&invoice.id)) } { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
         details {
             summary { (look.t("The invoice object", "Объект заявки")) }
             dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }

@@ -11,7 +11,7 @@ mod invoice;
 mod lang;
 mod pay;
 
-use hyper::header::{HeaderValue, LOCATION};
+use hyper::header::{ALLOW, HeaderValue, LOCATION};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -41,7 +41,12 @@ pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Response {
             show(world, path, &query, lang)
         }
         Method::POST => post(world, path, body, lang),
-        _ => http::plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"),
+        _ => {
+            let mut response = http::plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+            let allowed = HeaderValue::from_static("GET, HEAD, POST");
+            response.headers_mut().insert(ALLOW, allowed);
+            response
+        }
     }
 }
 

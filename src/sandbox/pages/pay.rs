@@ -102,7 +102,7 @@ fn choose(invoice: &Invoice, look: &Look<'_>) -> Markup {
 /// What the customer reads when it is over, and the way to the shop.
 fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
-    let is_canceled = statuses.name(Happening::Canceled) == Some(invoice.status.as_str());
+    let is_canceled = invoice.happened == Some(Happening::Canceled);
     let (text, way) = if statuses.is_paid(&invoice.status) {
         let text = look.t("The payment has arrived.", "Платёж получен.");
         (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
@@ -127,7 +127,11 @@ fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let choices: &[Happening] = if statuses.is_paid(&invoice.status) {
         &[Happening::Refunded]
     } else if statuses.is_failed(&invoice.status) {
-        &[Happening::Paid, Happening::PaidLess]
+        if has_requisites {
+            &[Happening::Paid, Happening::PaidLess]
+        } else {
+            &[]
+        }
     } else if statuses.is_final(&invoice.status) {
         &[]
     } else if has_requisites {

@@ -3,15 +3,16 @@
 
 use std::collections::VecDeque;
 
-use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::State;
+use super::asked::{check, less, more};
 use super::login::shop_name;
 use super::notice::{Answer, Attempt, MOST_ATTEMPTS, Notice};
 use super::pool::{Method, Requisite};
+use super::spelling::{self, Exact};
+use crate::invoice::amount::Amount;
 use crate::invoice::moment::Moment;
-use crate::invoice::notify_token::SHORTEST_TOKEN;
 use crate::sandbox::statuses::{Happening, NEW};
 use crate::secret::Secret;
 use crate::wire::create::{CreateRequest, ReturnUrls};
@@ -19,8 +20,6 @@ use crate::wire::invoice::InvoiceBody;
 
 /// Invoices kept. Final ones make room, oldest first; with nothing but open ones the service says it is full.
 const MOST_INVOICES: usize = 50_000;
-/// Longest text of a request's field, in bytes. The contract shows no bound; memory has one.
-const LONGEST_FIELD: usize = 2_048;
 /// `dealRate` of every deal: the sandbox exchanges nothing.
 const RATE: &str = "1";
 
@@ -59,9 +58,15 @@ pub(crate) struct Invoice {
     pub(crate) mode: Mode,
     /// `status`
     pub(crate) status: String,
+    /// What happened to it last. One name may stand for several things, and one thing for none.
+    pub(crate) happened: Option<Happening>,
     /// `createdAt`, ms.
     pub(crate) created_ms: i64,
     updated_ms: i64,
+    /// Its times are whole seconds.
+    in_seconds: bool,
+    /// What of it is told to the letter.
+    pub(super) exact: Exact,
     /// `updatedAt`
     pub(crate) updated_at: String,
     /// End of the payment window, ms. Told in H2H mode only.
@@ -69,6 +74,8 @@ pub(crate) struct Invoice {
     /// The requisite it was given, occupied while `is_open`. `None` in Redirect mode until the customer has chosen a method:
     /// such an invoice is opened while none is free.
     pub(crate) requisite: Option<Requisite>,
+    /// The amount for which it occupies one.
+    sum: String,
     is_open: bool,
     /// `notificationUrl`
     pub(crate) notification_url: String,
@@ -139,8 +146,10 @@ impl Invoice {
 
     /// It changes now, by a clock that is so far off.
     fn touch(&mut self, now: i64, skew_ms: i64) {
+        let step_ms = if self.in_seconds { 1_000 } else { 1 };
         let now = now.saturating_add(skew_ms);
-        self.updated_ms = now.max(self.updated_ms.saturating_add(1));
+        let next = now.max(self.updated_ms.saturating_add(step_ms));
+        self.updated_ms = next - next.rem_euclid(step_ms);
         self.updated_at = Moment::from_ms(self.updated_ms).to_string();
     }
 }
@@ -156,17 +165,31 @@ impl State {
         let asked_method = check(&request).map_err(CreateRefusal::Field)?;
         self.make_room()?;
         let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
+        let sum = sum(&request.amount, &request.currency);
         let requisite = match mode {
-            Mode::H2h => Some(self.pool.take().ok_or(CreateRefusal::NoRequisites)?),
+            Mode::H2h => {
+                let taken = self.pool.take(asked_method, &sum);
+                Some(taken.ok_or(CreateRefusal::NoRequisites)?)
+            }
             Mode::Redirect(_) => None,
         };
         let seq = self.next_seq;
         self.next_seq += 1;
         let lifetime_ms =
             i64::try_from(self.rules.invoice_lifetime_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
+        let is_plain = self.rules.is_plain;
+        let id = if is_plain {
+            self.dice.uuid()
+        } else {
+            spelling::id(&mut self.dice)
+        };
+        let in_seconds = !is_plain && spelling::in_seconds(&mut self.dice);
+        let step_ms = if in_seconds { 1_000 } else { 1 };
+        let whole = |ms: i64| ms - ms.rem_euclid(step_ms);
+        let updated_ms = whole(now.saturating_add(self.faults.clock_skew_ms));
         let invoice = Invoice {
             seq,
-            id: self.dice.uuid(),
+            id,
             opaque: self.dice.token(24),
             shop,
             internal_id: request.internal_id,
@@ -177,11 +200,15 @@ impl State {
             asked_method,
             mode,
             status: NEW.to_owned(),
-            created_ms: now,
-            updated_ms: now.saturating_add(self.faults.clock_skew_ms),
-            updated_at: Moment::from_ms(now.saturating_add(self.faults.clock_skew_ms)).to_string(),
+            happened: None,
+            created_ms: whole(now),
+            updated_ms,
+            in_seconds,
+            exact: Exact::default(),
+            updated_at: Moment::from_ms(updated_ms).to_string(),
             expires_ms: now.saturating_add(lifetime_ms),
             requisite,
+            sum,
             is_open: true,
             notification_url: request.notification_url,
             token: request.notification_token,
@@ -245,8 +272,10 @@ impl State {
         let possible = match happening {
             Happening::Waiting => invoice.status == NEW,
             // A late payment: after the end, but not after a payment.
+            // Nobody can pay who was never told where to.
             Happening::Paid | Happening::PaidLess | Happening::PaidMore => {
-                !is_final || self.rules.statuses.is_failed(&invoice.status)
+                let is_late = self.rules.statuses.is_failed(&invoice.status);
+                (!is_final || is_late) && invoice.requisite.is_some()
             }
             Happening::Canceled | Happening::Expired => !is_final,
             Happening::Refunded => paid,
@@ -254,23 +283,34 @@ impl State {
         if !possible {
             return false;
         }
-        let seq = invoice.seq;
-        let amount = match happening {
-            Happening::PaidLess => Some(less(&invoice.asked)),
-            Happening::PaidMore => Some(more(&invoice.asked)),
-            Happening::Paid => Some(invoice.asked.clone()),
+        let (seq, asked) = (invoice.seq, invoice.asked.as_str());
+        let paid = match happening {
+            // There may be no amount that could be told apart from the one that was asked for.
+            Happening::PaidLess => less(asked).map(Some),
+            Happening::PaidMore => more(asked).map(Some),
+            Happening::Paid => Some(Some(asked.to_owned())),
             Happening::Waiting | Happening::Canceled | Happening::Expired | Happening::Refunded => {
-                None
+                Some(None)
             }
         };
+        let Some(amount) = paid else { return false };
         let dictated = Dictated {
             status: Some(status),
             amount,
             ..Dictated::default()
         };
         self.change(seq, dictated, now);
+        self.remember(seq, happening);
         self.notify(seq);
         true
+    }
+
+    fn remember(&mut self, seq: u64, happening: Happening) {
+        if let Some(invoice) = self.invoices.get_mut(&seq) {
+            invoice.happened = Some(happening);
+            // What a person's act reports is an amount as any other.
+            invoice.exact = Exact::default();
+        }
     }
 
     /// The customer of a Redirect invoice chooses how to pay, and gets a requisite.
@@ -291,7 +331,8 @@ impl State {
         if invoice.method.is_some() || self.rules.statuses.is_final(&invoice.status) {
             return Err(ChoiceError::Over);
         }
-        let requisite = self.pool.take().ok_or(ChoiceError::NoRequisites)?;
+        let taken = self.pool.take(method, &invoice.sum);
+        let requisite = taken.ok_or(ChoiceError::NoRequisites)?;
         (invoice.method, invoice.requisite) = (Some(method), Some(requisite));
         if waiting.is_some() && invoice.status == NEW {
             let dictated = Dictated {
@@ -299,6 +340,7 @@ impl State {
                 ..Dictated::default()
             };
             self.change(seq, dictated, now);
+            self.remember(seq, Happening::Waiting);
             self.notify(seq);
         }
         Ok(())
@@ -315,7 +357,18 @@ impl State {
         let Some(seq) = self.find_invoice(id_or_order).map(|invoice| invoice.seq) else {
             return false;
         };
+        let exact = Exact {
+            amount: dictated.amount.is_some(),
+            updated_at: dictated.updated_at.is_some(),
+        };
+        let happened = dictated.status.as_deref();
+        let happened = happened.map(|status| self.rules.statuses.happening(status));
         self.change(seq, dictated, now);
+        if let Some(invoice) = self.invoices.get_mut(&seq) {
+            invoice.exact.amount |= exact.amount;
+            invoice.exact.updated_at = exact.updated_at;
+            invoice.happened = happened.unwrap_or(invoice.happened);
+        }
         if notify {
             self.notify(seq);
         }
@@ -348,7 +401,7 @@ impl State {
         if self.rules.statuses.is_final(&invoice.status) && invoice.is_open {
             invoice.is_open = false;
             if let Some(requisite) = invoice.requisite {
-                self.pool.give_back(requisite);
+                self.pool.give_back(requisite, &invoice.sum);
             }
             self.windows.remove(&(invoice.expires_ms, seq));
             self.finished.push_back(seq);
@@ -375,8 +428,8 @@ impl State {
     }
 
     fn make_notice(&mut self, seq: u64) -> Option<Notice> {
-        let body = self.invoices.get(&seq)?.body(&self.rules.payment_url);
-        let body = self.spell(&body);
+        let id = self.invoices.get(&seq)?.id.clone();
+        let body = self.tell(&id)?;
         let invoice = self.invoices.get_mut(&seq)?;
         invoice.notices += 1;
         Some(Notice {
@@ -429,61 +482,13 @@ impl State {
                 ..Dictated::default()
             };
             self.change(seq, dictated, now);
+            self.remember(seq, Happening::Expired);
             self.notify(seq);
         }
     }
 }
 
-/// The sandbox's own checks on a request, where the contract shows none. `Err` names the field.
-fn check(request: &CreateRequest) -> Result<Method, &'static str> {
-    let web = |url: &str| {
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        url.len() <= LONGEST_FIELD && rest.is_some_and(|rest| !rest.is_empty())
-    };
-    if request.internal_id.len() > LONGEST_FIELD {
-        return Err("internalId");
-    }
-    if request.currency.len() > 16 {
-        return Err("currency");
-    }
-    if !web(&request.notification_url) {
-        return Err("notificationUrl");
-    }
-    let token = request.notification_token.expose();
-    if token.chars().count() < SHORTEST_TOKEN || token.len() > LONGEST_FIELD {
-        return Err("notificationToken");
-    }
-    if let Some(urls) = &request.return_urls {
-        for (name, url) in [
-            ("successUrl", &urls.success),
-            ("cancelUrl", &urls.cancel),
-            ("errorUrl", &urls.error),
-        ] {
-            if !web(url) {
-                return Err(name);
-            }
-        }
-    }
-    Method::parse(&request.method).ok_or("paymentMethod")
-}
-
-/// Less than was asked: one unit of money less, or half where that would leave nothing.
-fn less(asked: &str) -> String {
-    let Ok(amount) = Decimal::from_str_exact(asked) else {
-        return asked.to_owned();
-    };
-    if amount > Decimal::ONE {
-        (amount - Decimal::ONE).to_string()
-    } else {
-        (amount / Decimal::TWO).normalize().to_string()
-    }
-}
-
-/// More than was asked: one unit of money more.
-fn more(asked: &str) -> String {
-    let amount = Decimal::from_str_exact(asked).ok();
-    let amount = amount.and_then(|amount| amount.checked_add(Decimal::ONE));
-    amount.map_or_else(|| asked.to_owned(), |amount| amount.to_string())
+/// An amount with its currency, in one spelling for equal ones.
+fn sum(amount: &Amount, currency: &str) -> String {
+    format!("{} {currency}", amount.canonical())
 }
