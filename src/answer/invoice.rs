@@ -126,9 +126,24 @@ impl Shown<'_> {
     }
 }
 
-/// What a command is given to mean this invoice: the service's id, or the order while there is none.
-pub(crate) fn named(row: &InvoiceRow) -> &str {
-    row.invoice_id.as_deref().unwrap_or(&row.order_id)
+/// What a command is given to mean this invoice: the service's id, or the order while there is none; as it is typed.
+pub(crate) fn named(row: &InvoiceRow) -> Cow<'_, str> {
+    typed(row.invoice_id.as_deref().unwrap_or(&row.order_id))
+}
+
+/// An id as it is typed in a shell: others chose it, and a person copies the command it stands in.
+pub(crate) fn typed(id: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_alphanumeric() || "-_.~:/#%+@=,№".contains(c);
+    if !id.starts_with(['-', '#', '~', '=']) && id.chars().all(plain) {
+        return Cow::Borrowed(id);
+    }
+    let quoted = format!("'{}'", id.replace('\'', r"'\''"));
+    // Behind `--` it is no flag.
+    Cow::Owned(if id.starts_with('-') {
+        format!("-- {quoted}")
+    } else {
+        quoted
+    })
 }
 
 /// What the service reported, with a dash for what it did not say.

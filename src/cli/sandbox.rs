@@ -11,15 +11,14 @@ use super::failure::{Exit, Failure};
 use super::output::{escape, print, print_json, talk};
 use super::scenario;
 use crate::config::toml;
-use crate::invoice::status::Status;
-use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, WriteError};
+use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, Times, WriteError};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Format, Level};
 use crate::{clock, entropy};
 
 /// Flags of `sandbox`.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = sandbox::inventions())]
 pub(super) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
@@ -46,7 +45,11 @@ pub(super) struct Args {
     /// Seconds between two polls of a login
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     interval: u64,
-    /// Requisites in the pool; each open invoice occupies one, on the payment page once its customer has chosen a method
+    /// Seconds in which a login can be confirmed [default: 600, and at speed 120 at least, since a person does it]
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    login_life: Option<u64>,
+    /// Requisites of each method; each takes one open invoice of an amount at a time, and none is taken on the payment page
+    /// before its customer has chosen a method
     #[arg(long, value_name = "N", default_value_t = 20)]
     pool: usize,
     /// Seconds in which an invoice can be paid
@@ -55,10 +58,12 @@ pub(super) struct Args {
     /// Seconds before a notification is tried again
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=3_600))]
     notify_retry: u64,
-    /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60
+    /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60. The times as they
+    /// are then are told at the start, in whole seconds where the service tells them so
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     speed: u32,
-    /// Spell answers plainly. Otherwise fields come in any order, unknown ones come too, and some that nobody needs are missing
+    /// Spell answers plainly. Otherwise ids have any form, fields any order, unknown ones come too, some that nobody needs are
+    /// missing or null, and amounts and times have more or fewer zeros
     #[arg(long)]
     plain: bool,
     /// Use the status names of FILE: lists `open` (which begins with `new`), `paid`, `failed` and `reversed`, in TOML
@@ -83,18 +88,18 @@ impl Args {
             control: self.control,
             seed: self.seed.unwrap_or_else(new_seed),
             interval_s: self.interval,
+            login_lifetime_s: self.login_life,
             pool: self.pool,
             invoice_lifetime_s: self.window,
             notify_retry_ms: self.notify_retry.saturating_mul(1_000),
             speed: self.speed,
             is_plain: self.plain,
             statuses: statuses.unwrap_or_default(),
-            ..Settings::default()
         })
     }
 }
 
-/// The status names of a file. Whether they are enough to work with is the sandbox's to say.
+/// The status names of a file: such that the sandbox can work with them and tilld takes them.
 fn read_statuses(file: &Path) -> Result<Statuses, Failure> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -112,19 +117,16 @@ fn read_statuses(file: &Path) -> Result<Statuses, Failure> {
     };
     let text = std::fs::read_to_string(file).map_err(|error| failed(error.into()))?;
     let lists: Lists = toml::read(&text).map_err(|error| failed(error.into()))?;
-    let names = |list: &[String]| list.iter().all(|name| Status::new(name.as_str()).is_some());
-    if ![&lists.open, &lists.paid, &lists.failed, &lists.reversed]
-        .into_iter()
-        .all(|list| names(list))
-    {
-        return Err(failed("a name is empty or longer than 128 bytes".into()));
-    }
-    Ok(Statuses {
+    let statuses = Statuses {
         open: lists.open,
         paid: lists.paid,
         failed: lists.failed,
         reversed: lists.reversed,
-    })
+    };
+    match statuses.lack() {
+        Some(lack) => Err(failed(lack.into())),
+        None => Ok(statuses),
+    }
 }
 
 /// A number no ledger knows the ids of: one that outlives the sandbox would refuse an id it holds already. Short, since
@@ -137,7 +139,7 @@ fn new_seed() -> u64 {
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match args.action {
         Some(Action::Openapi) => {
-            print(sandbox::OPENAPI).map_err(Failure::from_write)?;
+            print(&sandbox::openapi()).map_err(Failure::from_write)?;
             return Ok(Exit::Ok);
         }
         Some(Action::Run(args)) => return scenario::run(args, context).await,
@@ -195,6 +197,7 @@ fn announce(
             "control": sandbox.control_url(),
             "seed": sandbox.seed(),
             "speed": sandbox.speed(),
+            "times": sandbox.times(),
             "config": shown,
             "config_kept": kept,
         }))?;
@@ -208,6 +211,7 @@ fn announce(
         if sandbox.speed() > 1 {
             let told = format!("times pass {} times faster", sandbox.speed());
             pairs.push(("speed", told));
+            pairs.push(("times", times(sandbox.times())));
         }
         pairs.extend(shown.clone().map(|path| ("config", path)));
         context.output.pairs(&pairs)?;
@@ -221,6 +225,20 @@ fn announce(
     // Talk: with nobody to read it the sandbox serves all the same.
     drop(io::stderr().lock().write_all(advice(&config).as_bytes()));
     Ok(())
+}
+
+/// The times as they are.
+fn times(times: Times) -> String {
+    let Times {
+        login_s,
+        interval_s,
+        window_s,
+        notify_retry_ms,
+    } = times;
+    format!(
+        "a login lives {login_s} s and is asked for every {interval_s} s, an invoice can be paid for {window_s} s, a notification \
+         is tried again after {notify_retry_ms} ms"
+    )
 }
 
 fn advice(config: &str) -> String {
@@ -320,6 +338,9 @@ mod tests {
         let short = read("open=['new']\npaid=['x']\nfailed=['y']\n").expect_err("no reversed");
         assert!(short.line().is_some_and(|line| line.contains("reversed")));
         assert!(read(&good.replace("no", "")).is_err());
+        let shared = read(&good.replace("Оплачен", "new")).expect_err("shared");
+        let said = shared.line().unwrap_or_default();
+        assert!(said.contains("`open` and `paid` share one"), "{said}");
     }
 
     #[tokio::test]

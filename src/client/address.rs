@@ -180,4 +180,28 @@ mod tests {
             assert_eq!(address.origin(), "https://a.example");
         }
     }
+
+    /// The contract says of an id that it is a string. Whatever it holds, it names one invoice and leads nowhere else.
+    #[test]
+    fn an_id_is_encoded_into_its_segment() {
+        let address = Address::parse("https://a.example/gw", false).expect("an address");
+        for (id, wanted) in [
+            ("INV/2026#17", "INV%2F2026%2317"),
+            ("a?b=1&c", "a%3Fb=1&c"),
+            ("a%2Fb", "a%252Fb"),
+            ("%2e%2e", "%252e%252e"),
+            ("../../agent/login", "..%2F..%2Fagent%2Flogin"),
+            ("..\\x", "..%5Cx"),
+            (
+                " заявка 17 ",
+                "%20%D0%B7%D0%B0%D1%8F%D0%B2%D0%BA%D0%B0%2017%20",
+            ),
+            ("...", "..."),
+        ] {
+            let url = address.invoice(&InvoiceId::new(id).expect(id));
+            let segment = url.path().strip_prefix("/gw/api/v1/invoices/");
+            assert_eq!(segment, Some(wanted), "{id}");
+            assert!(url.query().is_none() && url.fragment().is_none(), "{url}");
+        }
+    }
 }

@@ -12,7 +12,6 @@ use super::keys::{Shape, join, known};
 use super::presentations::Presentations;
 use super::settings::{PROXY_OF_ENVIRONMENT, Settings, ranges};
 use crate::hook::Selector;
-use crate::invoice::status::Status;
 
 /// Tells where a key was set.
 type OriginOf<'a> = &'a dyn Fn(&str) -> Origin;
@@ -100,7 +99,7 @@ impl Settings {
                 "listener.presentations",
                 presentations_rule(&self.listener.presentations),
             ),
-            ("statuses", self.statuses_rule()),
+            ("statuses", self.statuses.lists().rule()),
             (
                 "poller.cadence_s",
                 broken(
@@ -143,39 +142,6 @@ impl Settings {
             "must have a later `until_s` in each step than in the one before: step {} has none",
             place + 2
         ))
-    }
-
-    /// The names themselves stay out of the text: they are values.
-    fn statuses_rule(&self) -> Option<String> {
-        let lists = [
-            ("open", &self.statuses.open),
-            ("paid", &self.statuses.paid),
-            ("failed", &self.statuses.failed),
-            ("reversed", &self.statuses.reversed),
-        ];
-        for (list, names) in lists {
-            if names
-                .iter()
-                .any(|name| Status::new(name.as_str()).is_none())
-            {
-                return Some(format!(
-                    "must hold names of 1 to 128 bytes, also in `{list}`"
-                ));
-            }
-        }
-        let doubled = self.statuses.lists().doubled()?.to_owned();
-        let on: Vec<String> = lists
-            .iter()
-            .filter(|(_, names)| names.contains(&doubled))
-            .map(|(list, _)| format!("`{list}`"))
-            .collect();
-        Some(match on.as_slice() {
-            [list] => format!("must hold a name once, but {list} repeats one"),
-            on => format!(
-                "must hold a name on one list only, but {} share one",
-                on.join(" and ")
-            ),
-        })
     }
 }
 

@@ -137,6 +137,40 @@ impl StatusLists {
             .map(|(_, meaning)| meaning)
     }
 
+    /// The rule these lists break, if any, as the end of a sentence about them. The names themselves stay out of the text: they
+    /// are values.
+    pub fn rule(&self) -> Option<String> {
+        let lists = [
+            ("open", &self.open),
+            ("paid", &self.paid),
+            ("failed", &self.failed),
+            ("reversed", &self.reversed),
+        ];
+        for (list, names) in lists {
+            if names
+                .iter()
+                .any(|name| Status::new(name.as_str()).is_none())
+            {
+                return Some(format!(
+                    "must hold names of 1 to 128 bytes, also in `{list}`"
+                ));
+            }
+        }
+        let doubled = self.doubled()?;
+        let on: Vec<String> = lists
+            .iter()
+            .filter(|(_, names)| names.iter().any(|name| name == doubled))
+            .map(|(list, _)| format!("`{list}`"))
+            .collect();
+        Some(match on.as_slice() {
+            [list] => format!("must hold a name once, but {list} repeats one"),
+            on => format!(
+                "must hold a name on one list only, but {} share one",
+                on.join(" and ")
+            ),
+        })
+    }
+
     /// A name that stands on two lists, if any: such lists have no meaning.
     pub fn doubled(&self) -> Option<&str> {
         let all: Vec<&String> = [&self.open, &self.paid, &self.failed, &self.reversed]

@@ -134,7 +134,7 @@ mod tests {
             ("null", "body_not_an_object"),
             ("{}", "invoice_id_unreadable"),
             (r#"{"id":"a","status":""}"#, "invoice_status_unreadable"),
-            (r#"{"id":"../x","status":"new"}"#, "invoice_id_unreadable"),
+            (r#"{"id":"..","status":"new"}"#, "invoice_id_unreadable"),
             (r#"{"id":"a","id":"b","status":"new"}"#, "body_doubled_name"),
             (r#"{"id":"a","status":"new"} x"#, "body_not_json"),
             ("payload=%7B%7D", "body_not_json"),

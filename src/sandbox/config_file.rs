@@ -150,16 +150,20 @@ fn addresses(sandbox: &Sandbox) -> [String; 2] {
     ]
 }
 
-/// JSON's strings and lists of strings are TOML's, for all that stands here.
+/// JSON's strings are TOML's, but for one character that TOML wants escaped.
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let json = serde_json::Value::from(text).to_string();
+    json.replace('\u{7f}', "\\u007f")
 }
 
 /// A config for this sandbox, under which tilld listens on `listen` and keeps its state in `directory`/state. More
 /// tables may follow it.
 pub(crate) fn config_text(sandbox: &Sandbox, listen: SocketAddr, directory: &Path) -> String {
     let statuses = sandbox.statuses();
-    let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
+    let list = |names: &[String]| {
+        let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        format!("[{}]", names.join(","))
+    };
     let state_dir = directory.join("state");
     let [url, cabinet_url] = addresses(sandbox);
     [

@@ -1,4 +1,5 @@
-//! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages.
+//! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages; and the segments of
+//! its paths.
 
 /// Fields read at most. The largest form of the pages, of the faults by chance, has thirty-three.
 const MOST_FIELDS: usize = 64;
@@ -27,13 +28,21 @@ impl Form {
     }
 }
 
+/// A segment of a path decoded: `%XX` is a byte. `None` for what is no UTF-8 then.
+pub(crate) fn segment(text: &str) -> Option<String> {
+    String::from_utf8(decoded(text)).ok()
+}
+
 /// One field decoded: `+` is a blank, `%XX` a byte.
-pub(crate) fn decode(text: &str) -> String {
+fn decode(text: &str) -> String {
+    String::from_utf8_lossy(&decoded(&text.replace('+', " "))).into_owned()
+}
+
+fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes();
     let mut decoded = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {
         decoded.push(match byte {
-            b'+' => b' ',
             b'%' => {
                 let mut ahead = bytes.clone();
                 let escaped = hex(ahead.next()).zip(hex(ahead.next()));
@@ -48,7 +57,7 @@ pub(crate) fn decode(text: &str) -> String {
             other => other,
         });
     }
-    String::from_utf8_lossy(&decoded).into_owned()
+    decoded
 }
 
 fn hex(byte: Option<u8>) -> Option<u8> {
@@ -59,6 +68,20 @@ fn hex(byte: Option<u8>) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_text_is_one_segment_of_a_path() {
+        for (path, text) in [
+            ("INV%2F2026%2317", "INV/2026#17"),
+            ("a%2Bb%20c", "a+b c"),
+            ("%D0%B7%D0%B0%D1%8F%D0%B2%D0%BA%D0%B0", "заявка"),
+            ("%252e", "%2e"),
+        ] {
+            assert_eq!(segment(path).as_deref(), Some(text));
+        }
+        assert_eq!(segment("a+b").as_deref(), Some("a+b"));
+        assert_eq!(segment("%ff"), None);
+    }
 
     #[test]
     fn fields_are_decoded() {

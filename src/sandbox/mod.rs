@@ -8,10 +8,12 @@ mod config_file;
 mod control;
 mod form;
 mod guard;
+mod inventions;
 mod notifier;
 mod pages;
 mod presented;
 mod routes;
+mod speed;
 pub(crate) mod state;
 pub(crate) mod statuses;
 #[cfg(test)]
@@ -20,6 +22,7 @@ mod visitor;
 mod waiting;
 mod world;
 
+use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,18 +34,29 @@ use tokio::task::JoinSet;
 
 use self::notifier::Notifier;
 use self::routes::Reply;
+use self::speed::Speed;
 use self::state::{Rules, State};
 use self::world::{MOST_HANDED_OVER, World};
 use crate::http::{self, Limits, Response};
 use crate::shutdown::Shutdown;
 
 pub(crate) use self::config_file::{WriteError, config_text, write_config};
+pub(crate) use self::inventions::text as inventions;
 pub(crate) use self::notifier::SetupError;
 pub(crate) use self::statuses::Statuses;
 pub(crate) use self::visitor::{Page, VisitError, Visitor};
 
+/// [`openapi`], but for the inventions, which have their place in its description.
+const OPENAPI: &str = include_str!("openapi.json");
+/// That place.
+const INVENTIONS: &str = "{inventions}";
+
 /// The service's API in the words of `OpenAPI` 3.1: `tilld sandbox openapi` prints it.
-pub(crate) const OPENAPI: &str = include_str!("openapi.json");
+pub(crate) fn openapi() -> String {
+    let text = serde_json::Value::from(inventions()).to_string();
+    // Within the quotes of the description.
+    OPENAPI.replacen(INVENTIONS, text.trim_matches('"'), 1)
+}
 
 /// Requests in progress at a stop get so long. Nobody's money waits for them.
 const DRAIN: Duration = Duration::from_secs(1);
@@ -68,36 +82,53 @@ pub(crate) struct Settings {
     pub seed: u64,
     /// Its status names.
     pub statuses: Statuses,
-    /// Life of a login request, s. The contract's is 600.
-    pub login_lifetime_s: u64,
+    /// Life of a login request, s. The contract's is 600, which is also what stands for none: at speed it then becomes no
+    /// shorter than a person needs.
+    pub login_lifetime_s: Option<u64>,
     /// Polling interval of a login, s, at least 1. The contract's is 5.
     pub interval_s: u64,
     /// Payment window of an invoice, s.
     pub invoice_lifetime_s: u64,
-    /// Requisites in the pool. A Redirect invoice takes one when its customer chooses a method.
+    /// Requisites of each method, each of which takes one open invoice of an amount. A Redirect invoice takes one when its
+    /// customer chooses a method.
     pub pool: usize,
     /// Pause before a notification is tried again, ms. The sibling service's is 60 s.
     pub notify_retry_ms: u64,
-    /// All of these times pass so many times faster, 1 to 3,600; see [`Settings::hastened`].
+    /// All of these times pass so many times faster, 1 to 3,600; see [`Times`].
     pub speed: u32,
     /// Answers are spelt plainly, without the freedom the contract leaves.
     pub is_plain: bool,
 }
 
-/// A person confirms a login at a person's speed: its life does not become shorter than this, s.
+/// Life of a login request (contract, section 8), s.
+const LOGIN_S: u64 = 600;
+/// A person confirms a login at a person's speed: its life does not become shorter than this by itself, s.
 const SHORTEST_LOGIN_S: u64 = 120;
 
+/// The sandbox's times as they are, whatever its speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Times {
+    /// Life of a login request, s: its `expiresIn` at the beginning.
+    pub login_s: u64,
+    /// Between two polls of a login, s: its `interval`.
+    pub interval_s: u64,
+    /// In which an invoice can be paid, s: what its `expireAt` is after its `createdAt`.
+    pub window_s: u64,
+    /// Before a notification is tried again, ms.
+    pub notify_retry_ms: u64,
+}
+
 impl Settings {
-    /// With the times as they are at this speed. What is told of them (`expiresIn`, `interval`, `expireAt`) is what they are;
-    /// none becomes nothing.
-    fn hastened(mut self) -> Self {
-        let speed = u64::from(self.speed.max(1));
-        let login_s = (self.login_lifetime_s / speed).max(SHORTEST_LOGIN_S);
-        self.login_lifetime_s = login_s.min(self.login_lifetime_s);
-        self.interval_s = (self.interval_s / speed).max(u64::from(self.interval_s > 0));
-        self.invoice_lifetime_s = (self.invoice_lifetime_s / speed).max(1);
-        self.notify_retry_ms /= speed;
-        self
+    /// The times as they are at this speed. What is told of them (`expiresIn`, `interval`, `expireAt`) is what they are.
+    fn times(&self) -> Times {
+        let speed = Speed::new(self.speed);
+        let person_s = SHORTEST_LOGIN_S.max(speed.seconds(LOGIN_S));
+        Times {
+            login_s: self.login_lifetime_s.map_or(person_s, |s| speed.seconds(s)),
+            interval_s: speed.seconds(self.interval_s),
+            window_s: speed.seconds(self.invoice_lifetime_s.max(1)),
+            notify_retry_ms: speed.ms(self.notify_retry_ms),
+        }
     }
 }
 
@@ -108,7 +139,7 @@ impl Default for Settings {
             control: SocketAddr::from(([127, 0, 0, 1], 8491)),
             seed: 1,
             statuses: Statuses::default(),
-            login_lifetime_s: 600,
+            login_lifetime_s: None,
             interval_s: 5,
             invoice_lifetime_s: 1_800,
             pool: 20,
@@ -127,7 +158,7 @@ pub(crate) enum Error {
     NotLoopback(SocketAddr),
     /// A status list it cannot work with.
     #[error("{0}")]
-    Statuses(&'static str),
+    Statuses(Cow<'static, str>),
     /// An interval of nothing.
     #[error("the polling interval is at least 1 second")]
     Interval,
@@ -155,6 +186,7 @@ pub(crate) struct Sandbox {
     control: SocketAddr,
     seed: u64,
     speed: u32,
+    times: Times,
     statuses: Statuses,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
@@ -168,14 +200,15 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
     if settings.interval_s == 0 {
         return Err(Error::Interval);
     }
-    let settings = settings.hastened();
+    let times = settings.times();
     let (service_listener, service) = bind(settings.listen).await?;
     let (control_listener, control) = bind(settings.control).await?;
     let rules = Rules {
         statuses: settings.statuses.clone(),
-        login_lifetime_s: settings.login_lifetime_s,
-        interval_s: settings.interval_s,
-        invoice_lifetime_s: settings.invoice_lifetime_s,
+        login_lifetime_s: times.login_s,
+        interval_s: times.interval_s,
+        invoice_lifetime_s: times.window_s,
+        notify_retry_ms: times.notify_retry_ms,
         pool: settings.pool,
         speed: settings.speed,
         is_plain: settings.is_plain,
@@ -185,7 +218,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
     };
     let (sender, notices) = mpsc::channel(MOST_HANDED_OVER);
     let world = World::new(State::new(rules, settings.seed), sender);
-    let retry_after = Duration::from_millis(settings.notify_retry_ms);
+    let retry_after = Duration::from_millis(times.notify_retry_ms);
     let notifier = Notifier::new(world.clone(), retry_after)?;
     let shutdown = shutdown.child();
     let mut tasks = JoinSet::new();
@@ -206,6 +239,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
         control,
         seed: settings.seed,
         speed: settings.speed,
+        times,
         statuses: settings.statuses,
         shutdown,
         tasks,
@@ -268,6 +302,11 @@ impl Sandbox {
         self.speed
     }
 
+    /// Its times as they are at this speed.
+    pub(crate) const fn times(&self) -> Times {
+        self.times
+    }
+
     /// Its status names.
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
@@ -302,14 +341,15 @@ impl http::Service for Site {
 
     async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
+        // Before a byte of its body is waited for.
+        if let Err(foreign) = guard::check(&parts) {
+            return foreign.response();
+        }
         let caller = body.caller();
         let body = match http::read_body(body, &Limits::default()).await {
             Ok(body) => body,
             Err(error) => return error.response(),
         };
-        if let Err(foreign) = guard::check(&parts) {
-            return foreign.response();
-        }
         if !parts.uri.path().starts_with("/api/") {
             return pages::answer(&self.0, &parts, &body);
         }
@@ -340,38 +380,57 @@ impl http::Service for Controls {
 
     async fn call(&self, request: Request<http::Body>, _peer: SocketAddr) -> Response {
         let (parts, body) = request.into_parts();
-        let body = match http::read_body(body, &Limits::default()).await {
-            Ok(body) => body,
-            Err(error) => return error.response(),
-        };
-        match guard::check(&parts) {
-            Ok(()) => control::answer(&self.world, &self.notifier, &parts, &body).await,
-            Err(foreign) => foreign.response(),
+        if let Err(foreign) = guard::check(&parts) {
+            return foreign.response();
+        }
+        match http::read_body(body, &Limits::default()).await {
+            Ok(body) => control::answer(&self.world, &self.notifier, &parts, &body).await,
+            Err(error) => error.response(),
         }
     }
 }
 
 #[cfg(test)]
-mod speed_tests {
-    use super::Settings;
+mod own_tests {
+    use super::{Settings, Times, openapi};
 
     #[test]
-    fn times_pass_faster_and_none_becomes_nothing() {
-        let at = |speed| {
+    fn times_are_what_is_told_of_them_and_a_person_has_time() {
+        let at = |speed, login_lifetime_s| {
             let settings = Settings {
+                login_lifetime_s,
                 speed,
                 ..Settings::default()
             };
-            let at = settings.hastened();
-            [
-                at.login_lifetime_s,
-                at.interval_s,
-                at.invoice_lifetime_s,
-                at.notify_retry_ms,
-            ]
+            settings.times()
         };
-        assert_eq!(at(1), [600, 5, 1_800, 60_000]);
-        assert_eq!(at(60), [120, 1, 30, 1_000]);
-        assert_eq!(at(3_600), [120, 1, 1, 16]);
+        let usual = Times {
+            login_s: 600,
+            interval_s: 5,
+            window_s: 1_800,
+            notify_retry_ms: 60_000,
+        };
+        assert_eq!(at(1, None), usual);
+        let fast = Times {
+            login_s: 120,
+            interval_s: 1,
+            window_s: 30,
+            notify_retry_ms: 1_000,
+        };
+        assert_eq!(at(60, None), fast);
+        // Said, it passes as all others do.
+        assert_eq!(at(60, Some(600)).login_s, 10);
+        assert_eq!(
+            (at(3_600, None).window_s, at(3_600, None).login_s),
+            (1, 120)
+        );
+    }
+
+    #[test]
+    fn the_description_says_what_is_invented() {
+        let text: serde_json::Value = serde_json::from_str(&openapi()).expect("JSON");
+        let described = text.pointer("/info/description").and_then(|d| d.as_str());
+        let described = described.expect("a description");
+        assert!(described.contains(&super::inventions()), "{described}");
     }
 }

@@ -5,15 +5,20 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+    WWW_AUTHENTICATE,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::de::IgnoredAny;
 
+use super::form::segment;
 use super::guard;
 use super::state::State;
 use super::state::faults::{Endpoint, StandIn, Ticket, Whose};
 use super::state::invoice::CreateRefusal;
+use super::state::login::{LoginRefusal, PollRefusal};
 use super::world::World;
 use crate::http::{self, Response};
 use crate::wire::create::CreateRequest;
@@ -35,40 +40,53 @@ pub(crate) enum Reply {
     Never(Ticket),
 }
 
-/// The endpoint a request is for; with its invoice id for a fetch. `Err` is the answer when there is none.
-fn endpoint<'p>(method: &Method, path: &'p str) -> Result<(Endpoint, &'p str), Refusal> {
-    let (endpoint, id, needed) = match path {
-        "/api/v1/agent/login" => (Endpoint::Login, "", Method::POST),
-        "/api/v1/agent/token" => (Endpoint::Token, "", Method::POST),
-        "/api/v1/invoices" => (Endpoint::Create, "", Method::POST),
+/// An endpoint, and the invoice id that stands in its path.
+struct Asked {
+    endpoint: Endpoint,
+    id: String,
+}
+
+/// What a request asks for. `Err` is the answer when it is for nothing there is.
+fn asked(method: &Method, path: &str) -> Result<Asked, Refusal> {
+    let none = || Refusal::new(StatusCode::NOT_FOUND, "not_found");
+    let (endpoint, id) = match path {
+        "/api/v1/agent/login" => (Endpoint::Login, String::new()),
+        "/api/v1/agent/token" => (Endpoint::Token, String::new()),
+        "/api/v1/invoices" => (Endpoint::Create, String::new()),
         _ => match path.strip_prefix("/api/v1/invoices/") {
-            Some(id) if !id.is_empty() && !id.contains('/') => (Endpoint::Fetch, id, Method::GET),
-            _ => return Err(Refusal::new(StatusCode::NOT_FOUND, "not_found")),
+            Some(id) if !id.is_empty() && !id.contains('/') => {
+                (Endpoint::Fetch, segment(id).ok_or_else(none)?)
+            }
+            _ => return Err(none()),
         },
     };
-    if *method == needed {
-        return Ok((endpoint, id));
+    // What is answered to a GET has a head of its own (RFC 9110, section 9.1).
+    let (fits, allowed) = match endpoint {
+        Endpoint::Login | Endpoint::Token | Endpoint::Create => (method == Method::POST, "POST"),
+        Endpoint::Fetch => (method == Method::GET || method == Method::HEAD, "GET, HEAD"),
+    };
+    if fits {
+        return Ok(Asked { endpoint, id });
     }
     let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
-    Err(refusal.allowing(needed))
+    Err(refusal.with(ALLOW, allowed))
 }
 
 /// Answers one request of the API.
 pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
-    let (endpoint, id) = match endpoint(&parts.method, parts.uri.path()) {
-        Ok(found) => found,
-        Err(refusal) => return Reply::Now(refusal.response()),
-    };
     world.with(|state, now| {
-        state.count(endpoint);
-        let whose = state.asks(endpoint, &name(endpoint, id, body));
-        match state.faults.api_answer(endpoint, &whose) {
-            None => own(state, &whose, parts, (endpoint, id), body, now),
+        let asked = match asked(&parts.method, parts.uri.path()) {
+            Ok(asked) => asked,
+            Err(refusal) => return Reply::Now(refusal.told(state)),
+        };
+        state.count(asked.endpoint);
+        let whose = state.asks(asked.endpoint, &name(&asked, body));
+        match state.faults.api_answer(asked.endpoint, &whose) {
+            None => own(state, &whose, parts, &asked, body, now),
             Some(StandIn::DropAnswer) => {
                 // Done, and nobody learns of it.
-                if let Reply::Held(_, ticket, _) =
-                    own(state, &whose, parts, (endpoint, id), body, now)
-                {
+                let done = own(state, &whose, parts, &asked, body, now);
+                if let Reply::Held(_, ticket, _) = done {
                     state.faults.end_waiting(ticket);
                 }
                 Reply::HangUp
@@ -89,10 +107,10 @@ pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
 }
 
 /// What a request says of itself: faults of one invoice, and chance, go by it.
-fn name(endpoint: Endpoint, id: &str, body: &[u8]) -> String {
+fn name(asked: &Asked, body: &[u8]) -> String {
     let object = || json::object(body).ok();
-    let name = match endpoint {
-        Endpoint::Fetch => Some(id.to_owned()),
+    let name = match asked.endpoint {
+        Endpoint::Fetch => Some(asked.id.clone()),
         Endpoint::Create => object()
             .and_then(|object| CreateRequest::from_json(&object).ok())
             .map(|request| request.internal_id),
@@ -107,42 +125,92 @@ fn own(
     state: &mut State,
     whose: &Whose,
     parts: &Parts,
-    (endpoint, id): (Endpoint, &str),
+    asked: &Asked,
     body: &[u8],
     now: i64,
 ) -> Reply {
-    match endpoint {
-        Endpoint::Login => Reply::Now(start_login(state, body, now)),
-        Endpoint::Token => Reply::Now(poll_login(state, body, now)),
-        Endpoint::Create => match shop(state, parts, now) {
-            Some(shop) => create(state, whose, shop, body, now),
-            None => Reply::Now(refuse(StatusCode::UNAUTHORIZED, "unauthorized")),
-        },
-        Endpoint::Fetch => Reply::Now(match shop(state, parts, now) {
-            Some(shop) => fetch(state, shop, id),
-            None => refuse(StatusCode::UNAUTHORIZED, "unauthorized"),
+    let replied = match asked.endpoint {
+        Endpoint::Login => start_login(state, parts, body, now).map(Reply::Now),
+        Endpoint::Token => poll_login(state, parts, body, now).map(Reply::Now),
+        Endpoint::Create => shop(state, parts, now).and_then(|shop| {
+            let object = object(parts, body)?;
+            create(state, whose, shop, &object, now)
         }),
-    }
-}
-
-fn start_login(state: &mut State, body: &[u8], now: i64) -> Response {
-    let name = json::object(body).ok().and_then(|o| login::client_name(&o));
-    let started = name.and_then(|name| state.start_login(&name, now));
-    match started {
-        Some(started) => http::json(StatusCode::CREATED, spelt(state, &started.to_json())),
-        None => bad_field("clientName"),
-    }
-}
-
-fn poll_login(state: &mut State, body: &[u8], now: i64) -> Response {
-    let code = json::object(body).ok().and_then(|o| login::device_code(&o));
-    let Some(code) = code else {
-        return bad_field("deviceCode");
+        Endpoint::Fetch => shop(state, parts, now)
+            .and_then(|shop| fetch(state, shop, &asked.id))
+            .map(Reply::Now),
     };
-    match state.poll_login(&code, now) {
-        Ok(issued) => http::json(StatusCode::OK, spelt(state, &issued.to_json())),
-        Err(error) => refuse(StatusCode::BAD_REQUEST, error),
+    replied.unwrap_or_else(|refusal| Reply::Now(refusal.told(state)))
+}
+
+/// The one JSON object of a body. The contract (section 4) says that bodies are JSON and come with
+/// `Content-Type: application/json`; how strictly, is the sandbox's own.
+fn object(parts: &Parts, body: &[u8]) -> Result<json::Object, Refusal> {
+    let mut types = parts.headers.get_all(CONTENT_TYPE).iter();
+    let kind = types.next().and_then(|kind| kind.to_str().ok());
+    let essence = kind.and_then(|kind| kind.split(';').next());
+    let is_json = essence.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
+    if !is_json || types.next().is_some() {
+        return Err(Refusal::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "a body comes with `Content-Type: application/json`",
+        ));
     }
+    let bad = |why: String| Refusal::new(StatusCode::BAD_REQUEST, why);
+    // What a lenient reader forgives: RFC 8259 forbids to send a byte-order mark, and a string that holds an object is none.
+    match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') | None => json::object(body).map_err(|shape| bad(shape.to_string())),
+        Some(_) => Err(bad("the body is not one JSON object".to_owned())),
+    }
+}
+
+/// Sections 4.1, 4.2 and 5: no Authorization header is sent. A client that sends one gives its token away.
+fn no_authorization(parts: &Parts) -> Result<(), Refusal> {
+    if parts.headers.contains_key(AUTHORIZATION) {
+        return Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "no Authorization header is sent here",
+        ));
+    }
+    Ok(())
+}
+
+fn start_login(
+    state: &mut State,
+    parts: &Parts,
+    body: &[u8],
+    now: i64,
+) -> Result<Response, Refusal> {
+    no_authorization(parts)?;
+    let name = login::client_name(&object(parts, body)?).ok_or_else(|| bad_field("clientName"))?;
+    let started = state.start_login(&name, now).map_err(|why| match why {
+        LoginRefusal::NoName => bad_field("clientName"),
+        LoginRefusal::Full => Refusal::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "the sandbox holds no more login requests",
+        ),
+    })?;
+    let body = spelt(state, &started.to_json());
+    Ok(http::json(StatusCode::CREATED, body))
+}
+
+fn poll_login(
+    state: &mut State,
+    parts: &Parts,
+    body: &[u8],
+    now: i64,
+) -> Result<Response, Refusal> {
+    no_authorization(parts)?;
+    let code = login::device_code(&object(parts, body)?).ok_or_else(|| bad_field("deviceCode"))?;
+    let issued = state.poll_login(&code, now).map_err(|why| match why {
+        PollRefusal::Code(code) => Refusal::new(StatusCode::BAD_REQUEST, code),
+        PollRefusal::Full => Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the sandbox holds no more tokens until some are revoked",
+        ),
+    })?;
+    let body = spelt(state, &issued.to_json());
+    Ok(http::json(StatusCode::OK, body))
 }
 
 fn spelt(state: &mut State, text: &str) -> String {
@@ -151,72 +219,76 @@ fn spelt(state: &mut State, text: &str) -> String {
 }
 
 /// The shop whose token the request carries.
-fn shop(state: &mut State, parts: &Parts, now: i64) -> Option<usize> {
-    let header = parts.headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = header.split_once(' ')?;
-    if scheme.eq_ignore_ascii_case("bearer") {
-        state.shop_of_token(token.trim(), now)
-    } else {
-        None
+fn shop(state: &mut State, parts: &Parts, now: i64) -> Result<usize, Refusal> {
+    let unauthorized = || {
+        let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "unauthorized");
+        refusal.with(WWW_AUTHENTICATE, "Bearer")
+    };
+    let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+    let header = headers.next().ok_or_else(unauthorized)?;
+    // Two readers could take two of them for the one that counts.
+    if headers.next().is_some() {
+        let twice = "more than one Authorization header";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, twice));
     }
+    let header = header.to_str().ok().and_then(|text| text.split_once(' '));
+    header
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .and_then(|(_, token)| state.shop_of_token(token.trim(), now))
+        .ok_or_else(unauthorized)
 }
 
-fn create(state: &mut State, whose: &Whose, shop: usize, body: &[u8], now: i64) -> Reply {
-    let request = match json::object(body) {
-        Err(shape) => return Reply::Now(refuse(StatusCode::BAD_REQUEST, &shape.to_string())),
-        Ok(object) => match CreateRequest::from_json(&object) {
-            Err(field) => return Reply::Now(bad_field(field)),
-            Ok(request) => request,
-        },
-    };
+fn create(
+    state: &mut State,
+    whose: &Whose,
+    shop: usize,
+    object: &json::Object,
+    now: i64,
+) -> Result<Reply, Refusal> {
+    let request = CreateRequest::from_json(object).map_err(bad_field)?;
     if let Err(host) = guard::on_this_machine(&request.notification_url) {
         if host.is_empty() {
-            return Reply::Now(bad_field("notificationUrl"));
+            return Err(bad_field("notificationUrl"));
         }
         tracing::warn!(
             sandbox.host = host,
             "no invoice was made: its notificationUrl leads to {host}, and the sandbox notifies this machine alone"
         );
-        return Reply::Now(refuse(StatusCode::BAD_REQUEST, ELSEWHERE));
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, ELSEWHERE));
     }
-    let payment_url = state.rules.payment_url.clone();
-    let (id, body) = match state.create_invoice(shop, request, now) {
-        Ok(invoice) => (invoice.id.clone(), invoice.body(&payment_url)),
-        Err(refusal) => {
-            return Reply::Now(match refusal {
-                CreateRefusal::Field(field) => bad_field(field),
-                CreateRefusal::NoRequisites => {
-                    refuse(StatusCode::SERVICE_UNAVAILABLE, problem::NO_REQUISITES)
-                }
-                CreateRefusal::Full => refuse(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "the sandbox holds no more open invoices",
-                ),
-            });
+    let made = state.create_invoice(shop, request, now);
+    let made = made.map(|invoice| invoice.id.clone());
+    let id = made.map_err(|why| match why {
+        CreateRefusal::Field(field) => bad_field(field),
+        CreateRefusal::NoRequisites => {
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, problem::NO_REQUISITES)
         }
-    };
-    let response = http::json(StatusCode::CREATED, state.spell(&body));
+        CreateRefusal::Full => Refusal::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "the sandbox holds no more open invoices",
+        ),
+    })?;
+    let told = state.tell(&id).unwrap_or_default();
+    let response = http::json(StatusCode::CREATED, told);
     let hold_ms = state.faults.hold_create_ms(whose);
     if hold_ms > 0 {
         state.notify_of(&id);
     }
     if state.faults.drops_create_answer(whose) {
-        return Reply::HangUp;
+        return Ok(Reply::HangUp);
     }
     let held = (hold_ms > 0).then(|| state.faults.begin_waiting(whose));
-    match held.flatten() {
+    Ok(match held.flatten() {
         Some(ticket) => Reply::Held(response, ticket, Duration::from_millis(hold_ms)),
         None => Reply::Now(response),
-    }
+    })
 }
 
-fn fetch(state: &mut State, shop: usize, id: &str) -> Response {
-    let found = state.fetch_invoice(shop, id);
-    let body = found.map(|invoice| invoice.body(&state.rules.payment_url));
-    match body {
-        Some(body) => http::json(StatusCode::OK, state.spell(&body)),
-        None => refuse(StatusCode::NOT_FOUND, "not_found"),
-    }
+fn fetch(state: &mut State, shop: usize, id: &str) -> Result<Response, Refusal> {
+    let is_its = state.fetch_invoice(shop, id).is_some();
+    let told = is_its.then(|| state.tell(id)).flatten();
+    let told = told.ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "not_found"))?;
+    Ok(http::json(StatusCode::OK, told))
 }
 
 /// A request that is not done: an HTTP status and the text of the contract's `error` object.
@@ -224,8 +296,8 @@ fn fetch(state: &mut State, shop: usize, id: &str) -> Response {
 pub(crate) struct Refusal {
     status: StatusCode,
     error: Cow<'static, str>,
-    /// The method that would do (RFC 9110, section 15.5.6).
-    allow: Option<Method>,
+    /// A header that belongs to the status (RFC 9110): which method would do, how to authenticate.
+    header: Option<(HeaderName, &'static str)>,
 }
 
 impl Refusal {
@@ -234,35 +306,41 @@ impl Refusal {
         Self {
             status,
             error: error.into(),
-            allow: None,
+            header: None,
         }
     }
 
-    fn allowing(mut self, method: Method) -> Self {
-        self.allow = Some(method);
+    /// With this header.
+    pub(crate) fn with(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.header = Some((name, value));
         self
     }
 
     /// The answer.
     pub(crate) fn response(self) -> Response {
-        let mut response = refuse(self.status, &self.error);
-        let allow = self.allow.as_ref().map(Method::as_str);
-        if let Some(allow) = allow.and_then(|name| HeaderValue::from_str(name).ok()) {
-            response.headers_mut().insert(ALLOW, allow);
+        let body = problem::to_json(&self.error);
+        self.saying(body)
+    }
+
+    /// The answer as the service gives it: its object is spelt as freely as all others.
+    fn told(self, state: &mut State) -> Response {
+        let body = spelt(state, &problem::to_json(&self.error));
+        self.saying(body)
+    }
+
+    fn saying(self, body: String) -> Response {
+        let mut response = http::json(self.status, body);
+        if let Some((name, value)) = self.header {
+            let value = HeaderValue::from_static(value);
+            response.headers_mut().insert(name, value);
         }
         response
     }
 }
 
-fn refuse(status: StatusCode, error: &str) -> Response {
-    http::json(status, problem::to_json(error))
-}
-
-fn bad_field(field: &str) -> Response {
-    refuse(
-        StatusCode::BAD_REQUEST,
-        &format!("`{field}` is missing or has the wrong form"),
-    )
+fn bad_field(field: &str) -> Refusal {
+    let text = format!("`{field}` is missing or has the wrong form");
+    Refusal::new(StatusCode::BAD_REQUEST, text)
 }
 
 /// An answer that was told.

@@ -1,6 +1,10 @@
 //! The status names the sandbox speaks. Only `new` is the service's own; the contract shows no other, so the rest is
 //! invented here, said to be so on every page, and can be replaced.
 
+use std::borrow::Cow;
+
+use crate::invoice::status::StatusLists;
+
 /// The one status name the contract shows.
 pub(crate) const NEW: &str = "new";
 
@@ -80,15 +84,29 @@ impl Happening {
 }
 
 impl Statuses {
-    /// What is missing for the sandbox to work with these names, if anything.
-    pub(crate) fn lack(&self) -> Option<&'static str> {
-        let empty = |list: &[String]| list.iter().all(String::is_empty);
+    /// What keeps the sandbox from working with these names, if anything: what tilld's own config would refuse, in its words,
+    /// or that one is missing.
+    pub(crate) fn lack(&self) -> Option<Cow<'static, str>> {
         if self.open.first().is_none_or(|first| first != NEW) {
-            Some("the open status names must begin with `new`")
-        } else if empty(&self.paid) || empty(&self.failed) || empty(&self.reversed) {
-            Some("paid, failed and reversed need at least one status name each")
-        } else {
-            None
+            return Some("the open status names must begin with `new`".into());
+        }
+        if [&self.paid, &self.failed, &self.reversed]
+            .into_iter()
+            .any(Vec::is_empty)
+        {
+            return Some("paid, failed and reversed need at least one status name each".into());
+        }
+        let rule = self.lists().rule()?;
+        Some(format!("the lists of status names {rule}").into())
+    }
+
+    /// The lists as tilld's config has them.
+    fn lists(&self) -> StatusLists {
+        StatusLists {
+            open: self.open.clone(),
+            paid: self.paid.clone(),
+            failed: self.failed.clone(),
+            reversed: self.reversed.clone(),
         }
     }
 
@@ -102,6 +120,24 @@ impl Statuses {
             Happening::Refunded => self.reversed.first(),
         };
         name.map(String::as_str)
+    }
+
+    /// What a status says that was set by its name alone. `None` when it can be told of nothing that happens here.
+    pub(crate) fn happening(&self, status: &str) -> Option<Happening> {
+        if self.is_paid(status) {
+            Some(Happening::Paid)
+        } else if self.is_failed(status) {
+            let is = |happening| self.name(happening) == Some(status);
+            if is(Happening::Canceled) && !is(Happening::Expired) {
+                Some(Happening::Canceled)
+            } else {
+                Some(Happening::Expired)
+            }
+        } else if self.reversed.iter().any(|name| name == status) {
+            Some(Happening::Refunded)
+        } else {
+            (self.name(Happening::Waiting) == Some(status)).then_some(Happening::Waiting)
+        }
     }
 
     /// True when an invoice with this status ends and gives its requisite back. Names of no list are not final.
@@ -142,6 +178,43 @@ mod tests {
             assert_eq!(Happening::parse(happening.word()), Some(happening));
         }
         assert!(statuses.is_final("expired") && !statuses.is_final("waiting"));
+    }
+
+    /// What is at stake: with `new` among the paid ones a fresh invoice says that money has come.
+    #[test]
+    fn what_tilld_would_refuse_is_refused_in_its_words() {
+        let lack = |spoil: fn(&mut Statuses)| {
+            let mut statuses = Statuses::default();
+            spoil(&mut statuses);
+            statuses.lack().unwrap_or_default().into_owned()
+        };
+        for (said, wanted) in [
+            (
+                lack(|names| names.paid = vec![NEW.to_owned()]),
+                "must hold a name on one list only, but `open` and `paid` share one",
+            ),
+            (
+                lack(|names| names.failed.push("expired".to_owned())),
+                "must hold a name once, but `failed` repeats one",
+            ),
+            (
+                lack(|names| names.reversed.push(String::new())),
+                "must hold names of 1 to 128 bytes, also in `reversed`",
+            ),
+            (lack(|names| names.paid.clear()), "need at least one"),
+        ] {
+            assert!(said.contains(wanted), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_name_for_two_things_says_the_one_that_leads_to_the_error_page() {
+        let mut statuses = Statuses::default();
+        assert_eq!(statuses.happening("canceled"), Some(Happening::Canceled));
+        assert_eq!(statuses.happening("expired"), Some(Happening::Expired));
+        assert_eq!(statuses.happening("other"), None);
+        statuses.failed.pop();
+        assert_eq!(statuses.happening("canceled"), Some(Happening::Expired));
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl World {
             login_lifetime_s: 600,
             interval_s: 5,
             invoice_lifetime_s: scenario.window_s,
+            notify_retry_ms: 60_000,
             pool: 100,
             speed: 1,
             is_plain: false,

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::json::{Object, text};
+use super::json::Object;
 use crate::invoice::amount::Amount;
 use crate::secret::Secret;
 
@@ -60,42 +60,31 @@ impl CreateRequest {
         Secret::new(Value::Object(body).to_string())
     }
 
-    /// Reads a request; for the sandbox. `Err` names the first field that is missing or has the wrong form.
+    /// Reads a request; for the sandbox, which is strict where the contract shows nothing: what is there has the form that
+    /// section 4.3 shows, and null is none. `Err` names the first field that is missing or has the wrong form.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
-        let string = |name: &'static str| {
-            object
-                .get(name)
-                .and_then(Value::as_str)
-                .map(str::to_owned)
-                .filter(|t| !t.is_empty())
+        let string = |name: &'static str| match object.get(name) {
+            None => Ok(None),
+            Some(Value::String(text)) if !text.is_empty() => Ok(Some(text.clone())),
+            Some(_) => Err(name),
         };
-        let need = |name: &'static str| string(name).ok_or(name);
-        if string("direction").as_deref() != Some("in") {
+        let need = |name: &'static str| string(name)?.ok_or(name);
+        if need("direction")? != "in" {
             return Err("direction");
         }
-        let amount = object
-            .get("amount")
-            .filter(|value| value.is_number())
-            .and_then(|value| text(Some(value)));
-        for name in ["successUrl", "cancelUrl", "errorUrl"] {
-            if !matches!(
-                object.get(name),
-                None | Some(Value::Null | Value::String(_))
-            ) {
-                return Err(name);
-            }
-        }
-        if !matches!(
-            object.get("startDeal"),
-            None | Some(Value::Null | Value::Bool(_))
-        ) {
-            return Err("startDeal");
-        }
-        let token = need("notificationToken")?;
+        let amount = match object.get("amount") {
+            Some(Value::Number(number)) => plain(number.as_str()),
+            Some(_) | None => None,
+        };
+        let start_deal = match object.get("startDeal") {
+            None => false,
+            Some(Value::Bool(start_deal)) => *start_deal,
+            Some(_) => return Err("startDeal"),
+        };
         let return_urls = match (
-            string("successUrl"),
-            string("cancelUrl"),
-            string("errorUrl"),
+            string("successUrl")?,
+            string("cancelUrl")?,
+            string("errorUrl")?,
         ) {
             (None, None, None) => None,
             (Some(success), Some(cancel), Some(error)) => Some(ReturnUrls {
@@ -113,15 +102,50 @@ impl CreateRequest {
                 .and_then(|text| Amount::parse_payable(&text).ok())
                 .ok_or("amount")?,
             currency: need("currency")?,
-            start_deal: object
-                .get("startDeal")
-                .is_some_and(|value| value == &Value::Bool(true)),
+            start_deal,
             method: need("paymentMethod")?,
             notification_url: need("notificationUrl")?,
-            notification_token: Secret::new(token),
+            notification_token: Secret::new(need("notificationToken")?),
             return_urls,
         })
     }
+}
+
+/// Most places an exponent moves the point. No amount of money has as many digits.
+const MOST_PLACES: usize = 40;
+
+/// A JSON number as a plain decimal: `1e2` is 100 and `1.5E-1` is 0.15, by moving the point and nothing else. `None` when it
+/// moves too far.
+fn plain(number: &str) -> Option<String> {
+    let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
+        return Some(number.to_owned());
+    };
+    let exponent: i32 = exponent.parse().ok()?;
+    let places = usize::try_from(exponent.unsigned_abs()).ok()?;
+    if places > MOST_PLACES {
+        return None;
+    }
+    let (sign, digits) = match digits.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", digits),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let (whole, fraction) = if exponent < 0 {
+        let whole = format!("{}{whole}", "0".repeat(places));
+        let (whole, moved) = whole.split_at_checked(whole.len() - places)?;
+        (whole.to_owned(), format!("{moved}{fraction}"))
+    } else {
+        let fraction = format!("{fraction:0<places$}");
+        let (moved, fraction) = fraction.split_at_checked(places)?;
+        (format!("{whole}{moved}"), fraction.to_owned())
+    };
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    Some(if fraction.is_empty() {
+        format!("{sign}{whole}")
+    } else {
+        format!("{sign}{whole}.{fraction}")
+    })
 }
 
 /// The amount as a JSON number with exactly its digits.
@@ -186,11 +210,49 @@ mod tests {
         assert!(CreateRequest::from_json(&body).is_ok_and(|r| r.return_urls.is_some()));
         body.remove("cancelUrl");
         assert_eq!(CreateRequest::from_json(&body).err(), Some("cancelUrl"));
-        // What has the wrong type is not passed over as if it were not there.
+        // What has the wrong form is not passed over as if it were not there.
         for name in ["successUrl", "startDeal"] {
-            let mut odd = object(request("1").to_json().expose().as_bytes()).expect("an object");
-            odd.insert(name.to_owned(), Value::from(17));
-            assert_eq!(CreateRequest::from_json(&odd).err(), Some(name));
+            for odd in [Value::from(17), Value::Null, Value::from("")] {
+                let mut body =
+                    object(request("1").to_json().expose().as_bytes()).expect("an object");
+                body.insert(name.to_owned(), odd);
+                assert_eq!(CreateRequest::from_json(&body).err(), Some(name));
+            }
+        }
+    }
+
+    /// Contract 4.3: a number, and JSON has more spellings of one than tilld sends.
+    #[test]
+    fn an_exponent_moves_the_point_and_loses_no_digit() {
+        for (number, wanted) in [
+            ("150.00", Some("150.00")),
+            ("1e2", Some("100")),
+            ("1.505E+2", Some("150.5")),
+            ("1.5e1", Some("15")),
+            ("0e5", Some("0")),
+            ("15e-1", Some("1.5")),
+            ("1.5e-3", Some("0.0015")),
+            ("-1e1", Some("-10")),
+            (
+                "0.1234567890123456789012345e25",
+                Some("1234567890123456789012345"),
+            ),
+            ("1e400", None),
+            ("1e99999999999", None),
+        ] {
+            assert_eq!(plain(number).as_deref(), wanted, "{number}");
+        }
+        for (number, wanted) in [
+            ("1e2", Ok("100")),
+            ("0e1", Err("amount")),
+            ("-1e2", Err("amount")),
+        ] {
+            let mut body = object(request("1").to_json().expose().as_bytes()).expect("an object");
+            let number: Number = number.parse().expect("a number");
+            body.insert("amount".to_owned(), Value::Number(number));
+            let read = CreateRequest::from_json(&body);
+            let read = read.as_ref().map(|read| read.amount.as_str());
+            assert_eq!(read.map_err(|field| *field), wanted);
         }
     }
 }

@@ -462,7 +462,8 @@ mod tests {
     fn without_id_or_status_it_is_no_invoice() {
         for (body, wanted) in [
             (r#"{"status":"paid"}"#, NotAnInvoice::Id),
-            (r#"{"id":"../x","status":"paid"}"#, NotAnInvoice::Id),
+            (r#"{"id":"..","status":"paid"}"#, NotAnInvoice::Id),
+            (r#"{"id":"a\nb","status":"paid"}"#, NotAnInvoice::Id),
             (r#"{"id":"a"}"#, NotAnInvoice::Status),
             (r#"{"id":"a","status":""}"#, NotAnInvoice::Status),
             (r#"{"id":"a","status":7}"#, NotAnInvoice::Status),

@@ -131,6 +131,7 @@ fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
 #[test]
 fn a_payment_of_another_sum_is_a_mismatch_and_never_paid() {
     let world = Setup::new()
+        .plain()
         .quiet()
         .noting_hook("fulfil", &["paid"])
         .hook("look", &["mismatch"], "cat >> \"$1\"")

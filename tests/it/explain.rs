@@ -92,6 +92,7 @@ fn a_refusal_a_doubt_and_a_failing_script_are_told_in_their_order() {
     let script = "echo one; echo two; echo three; echo four; printf '\\033[2Jfive\\n' >&2\n\
                   [ $TILLD_ATTEMPT -ge 2 ]";
     let world = Setup::new()
+        .plain()
         .quiet()
         .hook("fulfil", &["paid"], script)
         .start();

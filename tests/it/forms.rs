@@ -222,7 +222,7 @@ fn an_unreadable_time_loses_no_claim() {
 /// A09: an amount that is no plain decimal, or no amount we can hold, is kept to the letter and believed by nobody.
 #[test]
 fn an_amount_that_cannot_be_held_is_kept_and_asked_about() {
-    let world = Setup::new().quiet().start();
+    let world = Setup::new().plain().quiet().start();
     // Nobody answers: what is in doubt stays so.
     let down = json!({ "endpoint": "fetch", "status": 503, "times": true });
     world.faults(&json!({ "api_status": down }));

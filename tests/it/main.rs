@@ -20,6 +20,7 @@ mod forms;
 mod harness;
 mod hook;
 mod hooks;
+mod ids;
 mod invoice_read;
 mod kills;
 mod launch;

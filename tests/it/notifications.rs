@@ -162,7 +162,11 @@ fn what_comes_late_does_not_undo_what_is_newer() {
 
 #[test]
 fn a_forged_notification_only_makes_tilld_ask() {
-    let world = Setup::new().quiet().noting_hook("all", &["*"]).start();
+    let world = Setup::new()
+        .plain()
+        .quiet()
+        .noting_hook("all", &["*"])
+        .start();
     let invoice = world.create("A-1");
     world.settle();
     let standing = "SELECT status, outcome, doubt, attention, amount_reported FROM invoices";

@@ -51,6 +51,7 @@ fn a_thousand_orders_of_the_same_notifications_end_the_same() {
         "status:settling",
     ];
     let world = Setup::new()
+        .plain()
         .quiet()
         .sandbox(&[&format!("--pool={orders}")])
         .set("log_level", "\"info\"")

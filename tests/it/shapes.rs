@@ -107,6 +107,7 @@ fn create_answer(heard: &Heard) -> (u16, String) {
 fn an_amount_is_the_same_in_every_spelling_and_kept_in_its_own() {
     let note = "echo \"$TILLD_EVENT $TILLD_AMOUNT\" >> \"$1\"";
     let world = Setup::new()
+        .plain()
         .quiet()
         .hook("note", &["paid", "mismatch"], note)
         .start();

@@ -36,8 +36,8 @@ const POLL_ENDS: &str = "Exit codes: 0 the service answered, 1 it does not let t
 there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to ask for yet";
 
 /// What the ids of the service look like.
-const IDS: &str = "An invoice id is one segment of a path: 1 to 128 of the characters `A-Z a-z 0-9 - _ . ~ :`, at least one of them a letter
-or digit. An order id is 1 to 128 bytes without control characters.";
+const IDS: &str = "An invoice id is the service's, to the letter: 1 to 255 bytes without control characters, and not `.` or `..`. An order id
+is 1 to 128 bytes without control characters. One that begins with a hyphen stands behind `--`, or behind `=` in a flag.";
 
 /// The commands about invoices.
 #[derive(Debug, clap::Args)]

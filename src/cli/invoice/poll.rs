@@ -13,7 +13,7 @@ use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
 use crate::daemon::plain;
-use crate::invoice::ids::{IdError, LONGEST_ID, OrderId};
+use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::poller::now::{Error, Inquirer};
 
 /// Flags of `invoice poll`.
@@ -26,11 +26,10 @@ pub(super) struct Args {
 
 /// Refuses what can be neither an order id nor an invoice id.
 fn parse_name(text: &str) -> Result<String, String> {
-    let named = |error: IdError| {
-        format!("{error}; an invoice id is 1 to {LONGEST_ID} of `A-Z a-z 0-9 - _ . ~ :`")
-    };
-    OrderId::new(text).map_err(named)?;
-    Ok(text.to_owned())
+    match (OrderId::new(text), InvoiceId::new(text)) {
+        (Err(no_order), Err(no_id)) => Err(format!("{no_order}; {no_id}")),
+        (Ok(_), _) | (_, Ok(_)) => Ok(text.to_owned()),
+    }
 }
 
 /// Runs `invoice poll`.

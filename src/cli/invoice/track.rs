@@ -141,16 +141,16 @@ fn already(row: &InvoiceRow) -> String {
 
 fn refused(row: &InvoiceRow, objection: Objection) -> Failure {
     let id = row.invoice_id.as_deref().unwrap_or_default();
-    let order = &row.order_id;
+    let (typed, order) = (invoice::typed(id), &row.order_id);
     if objection == Objection::OtherSum {
         let sum = view::sum(&row.amount_agreed, &row.currency_agreed);
         let error = format!("invoice `{id}` of order `{order}` is in the ledger with {sum}");
         return Failure::new(Exit::Error, error).hint(format!(
-            "what the service reports counts: `tilld invoice accept-amount {id}` takes it as agreed"
+            "what the service reports counts: `tilld invoice accept-amount {typed}` takes it as agreed"
         ));
     }
     let error = format!("invoice `{id}` belongs to order `{order}` in the ledger");
-    Failure::new(Exit::Error, error).hint(format!("`tilld invoice show {id}` shows it"))
+    Failure::new(Exit::Error, error).hint(format!("`tilld invoice show {typed}` shows it"))
 }
 
 /// Reads the notify token: the file's text without its line end.

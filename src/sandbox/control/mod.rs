@@ -9,23 +9,24 @@
 //! | `POST /faults` | see [`fault`]; `{"reset": true}` takes all off |
 //! | `POST /tokens/issue` | `{"shop"?, "clientName"?}` gives a token as the cabinet would |
 //! | `POST /tokens/revoke` | `{"token"?}` by id or text; without it all |
-//! | `POST /pool` | `{"free": n}` makes exactly n requisites free |
+//! | `POST /pool` | `{"free": n}` lets exactly n more invoices have a requisite, of any method and amount |
 //! | `POST /login/confirm` | `{"userCode", "shop"?}` confirms, for the first shop unless named |
 //! | `POST /login/refuse` | `{"userCode"}` refuses |
 //!
-//! `{id}` is an invoice id or an order id, which then means the newest invoice of that order.
+//! `{id}` is an invoice id or an order id, percent-encoded, which then means the newest invoice of that order.
 
 pub(super) mod fault;
 mod instead;
 mod view;
 
+use hyper::header::ALLOW;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::form::decode;
+use super::form::segment;
 use super::notifier::Notifier;
 use super::routes::Refusal;
 use super::state::SHOPS;
@@ -37,6 +38,16 @@ use crate::http::{self, Response};
 
 /// Most notifications one request sends at once.
 const MOST_TIMES: u32 = 1_000;
+
+/// The commands that are no command about one invoice.
+const COMMANDS: [&str; 6] = [
+    "/faults",
+    "/tokens/issue",
+    "/tokens/revoke",
+    "/pool",
+    "/login/confirm",
+    "/login/refuse",
+];
 
 /// The body is JSON where the request has one; an empty body is the empty object.
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
@@ -61,8 +72,14 @@ pub(crate) async fn answer(
     body: &[u8],
 ) -> Response {
     let path = parts.uri.path();
+    if is_from_elsewhere(parts) {
+        let why = "the request comes from a foreign page";
+        return Refusal::new(StatusCode::FORBIDDEN, why).response();
+    }
     let answered = match (&parts.method, path) {
-        (&Method::GET, "/state") => Ok(done(&world.with(|state, _| view::state(state)))),
+        (&(Method::GET | Method::HEAD), "/state") => {
+            Ok(done(&world.with(|state, _| view::state(state))))
+        }
         (&Method::POST, "/faults") => fault::set(world, body),
         (&Method::POST, "/tokens/issue") => issue(world, body),
         (&Method::POST, "/tokens/revoke") => revoke(world, body),
@@ -70,9 +87,32 @@ pub(crate) async fn answer(
         (&Method::POST, "/login/confirm") => confirm(world, body),
         (&Method::POST, "/login/refuse") => refuse_login(world, body),
         (&Method::POST, _) => invoice(world, notifier, path, body).await,
-        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "no such request")),
+        _ if COMMANDS.contains(&path) || invoice_of(path).is_some() => Err(other_method("POST")),
+        _ => Err(no_request()),
     };
     answered.unwrap_or_else(Refusal::response)
+}
+
+/// A browser says where a request comes from even where it sends no `Origin`, and programs say nothing.
+fn is_from_elsewhere(parts: &Parts) -> bool {
+    let site = parts.headers.get("sec-fetch-site");
+    site.is_some_and(|site| site != "same-origin" && site != "none")
+}
+
+fn no_request() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "no such request")
+}
+
+fn other_method(allowed: &'static str) -> Refusal {
+    let refusal = Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed");
+    refusal.with(ALLOW, allowed)
+}
+
+/// The invoice and the command of a path such as `/invoices/{id}/status`.
+fn invoice_of(path: &str) -> Option<(String, &str)> {
+    let (id, command) = path.strip_prefix("/invoices/")?.rsplit_once('/')?;
+    let is_one = !id.contains('/') && ["status", "notify"].contains(&command);
+    is_one.then_some((segment(id)?, command))
 }
 
 async fn invoice(
@@ -81,12 +121,9 @@ async fn invoice(
     path: &str,
     body: &[u8],
 ) -> Result<Response, Refusal> {
-    let named = path
-        .strip_prefix("/invoices/")
-        .and_then(|rest| rest.rsplit_once('/'));
-    match named {
-        Some((id, "status")) => status(world, &decode(id), body),
-        Some((id, "notify")) => {
+    match invoice_of(path) {
+        Some((id, "status")) => status(world, &id, body),
+        Some((id, _notify)) => {
             #[derive(Deserialize)]
             #[serde(deny_unknown_fields)]
             struct Asked {
@@ -95,13 +132,14 @@ async fn invoice(
             let asked: Asked = read(body)?;
             let times = asked.times.unwrap_or(1).clamp(1, MOST_TIMES);
             let notice: Notice = world
-                .with(|state, _| state.notice_of(&decode(id)))
+                .with(|state, _| state.notice_of(&id))
                 .ok_or_else(no_invoice)?;
             let answers = notifier.send_now(&notice, times).await;
             let answers: Vec<Value> = answers.iter().map(view::answer).collect();
             Ok(done(&json!({ "answers": answers })))
         }
-        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "no such request")),
+        None if path == "/state" => Err(other_method("GET, HEAD")),
+        None => Err(no_request()),
     }
 }
 
@@ -145,6 +183,10 @@ fn issue(world: &World, body: &[u8]) -> Result<Response, Refusal> {
     };
     let name = asked.client_name.unwrap_or_else(|| "control".to_owned());
     let issued = world.with(|state, now| state.issue_token(shop, name, now));
+    let issued = issued.ok_or_else(|| {
+        let why = "the sandbox holds no more tokens until some are revoked";
+        Refusal::new(StatusCode::TOO_MANY_REQUESTS, why)
+    })?;
     Ok(http::json(StatusCode::OK, issued.to_json()))
 }
 

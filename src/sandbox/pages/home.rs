@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::cabinet::invoices;
 use super::frame::Look;
+use crate::sandbox::inventions::{ABOVE, INVENTIONS};
 use crate::sandbox::state::State;
 use crate::sandbox::state::login::Decision;
 
@@ -31,6 +32,7 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
         dl {
             dt { "API" } dd { code { (state.rules.cabinet_url) "/api/v1" } }
             dt { (look.t("Control listener", "Управление")) } dd { code { (state.rules.control_url) } }
+            (times(state, look))
             @if state.rules.speed > 1 {
                 dt { (look.t("Speed", "Скорость")) }
                 dd { (look.t("times pass ", "время идёт быстрее в ")) (state.rules.speed) (look.t(" times faster", " раз")) }
@@ -39,7 +41,13 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
             dt { (look.t("Tokens in use", "Действующие токены")) } dd { (tokens.count()) }
             dt { (look.t("Invoices", "Заявки")) } dd { (state.invoice_count()) }
             dt { (look.t("Requisites", "Реквизиты")) }
-            dd { (look.t("free: ", "свободно: ")) (state.pool.free()) (look.t(", occupied: ", ", занято: ")) (state.pool.busy()) }
+            dd {
+                (look.t("free: ", "свободно: ")) (state.pool.free()) (look.t(", occupied: ", ", занято: ")) (state.pool.busy())
+                p.quiet { (look.t(
+                    "Of the method and amount with the fewest left. Each method has so many, and each of them takes one open invoice of an amount.",
+                    "У способа и суммы, которых осталось меньше всего. У каждого способа столько реквизитов, и каждый берёт одну открытую заявку одной суммы.",
+                )) }
+            }
             @for (endpoint, count) in state.counts() {
                 dt { (look.t("Requests", "Запросы")) " " code { (endpoint.word()) } } dd { (count) }
             }
@@ -66,8 +74,28 @@ pub(super) fn page(state: &State, look: &Look<'_>) -> Markup {
             (look.t(" is what ", " записывает ")) code { "tilld sandbox --write-config sandbox.toml" }
             (look.t(" writes.", "."))
         }
+        details {
+            summary { (look.t(ABOVE[0], ABOVE[1])) }
+            ul { @for [en, ru] in INVENTIONS { li { (look.t(en, ru)) } } }
+        }
         h2 { (look.t("Newest invoices", "Последние заявки")) }
         (invoices(look, state.invoices().rev().take(NEWEST)))
     };
     look.page("/", title, &content)
+}
+
+/// The times as they are, whatever the speed.
+fn times(state: &State, look: &Look<'_>) -> Markup {
+    let rules = &state.rules;
+    let retry_s = rules.notify_retry_ms / 1_000;
+    let rest_ms = rules.notify_retry_ms % 1_000;
+    html! {
+        dt { (look.t("Login lives", "Вход действует")) } dd { (rules.login_lifetime_s) (look.t(" s", " с")) }
+        dt { (look.t("Polls of it every", "Опрос входа каждые")) } dd { (rules.interval_s) (look.t(" s", " с")) }
+        dt { (look.t("Payable for", "Срок оплаты")) } dd { (rules.invoice_lifetime_s) (look.t(" s", " с")) }
+        dt { (look.t("Notified again after", "Повтор уведомления через")) }
+        dd {
+            @if rest_ms == 0 { (retry_s) (look.t(" s", " с")) } @else { (rules.notify_retry_ms) (look.t(" ms", " мс")) }
+        }
+    }
 }

@@ -13,7 +13,7 @@ mod pay;
 #[cfg(test)]
 mod tests;
 
-use hyper::header::{HeaderValue, LOCATION, REFRESH};
+use hyper::header::{ALLOW, HeaderValue, LOCATION, REFRESH};
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 
@@ -43,7 +43,12 @@ pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Response {
             show(world, path, &query, lang)
         }
         Method::POST => post(world, path, body, lang),
-        _ => http::plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n"),
+        _ => {
+            let mut response = http::plain(StatusCode::METHOD_NOT_ALLOWED, "method not allowed\n");
+            let allowed = HeaderValue::from_static("GET, HEAD, POST");
+            response.headers_mut().insert(ALLOW, allowed);
+            response
+        }
     }
 }
 

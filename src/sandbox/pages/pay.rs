@@ -108,20 +108,17 @@ fn choose(invoice: &Invoice, look: &Look<'_>) -> Markup {
 /// What the customer reads when it is over, and the way to the shop.
 fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
-    let is = |happening| statuses.name(happening) == Some(invoice.status.as_str());
-    // One name may stand for both; then the clock says which it was.
-    let is_expired =
-        is(Happening::Expired) && (!is(Happening::Canceled) || look.now >= invoice.expires_ms);
+    let has = |happening| invoice.happened == Some(happening);
     let (text, way) = if statuses.is_paid(&invoice.status) {
         let text = look.t("The payment has arrived.", "Платёж получен.");
         (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
-    } else if is_expired {
+    } else if has(Happening::Expired) {
         let text = look.t("The time to pay is over.", "Время на оплату вышло.");
         (text, (|urls| &urls.error) as fn(&ReturnUrls) -> &String)
-    } else if is(Happening::Refunded) {
+    } else if has(Happening::Refunded) {
         let text = look.t("The money was given back.", "Деньги возвращены.");
         (text, (|urls| &urls.error) as fn(&ReturnUrls) -> &String)
-    } else if is(Happening::Canceled) {
+    } else if has(Happening::Canceled) {
         let text = look.t("The payment was cancelled.", "Оплата отменена.");
         (text, (|urls| &urls.cancel) as fn(&ReturnUrls) -> &String)
     } else {
@@ -144,7 +141,11 @@ fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let choices: &[Happening] = if statuses.is_paid(&invoice.status) {
         &[Happening::Refunded]
     } else if statuses.is_failed(&invoice.status) {
-        &[Happening::Paid, Happening::PaidLess, Happening::PaidMore]
+        if has_requisites {
+            &[Happening::Paid, Happening::PaidLess, Happening::PaidMore]
+        } else {
+            &[]
+        }
     } else if statuses.is_final(&invoice.status) {
         &[]
     } else if has_requisites && can_act {

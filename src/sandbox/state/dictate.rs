@@ -1,7 +1,8 @@
 //! Changes a test dictates: any status, amount, currency and instant, whatever the service would do by itself.
 
 use super::State;
-use super::invoice::LONGEST_FIELD;
+use super::asked::LONGEST_FIELD;
+use super::spelling::Exact;
 use crate::invoice::status::Status;
 
 /// A change dictated by a test. What is `None` stays.
@@ -67,7 +68,18 @@ impl State {
         if !invoice.is_open && dictated.status.as_ref().is_some_and(opens) {
             self.open_again(seq, now)?;
         }
+        let exact = Exact {
+            amount: dictated.amount.is_some(),
+            updated_at: dictated.updated_at.is_some(),
+        };
+        let happened = dictated.status.as_deref();
+        let happened = happened.map(|status| self.rules.statuses.happening(status));
         self.change(seq, dictated, now);
+        if let Some(invoice) = self.invoices.get_mut(&seq) {
+            invoice.exact.amount |= exact.amount;
+            invoice.exact.updated_at = exact.updated_at;
+            invoice.happened = happened.unwrap_or(invoice.happened);
+        }
         if notify {
             self.notify(seq);
         }
@@ -80,7 +92,7 @@ impl State {
         let invoice = self.invoices.get_mut(&seq);
         let invoice = invoice.ok_or(DictateError::NoInvoice)?;
         if let Some(had) = invoice.requisite {
-            let taken = self.pool.take_again(had).or_else(|| self.pool.take());
+            let taken = self.pool.take_again(had, &invoice.sum);
             invoice.requisite = Some(taken.ok_or(DictateError::NoRequisites)?);
         }
         invoice.is_open = true;

@@ -1,5 +1,6 @@
-//! The freedom the contract leaves: in which order fields come, what else is told beside them, and which of those that no
-//! client needs are left away. A client that was proved against this does not rely on what nobody promised it.
+//! The freedom the contract leaves: in which order fields come, what else is told beside them, which of those that no client
+//! needs are left away or null, and how values are spelt ([`spelling`](super::spelling)). A client that was proved against
+//! this does not rely on what nobody promised it.
 //!
 //! Two answers about the same thing are spelt differently; one seed spells the same ones alike.
 
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::State;
 use super::dice::Dice;
+use super::spelling::vary;
 
 /// Left away now and then: what the contract shows in an example and gives no meaning that a client could act on.
 const ABSENT: [&str; 5] = [
@@ -19,14 +21,48 @@ const ABSENT: [&str; 5] = [
 /// One of so many is left away.
 const ONE_OF: u64 = 4;
 
+/// What an invoice object of one of the two modes does not have, which others write as null.
+const OF_THE_OTHER_MODE: [&str; 6] = [
+    "paymentMethod",
+    "paymentOption",
+    "expireAt",
+    "requisiteId",
+    "dealRequisites",
+    "paymentUrl",
+];
+
 impl State {
     /// An object of the contract as a text, spelt with the freedom the contract leaves.
     pub(crate) fn spell(&mut self, object: &Value) -> String {
-        self.spelt += 1;
-        if self.rules.is_plain {
-            return object.to_string();
+        match self.next_dice() {
+            None => object.to_string(),
+            Some(dice) => spell(object, dice),
         }
-        spell(object, Dice::of(self.faults.seed(), [0, 0, self.spelt]))
+    }
+
+    /// The invoice with this id as the service tells of it.
+    pub(crate) fn tell(&mut self, id: &str) -> Option<String> {
+        let dice = self.next_dice();
+        let invoice = self.invoices.get(self.by_id.get(id)?)?;
+        let mut body = invoice.body(&self.rules.payment_url);
+        let Some(mut dice) = dice else {
+            return Some(body.to_string());
+        };
+        if let Value::Object(fields) = &mut body {
+            vary(fields, invoice.exact, &mut dice);
+            for name in OF_THE_OTHER_MODE {
+                if !fields.contains_key(name) && dice.roll().is_multiple_of(ONE_OF) {
+                    fields.insert(name.to_owned(), Value::Null);
+                }
+            }
+        }
+        Some(spell(&body, dice))
+    }
+
+    /// What the next object is spelt by. `None` when it is to be plain.
+    fn next_dice(&mut self) -> Option<Dice> {
+        self.spelt += 1;
+        (!self.rules.is_plain).then(|| Dice::of(self.faults.seed(), [0, 0, self.spelt]))
     }
 }
 
@@ -37,8 +73,11 @@ fn spell(object: &Value, mut dice: Dice) -> String {
     let mut left: Vec<(String, String)> = Vec::new();
     for (name, value) in fields {
         let is_away = ABSENT.contains(&name.as_str()) && dice.roll().is_multiple_of(ONE_OF);
+        // Nothing is said by leaving it away or by writing null.
         if !is_away {
             left.push((name.clone(), value.to_string()));
+        } else if dice.roll().is_multiple_of(2) {
+            left.push((name.clone(), "null".to_owned()));
         }
     }
     let extra = match dice.roll() % 3 {
@@ -74,7 +113,7 @@ mod tests {
     #[test]
     fn nothing_a_client_needs_is_lost_and_nothing_is_said_otherwise() {
         let whole = object();
-        let (mut orders, mut away, mut extras) = (Vec::new(), 0, Vec::new());
+        let (mut orders, mut away, mut nulls, mut extras) = (Vec::new(), 0, 0, Vec::new());
         for number in 0..200 {
             let text = spell(&whole, Dice::of(5, [0, 0, number]));
             let read: Value = serde_json::from_str(&text).expect("JSON");
@@ -84,6 +123,7 @@ mod tests {
             }
             for (name, value) in read {
                 match whole.get(name) {
+                    Some(_) if value.is_null() => nulls += 1,
                     Some(wanted) => assert_eq!(value, wanted),
                     None => extras.push(name.clone()),
                 }
@@ -97,6 +137,7 @@ mod tests {
         extras.dedup();
         assert!(orders.len() > 5, "{orders:?}");
         assert_eq!(extras, ["sandboxExtra", "schemaVersion", "traceId"]);
-        assert!((150..350).contains(&away), "{away} of 1000 left away");
+        assert!((75..175).contains(&away), "{away} of 1000 left away");
+        assert!((75..175).contains(&nulls), "{nulls} of 1000 null");
     }
 }

@@ -3,18 +3,19 @@
 
 use std::collections::VecDeque;
 
-use rust_decimal::Decimal;
 use serde_json::Value;
 
 use super::State;
+use super::asked::{check, less, more};
 use super::dice::Dice;
 use super::dictate::Dictated;
 use super::faults::Whose;
 use super::login::shop_name;
 use super::notice::Attempt;
 use super::pool::{Method, Requisite};
+use super::spelling::{self, Exact};
+use crate::invoice::amount::Amount;
 use crate::invoice::moment::Moment;
-use crate::invoice::notify_token::SHORTEST_TOKEN;
 use crate::sandbox::statuses::{Happening, NEW};
 use crate::secret::Secret;
 use crate::wire::create::{CreateRequest, ReturnUrls};
@@ -22,8 +23,6 @@ use crate::wire::invoice::InvoiceBody;
 
 /// Invoices kept. Final ones make room, oldest first; with nothing but open ones the service says it is full.
 const MOST_INVOICES: usize = 50_000;
-/// Longest text of a request's field, in bytes. The contract shows no bound; memory has one.
-pub(super) const LONGEST_FIELD: usize = 2_048;
 /// `dealRate` of every deal: the sandbox exchanges nothing.
 const RATE: &str = "1";
 
@@ -66,9 +65,15 @@ pub(crate) struct Invoice {
     pub(crate) mode: Mode,
     /// `status`
     pub(crate) status: String,
+    /// What happened to it last. One name may stand for several things, and one thing for none.
+    pub(crate) happened: Option<Happening>,
     /// `createdAt`, ms.
     pub(crate) created_ms: i64,
     updated_ms: i64,
+    /// Its times are whole seconds.
+    in_seconds: bool,
+    /// What of it is told to the letter.
+    pub(super) exact: Exact,
     /// `updatedAt`
     pub(crate) updated_at: String,
     /// End of the payment window, ms. Told in H2H mode only.
@@ -76,6 +81,8 @@ pub(crate) struct Invoice {
     /// The requisite it was given, occupied while `is_open`. `None` in Redirect mode until the customer has chosen a method:
     /// such an invoice is opened while none is free.
     pub(crate) requisite: Option<Requisite>,
+    /// The amount for which it occupies one.
+    pub(super) sum: String,
     pub(super) is_open: bool,
     /// `notificationUrl`
     pub(crate) notification_url: String,
@@ -141,8 +148,9 @@ impl Invoice {
 
     /// It changes now, by a clock that is so far off. One that is off may go back; two changes are told apart even so.
     fn touch(&mut self, now: i64, skew_ms: i64) {
-        let told = now.saturating_add(skew_ms);
-        let next = self.updated_ms.saturating_add(1);
+        let step_ms = step_ms(self.in_seconds);
+        let told = whole(now.saturating_add(skew_ms), step_ms);
+        let next = whole(self.updated_ms.saturating_add(step_ms), step_ms);
         self.updated_ms = if skew_ms == 0 {
             told.max(next)
         } else if told == self.updated_ms {
@@ -164,11 +172,12 @@ impl State {
     ) -> Result<&Invoice, CreateRefusal> {
         let asked_method = check(&request).map_err(CreateRefusal::Field)?;
         self.make_room()?;
+        let sum = sum(&request.amount, &request.currency);
         let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
         let order = request.internal_id;
         let requisite = match mode {
             Mode::H2h => {
-                let taken = self.take_requisite("", &order);
+                let taken = self.take_requisite(asked_method, &sum, ["", &order]);
                 Some(taken.ok_or(CreateRefusal::NoRequisites)?)
             }
             Mode::Redirect(_) => None,
@@ -176,11 +185,19 @@ impl State {
         let seq = self.next_seq;
         self.next_seq += 1;
         let [order_key, which] = self.next_of("invoice", &order);
+        let is_plain = self.rules.is_plain;
+        let id = if is_plain {
+            self.dice.uuid()
+        } else {
+            spelling::id(&mut self.dice)
+        };
+        let in_seconds = !is_plain && spelling::in_seconds(&mut self.dice);
+        let step_ms = step_ms(in_seconds);
         let mut invoice = Invoice {
             seq,
             key: Dice::of(order_key, [which, 0, 0]).roll(),
             changes: 0,
-            id: self.dice.uuid(),
+            id,
             opaque: self.dice.token(24),
             shop,
             internal_id: order,
@@ -191,11 +208,15 @@ impl State {
             asked_method,
             mode,
             status: NEW.to_owned(),
-            created_ms: now,
+            happened: None,
+            created_ms: whole(now, step_ms),
             updated_ms: now,
+            in_seconds,
+            exact: Exact::default(),
             updated_at: String::new(),
             expires_ms: self.window_end(now),
             requisite,
+            sum,
             is_open: true,
             notification_url: request.notification_url,
             token: request.notification_token,
@@ -203,7 +224,7 @@ impl State {
             attempts: VecDeque::new(),
         };
         let skew_ms = self.faults.clock_skew_ms(&invoice.whose());
-        invoice.updated_ms = now.saturating_add(skew_ms);
+        invoice.updated_ms = whole(now.saturating_add(skew_ms), step_ms);
         invoice.updated_at = Moment::from_ms(invoice.updated_ms).to_string();
         self.by_id.insert(invoice.id.clone(), seq);
         self.by_opaque.insert(invoice.opaque.clone(), seq);
@@ -217,16 +238,17 @@ impl State {
         now.saturating_add(i64::try_from(lifetime_ms).unwrap_or(i64::MAX))
     }
 
-    /// A free requisite for an invoice, by its id, if it has one yet, and its order.
-    fn take_requisite(&mut self, id: &str, order: &str) -> Option<Requisite> {
+    /// A free requisite for an amount of an invoice, by its id, if it has one yet, and its order.
+    fn take_requisite(&mut self, method: Method, sum: &str, names: [&str; 2]) -> Option<Requisite> {
+        let [_, order] = names;
         let whose = Whose {
-            names: [id.to_owned(), order.to_owned()],
+            names: names.map(str::to_owned),
             draw: self.next_of("requisite", order),
         };
         if self.faults.no_requisites(&whose) {
             return None;
         }
-        self.pool.take()
+        self.pool.take(method, sum)
     }
 
     fn make_room(&mut self) -> Result<(), CreateRefusal> {
@@ -280,8 +302,10 @@ impl State {
         let possible = match happening {
             Happening::Waiting => invoice.status == NEW,
             // A late payment: after the end, but not after a payment.
+            // Nobody can pay who was never told where to.
             Happening::Paid | Happening::PaidLess | Happening::PaidMore => {
-                !is_final || self.rules.statuses.is_failed(&invoice.status)
+                let is_late = self.rules.statuses.is_failed(&invoice.status);
+                (!is_final || is_late) && invoice.requisite.is_some()
             }
             Happening::Canceled | Happening::Expired => !is_final,
             Happening::Refunded => paid,
@@ -289,23 +313,34 @@ impl State {
         if !possible {
             return false;
         }
-        let seq = invoice.seq;
-        let amount = match happening {
-            Happening::PaidLess => Some(less(&invoice.asked)),
-            Happening::PaidMore => Some(more(&invoice.asked)),
-            Happening::Paid => Some(invoice.asked.clone()),
+        let (seq, asked) = (invoice.seq, invoice.asked.as_str());
+        let paid = match happening {
+            // There may be no amount that could be told apart from the one that was asked for.
+            Happening::PaidLess => less(asked).map(Some),
+            Happening::PaidMore => more(asked).map(Some),
+            Happening::Paid => Some(Some(asked.to_owned())),
             Happening::Waiting | Happening::Canceled | Happening::Expired | Happening::Refunded => {
-                None
+                Some(None)
             }
         };
+        let Some(amount) = paid else { return false };
         let dictated = Dictated {
             status: Some(status),
             amount,
             ..Dictated::default()
         };
         self.change(seq, dictated, now);
+        self.remember(seq, happening);
         self.notify(seq);
         true
+    }
+
+    fn remember(&mut self, seq: u64, happening: Happening) {
+        if let Some(invoice) = self.invoices.get_mut(&seq) {
+            invoice.happened = Some(happening);
+            // What a person's act reports is an amount as any other.
+            invoice.exact = Exact::default();
+        }
     }
 
     /// The customer of a Redirect invoice chooses how to pay, and gets a requisite.
@@ -327,7 +362,8 @@ impl State {
             return Err(ChoiceError::Over);
         }
         let (id, order) = (invoice.id.clone(), invoice.internal_id.clone());
-        let taken = self.take_requisite(&id, &order);
+        let sum = invoice.sum.clone();
+        let taken = self.take_requisite(method, &sum, [&id, &order]);
         let requisite = taken.ok_or(ChoiceError::NoRequisites)?;
         let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
         (invoice.method, invoice.requisite) = (Some(method), Some(requisite));
@@ -337,6 +373,7 @@ impl State {
                 ..Dictated::default()
             };
             self.change(seq, dictated, now);
+            self.remember(seq, Happening::Waiting);
             self.notify(seq);
         }
         Ok(())
@@ -370,7 +407,7 @@ impl State {
         if self.rules.statuses.is_final(&invoice.status) && invoice.is_open {
             invoice.is_open = false;
             if let Some(requisite) = invoice.requisite {
-                self.pool.give_back(requisite);
+                self.pool.give_back(requisite, &invoice.sum);
             }
             self.windows.remove(&(invoice.expires_ms, seq));
             self.finished.push_back(seq);
@@ -392,61 +429,23 @@ impl State {
                 ..Dictated::default()
             };
             self.change(seq, dictated, now);
+            self.remember(seq, Happening::Expired);
             self.notify(seq);
         }
     }
 }
 
-/// The sandbox's own checks on a request, where the contract shows none. `Err` names the field.
-fn check(request: &CreateRequest) -> Result<Method, &'static str> {
-    let web = |url: &str| {
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        url.len() <= LONGEST_FIELD && rest.is_some_and(|rest| !rest.is_empty())
-    };
-    if request.internal_id.len() > LONGEST_FIELD {
-        return Err("internalId");
-    }
-    if request.currency.len() > 16 {
-        return Err("currency");
-    }
-    if !web(&request.notification_url) {
-        return Err("notificationUrl");
-    }
-    let token = request.notification_token.expose();
-    if token.chars().count() < SHORTEST_TOKEN || token.len() > LONGEST_FIELD {
-        return Err("notificationToken");
-    }
-    if let Some(urls) = &request.return_urls {
-        for (name, url) in [
-            ("successUrl", &urls.success),
-            ("cancelUrl", &urls.cancel),
-            ("errorUrl", &urls.error),
-        ] {
-            if !web(url) {
-                return Err(name);
-            }
-        }
-    }
-    Method::parse(&request.method).ok_or("paymentMethod")
+/// An amount with its currency, in one spelling for equal ones.
+fn sum(amount: &Amount, currency: &str) -> String {
+    format!("{} {currency}", amount.canonical())
 }
 
-/// Less than was asked: one unit of money less, or half where that would leave nothing.
-fn less(asked: &str) -> String {
-    let Ok(amount) = Decimal::from_str_exact(asked) else {
-        return asked.to_owned();
-    };
-    if amount > Decimal::ONE {
-        (amount - Decimal::ONE).to_string()
-    } else {
-        (amount / Decimal::TWO).normalize().to_string()
-    }
+/// The smallest difference between two of an invoice's times, ms.
+fn step_ms(in_seconds: bool) -> i64 {
+    if in_seconds { 1_000 } else { 1 }
 }
 
-/// More than was asked: one unit of money more.
-fn more(asked: &str) -> String {
-    let amount = Decimal::from_str_exact(asked).ok();
-    let amount = amount.and_then(|amount| amount.checked_add(Decimal::ONE));
-    amount.map_or_else(|| asked.to_owned(), |amount| amount.to_string())
+/// A time without what is smaller than a step.
+fn whole(ms: i64, step_ms: i64) -> i64 {
+    ms - ms.rem_euclid(step_ms)
 }

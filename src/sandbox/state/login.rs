@@ -6,16 +6,16 @@ use crate::secret::Secret;
 use crate::wire::login::{LoginStarted, SANDBOX_TOKEN, TokenIssued};
 use crate::wire::problem;
 
-/// Login requests kept. The oldest goes first; a tester has one or two at a time.
-const MOST_LOGINS: usize = 200;
-/// Tokens kept, revoked ones included so that the cabinet can show them. The oldest goes first.
-const MOST_TOKENS: usize = 1_000;
+/// Login requests kept. Those that are over make room, oldest first; a tester has one or two at a time.
+pub(super) const MOST_LOGINS: usize = 200;
+/// Tokens kept, revoked ones included so that the cabinet can show them: they make room, oldest first.
+pub(super) const MOST_TOKENS: usize = 1_000;
 /// Longest client name shown, in characters.
 const LONGEST_NAME: usize = 100;
 /// A poll this much early is still on time, ms: clocks are read in whole milliseconds and packets do not arrive evenly.
 const EARLY_MS: i64 = 50;
-/// What `slow_down` adds to the interval, ms (RFC 8628 3.5).
-const SLOWER_MS: i64 = 5_000;
+/// What `slow_down` adds to the interval, ms (RFC 8628 3.5), at the usual speed.
+const SLOWER_MS: u64 = 5_000;
 
 /// What the merchant said to a login request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,13 @@ pub(crate) struct Login {
     pub(crate) spent: bool,
 }
 
+impl Login {
+    /// Nothing more comes of it: its token went out, or its life is over.
+    fn is_over(&self, now: i64) -> bool {
+        self.spent || now >= self.expires_ms
+    }
+}
+
 /// A token that was issued (contract 2.2).
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
@@ -64,6 +71,24 @@ pub(crate) struct Token {
     pub(crate) revoked_ms: Option<i64>,
 }
 
+/// Why no login request was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginRefusal {
+    /// The client names itself with nothing.
+    NoName,
+    /// As many are under way as the sandbox keeps.
+    Full,
+}
+
+/// Why a poll gave no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PollRefusal {
+    /// This error code.
+    Code(&'static str),
+    /// As many tokens are good as the sandbox keeps. The login stays as it is.
+    Full,
+}
+
 /// Why the merchant's word came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecideError {
@@ -79,11 +104,20 @@ pub(crate) enum DecideError {
 }
 
 impl State {
-    /// Creates a login request. `None` when the client names itself with nothing.
-    pub(crate) fn start_login(&mut self, client_name: &str, now: i64) -> Option<LoginStarted> {
+    /// Creates a login request.
+    pub(crate) fn start_login(
+        &mut self,
+        client_name: &str,
+        now: i64,
+    ) -> Result<LoginStarted, LoginRefusal> {
         let client_name: String = client_name.trim().chars().take(LONGEST_NAME).collect();
         if client_name.is_empty() {
-            return None;
+            return Err(LoginRefusal::NoName);
+        }
+        if self.logins.len() >= MOST_LOGINS {
+            let over = self.logins.iter().position(|login| login.is_over(now));
+            let over = over.ok_or(LoginRefusal::Full)?;
+            self.logins.remove(over);
         }
         let (expires_in_s, interval_s) = (self.rules.login_lifetime_s, self.rules.interval_s);
         let device_code = Secret::new(format!("dc_{}", self.dice.token(40)));
@@ -98,11 +132,8 @@ impl State {
             decision: Decision::Pending,
             spent: false,
         };
-        while self.logins.len() >= MOST_LOGINS {
-            self.logins.pop_front();
-        }
         self.logins.push_back(login);
-        Some(LoginStarted {
+        Ok(LoginStarted {
             device_code,
             verification_url: format!("{}/activate?code={user_code}", self.rules.cabinet_url),
             user_code,
@@ -111,52 +142,62 @@ impl State {
         })
     }
 
-    /// One poll for the token. `Err` is the error code to answer with 400: unknown, spent and expired codes look alike.
+    /// One poll for the token. Unknown, spent and expired codes look alike.
     pub(crate) fn poll_login(
         &mut self,
         device_code: &Secret,
         now: i64,
-    ) -> Result<TokenIssued, &'static str> {
+    ) -> Result<TokenIssued, PollRefusal> {
+        let has_room = self.has_room_for_a_token();
+        let slower_ms = i64::try_from(self.rules.speed().ms(SLOWER_MS)).unwrap_or(i64::MAX);
         let login = self
             .logins
             .iter_mut()
             .find(|login| login.device_code.expose() == device_code.expose())
             .filter(|login| !login.spent && now < login.expires_ms)
-            .ok_or(problem::EXPIRED_TOKEN)?;
+            .ok_or(PollRefusal::Code(problem::EXPIRED_TOKEN))?;
         let due = login
             .polled_ms
             .map_or(i64::MIN, |last| last.saturating_add(login.interval_ms));
         login.polled_ms = Some(now);
         if now.saturating_add(EARLY_MS) < due {
-            login.interval_ms = login.interval_ms.saturating_add(SLOWER_MS);
-            return Err(problem::SLOW_DOWN);
+            login.interval_ms = login.interval_ms.saturating_add(slower_ms);
+            return Err(PollRefusal::Code(problem::SLOW_DOWN));
         }
         match login.decision {
-            Decision::Pending => Err(problem::AUTHORIZATION_PENDING),
-            Decision::Refused => Err(problem::ACCESS_DENIED),
+            Decision::Pending => Err(PollRefusal::Code(problem::AUTHORIZATION_PENDING)),
+            Decision::Refused => Err(PollRefusal::Code(problem::ACCESS_DENIED)),
+            Decision::Confirmed(_) if !has_room => Err(PollRefusal::Full),
             Decision::Confirmed(shop) => {
                 login.spent = true;
                 let client_name = login.client_name.clone();
-                Ok(self.issue_token(shop, client_name, now))
+                let issued = self.issue_token(shop, client_name, now);
+                issued.ok_or(PollRefusal::Full)
             }
         }
     }
 
-    /// Issues a token for a shop. Shop names are those of [`SHOPS`].
+    fn has_room_for_a_token(&self) -> bool {
+        self.tokens.len() < MOST_TOKENS || self.tokens.iter().any(|one| one.revoked_ms.is_some())
+    }
+
+    /// Issues a token for a shop. Shop names are those of [`SHOPS`]. `None` when as many are good as the sandbox keeps.
     pub(crate) fn issue_token(
         &mut self,
         shop: usize,
         client_name: String,
         now: i64,
-    ) -> TokenIssued {
+    ) -> Option<TokenIssued> {
+        if self.tokens.len() >= MOST_TOKENS {
+            let revoked = |one: &Token| one.revoked_ms.is_some();
+            let revoked = self.tokens.iter().position(revoked)?;
+            self.tokens.remove(revoked);
+        }
         let text = Secret::new(format!(
             "{SANDBOX_TOKEN}{}:{}",
             self.dice.token(12),
             self.dice.token(40)
         ));
-        while self.tokens.len() >= MOST_TOKENS {
-            self.tokens.pop_front();
-        }
         self.tokens.push_back(Token {
             id: format!("tok-{}", self.dice.token(8)),
             text: text.clone(),
@@ -166,10 +207,10 @@ impl State {
             used_ms: None,
             revoked_ms: None,
         });
-        TokenIssued {
+        Some(TokenIssued {
             token: text,
             shop_name: shop_name(shop).to_owned(),
-        }
+        })
     }
 
     /// The login request with this user code, typed in any case and with or without the hyphen. `None` when its life is over

@@ -1,6 +1,7 @@
 //! The imitation service's whole state. Pure: time (ms) comes in as an argument, randomness from a seed; notifications
 //! to be sent pile up in [`State::take_notices`] for whoever calls.
 
+pub(crate) mod asked;
 pub(crate) mod dice;
 pub(crate) mod dictate;
 pub(crate) mod faults;
@@ -9,6 +10,7 @@ pub(crate) mod invoice;
 pub(crate) mod login;
 pub(crate) mod notice;
 pub(crate) mod pool;
+mod spelling;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -22,6 +24,7 @@ use self::invoice::Invoice;
 use self::login::{Login, Token};
 use self::notice::Notice;
 use self::pool::Pool;
+use super::speed::Speed;
 use super::statuses::Statuses;
 
 /// The shops of the one merchant of the sandbox. One name is Cyrillic on purpose: names travel as UTF-8.
@@ -38,9 +41,11 @@ pub(crate) struct Rules {
     pub(crate) interval_s: u64,
     /// Payment window of an invoice, s.
     pub(crate) invoice_lifetime_s: u64,
-    /// Requisites in the pool.
+    /// Pause before a notification is tried again, ms.
+    pub(crate) notify_retry_ms: u64,
+    /// Requisites of each method.
     pub(crate) pool: usize,
-    /// How many times faster than usual these times pass; they are as they are. For the pages to say so.
+    /// How many times faster than usual these times pass; they are as they are. See [`Rules::speed`].
     pub(crate) speed: u32,
     /// Answers are spelt plainly: all fields, always in one order, none beside them.
     pub(crate) is_plain: bool,
@@ -50,6 +55,13 @@ pub(crate) struct Rules {
     pub(crate) control_url: String,
     /// Address of the payment pages, without a slash at its end.
     pub(crate) payment_url: String,
+}
+
+impl Rules {
+    /// How much faster all other times pass.
+    pub(crate) fn speed(&self) -> Speed {
+        Speed::new(self.speed)
+    }
 }
 
 /// The service. Owned by one lock in `world`.

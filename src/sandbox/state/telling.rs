@@ -26,8 +26,8 @@ impl State {
     }
 
     fn make_notice(&mut self, seq: u64) -> Option<Notice> {
-        let body = self.invoices.get(&seq)?.body(&self.rules.payment_url);
-        let body = self.spell(&body);
+        let id = self.invoices.get(&seq)?.id.clone();
+        let body = self.tell(&id)?;
         let invoice = self.invoices.get_mut(&seq)?;
         invoice.notices += 1;
         Some(Notice {

@@ -103,8 +103,8 @@ async fn the_api_goes_wrong_as_told() {
     ground.control("/pool", json!({ "free": 0 })).await;
     let full = ground.create(&bearer, "x").await;
     assert_eq!(
-        (full.status, full.body.as_str()),
-        (503, "{\"error\":\"Нет доступных реквизитов\"}")
+        (full.status, &full.json()["error"]),
+        (503, &"Нет доступных реквизитов".into())
     );
     assert_eq!(ground.state().await["requests"]["create"], 4);
     ground.stop().await;

@@ -140,7 +140,7 @@ impl Ground {
     }
 }
 
-/// One request on a connection of its own.
+/// One request on a connection of its own. A body for the service is JSON, and says so unless the headers say otherwise.
 pub(super) async fn request(
     url: &str,
     method: &str,
@@ -156,9 +156,17 @@ pub(super) async fn request(
         } else {
             format!("Host: {address}\r\n")
         };
+        let kind = if method == "POST"
+            && path.starts_with("/api/")
+            && !headers.contains("Content-Type:")
+        {
+            "Content-Type: application/json\r\n"
+        } else {
+            ""
+        };
         let length = body.len();
         let text = format!(
-            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{kind}{headers}\r\n{body}"
         );
         stream.write_all(text.as_bytes()).await.expect("written");
         let mut answer = String::new();

@@ -103,6 +103,7 @@ impl World {
                 interval_s: 5,
                 // No window closes by itself: what changes, changes by the course.
                 invoice_lifetime_s: week_s,
+                notify_retry_ms: 60_000,
                 pool: 10_000,
                 speed: 1,
                 is_plain: false,

@@ -12,6 +12,8 @@ use crate::harness::{PATIENCE, Setup, World, wait_until};
 fn polling() -> Setup {
     Setup::new()
         .sandbox(&["--pool=100"])
+        // Times to the millisecond: a payment and the copy of the ledger are told apart within a second.
+        .plain()
         .noting_hook("fulfil", &["paid"])
 }
 

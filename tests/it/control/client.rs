@@ -20,7 +20,7 @@ impl World {
 
     /// One request on a connection of its own.
     #[track_caller]
-    pub(super) fn call(&self, method: &str, target: &str, body: &str) -> Answer {
+    pub(crate) fn call(&self, method: &str, target: &str, body: &str) -> Answer {
         self.call_with(method, target, &[], body)
     }
 

@@ -200,7 +200,11 @@ fn a_poll_asks_the_service() {
     );
     assert_eq!(world.requests("fetch"), asked + 1);
     world.dictate(&issued, "paid");
-    let paid = world.call("POST", &format!("/v1/invoices/{}/poll", issued.id), "");
+    let paid = world.call(
+        "POST",
+        &format!("/v1/invoices/{}/poll", issued.segment()),
+        "",
+    );
     assert_eq!(
         (paid.status, text(&paid, "/outcome")),
         (200, "paid".to_owned()),

@@ -30,7 +30,7 @@ fn for_people<'a>(order: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn a_fresh_invoice_shows_what_the_customer_needs() {
-    let world = Setup::new().quiet().not_served().start();
+    let world = Setup::new().plain().quiet().not_served().start();
     let h2h = world.open("H-1", "599.80", &[]).ends_with(0);
     assert!(h2h.stderr.contains("no `tilld serve` runs"), "{h2h:?}");
     let json = h2h.json();

@@ -39,6 +39,24 @@ impl Issued {
         })
     }
 
+    /// The service's id as a segment of a path: it may hold any character.
+    pub(crate) fn segment(&self) -> String {
+        let encode = |byte: u8| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        };
+        self.id.bytes().map(encode).collect()
+    }
+
+    /// The service's id as a person types it in a shell.
+    pub(crate) fn typed(&self) -> String {
+        if self.id.contains([' ', '?', '&']) {
+            format!("'{}'", self.id)
+        } else {
+            self.id.clone()
+        }
+    }
+
     /// The object with these fields put over its own; `null` stays `null`.
     pub(crate) fn with(&self, fields: &Value) -> Value {
         let mut object = self.object.clone();
@@ -146,7 +164,7 @@ impl World {
             .as_object_mut()
             .expect("fields")
             .insert("notify".to_owned(), false.into());
-        let path = format!("/invoices/{}/status", issued.id);
+        let path = format!("/invoices/{}/status", issued.segment());
         let shown = self.control("POST", &path, &asked);
         Issued::from_control(&shown).unwrap_or_else(|| panic!("{shown}"))
     }

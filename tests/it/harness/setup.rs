@@ -151,6 +151,11 @@ impl Setup {
         self
     }
 
+    /// The service spells what it says in one way, for tests that look at its texts.
+    pub(crate) fn plain(self) -> Self {
+        self.sandbox(&["--plain"])
+    }
+
     /// Runs the daemon by way of this program, which must become it in the same process.
     pub(crate) fn under(mut self, program: &[&str]) -> Self {
         self.under = program.iter().map(|&word| word.to_owned()).collect();

@@ -98,7 +98,11 @@ impl World {
     /// Changes what the service says about an invoice; it notifies of it.
     #[track_caller]
     pub(crate) fn happens(&self, issued: &Issued, change: &Value) {
-        self.control("POST", &format!("/invoices/{}/status", issued.id), change);
+        self.control(
+            "POST",
+            &format!("/invoices/{}/status", issued.segment()),
+            change,
+        );
     }
 
     /// One value of the newest invoice of an order, by its column in the view `invoices`.

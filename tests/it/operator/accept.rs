@@ -22,7 +22,7 @@ fn an_accepted_amount_is_paid_once_and_told_once() {
         world.invoice("A-1", "outcome || ' ' || attention") == "mismatch mismatch"
     });
     let shown = world.tilld(&["invoice", "show", "A-1"]).ends_with(0).stdout;
-    let line = format!("tilld invoice accept-amount {}", issued.id);
+    let line = format!("tilld invoice accept-amount {}", issued.typed());
     assert!(shown.contains(&line), "{shown}");
 
     let accept = |more: &[&str]| {

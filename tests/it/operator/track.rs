@@ -188,7 +188,7 @@ fn an_id_is_tracked_once_and_a_token_that_cannot_be_one_is_refused() {
     // It never stands in an argument.
     let flag = format!("--token={TOKEN}");
     world.tilld(&track("inv-8", "A-1", &[&flag])).ends_with(2);
-    run(args("../x", "A-1", &[])).ends_with(2);
+    run(args("..", "A-1", &[])).ends_with(2);
     assert_eq!(world.value("SELECT count(*) FROM invoices"), "2");
 
     // What an answer would show is not known yet: there is nothing to give the customer, and nothing is opened beside it.

@@ -5,16 +5,19 @@
 )]
 
 mod faults;
+mod login;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use super::dictate::{DictateError, Dictated};
 use super::invoice::{ChoiceError, CreateRefusal};
-use super::login::DecideError;
 use super::notice::{Answer, MOST_ATTEMPTS, Sent};
 use super::pool::Method;
-use super::{Rules, SHOPS, State};
+use super::{Rules, State};
 use crate::invoice::amount::Amount;
+use crate::invoice::moment::Moment;
 use crate::sandbox::statuses::{Happening, Statuses};
 use crate::secret::Secret;
 use crate::wire::create::{CreateRequest, ReturnUrls};
@@ -24,19 +27,23 @@ const T0: i64 = 1_795_860_000_000;
 const MINUTE: i64 = 60_000;
 
 fn state(pool: usize) -> State {
-    let rules = Rules {
+    State::new(rules(pool), 1)
+}
+
+fn rules(pool: usize) -> Rules {
+    Rules {
         statuses: Statuses::default(),
         login_lifetime_s: 600,
         interval_s: 5,
         invoice_lifetime_s: 1_800,
+        notify_retry_ms: 60_000,
         pool,
         speed: 1,
         is_plain: false,
         cabinet_url: "http://127.0.0.1:1".into(),
         control_url: String::new(),
         payment_url: "http://127.0.0.1:1/pay".into(),
-    };
-    State::new(rules, 1)
+    }
 }
 
 fn request(order: &str, amount: &str) -> CreateRequest {
@@ -75,94 +82,12 @@ fn status(state: &State, order: &str) -> String {
 }
 
 #[test]
-fn the_poll_answers_what_the_merchant_said() {
-    // (what the merchant says, time of the second poll, its answer)
-    let cases = [
-        (None, 5_000, "authorization_pending"),
-        (None, 4_900, "slow_down"),
-        (Some(None), 5_000, "access_denied"),
-        (Some(Some(SHOPS[1])), 4_900, "slow_down"),
-        (Some(Some(SHOPS[1])), 5_000, "issued"),
-        (Some(Some(SHOPS[1])), 600_000, "expired_token"),
-        (None, 600_000, "expired_token"),
-    ];
-    for (said, second, wanted) in cases {
-        let mut state = state(1);
-        let login = state.start_login("test", T0).expect("named");
-        assert_eq!(
-            state.poll_login(&login.device_code, T0).err(),
-            Some("authorization_pending")
-        );
-        if let Some(shop) = said {
-            let typed = login.user_code.to_lowercase().replace('-', " ");
-            assert_eq!(state.decide_login(&typed, shop, T0 + 1), Ok(()));
-        }
-        let answer = state.poll_login(&login.device_code, T0 + second);
-        let word = answer.as_ref().map_or_else(|code| *code, |_token| "issued");
-        assert_eq!(word, wanted, "{said:?} after {second} ms");
-    }
-}
-
-#[test]
-fn slow_down_lengthens_the_interval() {
-    let mut state = state(1);
-    let login = state.start_login("test", T0).expect("named");
-    let mut poll = |at: i64| state.poll_login(&login.device_code, T0 + at).err();
-    assert_eq!(poll(0), Some("authorization_pending"));
-    assert_eq!(poll(1_000), Some("slow_down"));
-    assert_eq!(poll(7_000), Some("slow_down"));
-    assert_eq!(poll(22_000), Some("authorization_pending"));
-}
-
-#[test]
-fn a_code_gives_one_token_and_is_decided_once() {
-    let mut state = state(1);
-    let login = state.start_login("  laptop ", T0).expect("named");
-    assert_eq!(login.user_code.len(), 9);
-    assert!(login.verification_url.ends_with(&login.user_code));
-    let code = login.user_code.as_str();
-    assert_eq!(
-        state.decide_login(code, Some("no such shop"), T0),
-        Err(DecideError::NoSuchShop)
-    );
-    assert_eq!(state.decide_login(code, Some(SHOPS[1]), T0), Ok(()));
-    assert_eq!(
-        state.decide_login(code, None, T0),
-        Err(DecideError::Decided)
-    );
-    let issued = state.poll_login(&login.device_code, T0).expect("a token");
-    assert_eq!(issued.shop_name, SHOPS[1]);
-    assert!(issued.token.expose().starts_with("sandbox-tilld-"));
-    assert_eq!(issued.token.expose().split(':').count(), 2);
-    assert_eq!(
-        state.poll_login(&login.device_code, T0 + 9_000).err(),
-        Some("expired_token")
-    );
-    assert_eq!(
-        state.decide_login("ZZZZ-ZZZZ", None, T0),
-        Err(DecideError::Unknown)
-    );
-    assert!(state.start_login("  ", T0).is_none());
-}
-
-#[test]
-fn a_revoked_token_is_no_token() {
-    let mut state = state(1);
-    let first = state.issue_token(0, "a".into(), T0);
-    let second = state.issue_token(1, "b".into(), T0);
-    assert_eq!(state.shop_of_token(first.token.expose(), T0), Some(0));
-    let id = state.tokens().next().expect("a token").id.clone();
-    assert_eq!(state.revoke_tokens(Some(&id), T0), 1);
-    assert_eq!(state.revoke_tokens(Some(&id), T0), 0);
-    assert_eq!(state.shop_of_token(first.token.expose(), T0), None);
-    assert_eq!(state.shop_of_token(second.token.expose(), T0), Some(1));
-    assert_eq!(state.revoke_tokens(None, T0), 1);
-    assert_eq!(state.shop_of_token("", T0), None);
-}
-
-#[test]
 fn an_h2h_invoice_has_requisites_and_a_redirect_one_a_page() {
-    let mut state = state(2);
+    let plain = Rules {
+        is_plain: true,
+        ..rules(2)
+    };
+    let mut state = State::new(plain, 1);
     let h2h = state
         .create_invoice(0, request("a", "599.80"), T0)
         .expect("made");
@@ -202,12 +127,24 @@ fn an_h2h_invoice_has_requisites_and_a_redirect_one_a_page() {
 #[test]
 fn a_bad_field_is_named_and_takes_no_requisite() {
     type Spoil = fn(&mut CreateRequest);
-    let cases: [(&str, Spoil); 5] = [
+    let cases: [(&str, Spoil); 9] = [
         ("paymentMethod", |r| r.method = "CASH".into()),
         ("notificationToken", |r| {
             r.notification_token = Secret::new("x".repeat(31));
         }),
         ("notificationUrl", |r| r.notification_url = "ftp://x".into()),
+        ("notificationUrl", |r| {
+            r.notification_url = "http:// ".into();
+        }),
+        ("notificationUrl", |r| r.notification_url = "http://".into()),
+        ("notificationUrl", |r| {
+            r.notification_url = format!("http://x/{}", "x".repeat(2_048));
+        }),
+        ("successUrl", |r| {
+            let mut urls = redirect("a").return_urls.expect("three");
+            urls.success = "http://".into();
+            r.return_urls = Some(urls);
+        }),
         ("internalId", |r| r.internal_id = "x".repeat(5_000)),
         ("currency", |r| r.currency = "x".repeat(17)),
     ];
@@ -251,7 +188,8 @@ fn the_pool_is_finite_and_an_end_frees_one() {
 #[test]
 fn a_payment_page_needs_a_requisite_only_when_its_customer_has_chosen() {
     let mut state = state(1);
-    let first = made(&mut state, "a", "1", T0);
+    // Of the same amount as those of the pages.
+    let first = made(&mut state, "a", "10", T0);
     let page = state.create_invoice(0, redirect("b"), T0).expect("opened");
     let page = page.opaque.clone();
     let choose = |state: &mut State| state.choose_method(&page, Method::Sbp, T0 + 1);
@@ -267,8 +205,32 @@ fn a_payment_page_needs_a_requisite_only_when_its_customer_has_chosen() {
         .create_invoice(0, redirect("c"), T0 + 4)
         .expect("opened");
     let page = page.opaque.clone();
-    assert!(state.happen(&page, Happening::Paid, T0 + 5));
+    for paid in [Happening::Paid, Happening::PaidLess, Happening::PaidMore] {
+        assert!(!state.happen(&page, paid, T0 + 5), "nobody knows where to");
+    }
+    assert!(state.happen(&page, Happening::Canceled, T0 + 6));
+    assert!(!state.happen(&page, Happening::Paid, T0 + 7));
     assert_eq!((state.pool.free(), state.pool.busy()), (1, 0));
+}
+
+/// One name may stand for several things: what happened is remembered, not read from it.
+#[test]
+fn what_happened_is_remembered() {
+    let mut rules = rules(4);
+    rules.statuses.failed = vec!["over".into()];
+    let mut state = State::new(rules, 1);
+    let (gone, late) = (
+        made(&mut state, "a", "10", T0),
+        made(&mut state, "b", "10", T0),
+    );
+    assert!(state.happen(&gone, Happening::Canceled, T0 + 1));
+    state.tick(T0 + 30 * MINUTE);
+    let happened = |state: &State, order| state.find_invoice(order).expect(order).happened;
+    assert_eq!(happened(&state, "a"), Some(Happening::Canceled));
+    assert_eq!(happened(&state, "b"), Some(Happening::Expired));
+    assert_eq!(status(&state, "a"), status(&state, "b"));
+    assert!(state.happen(&late, Happening::PaidLess, T0 + 30 * MINUTE + 1));
+    assert_eq!(happened(&state, "b"), Some(Happening::PaidLess));
 }
 
 #[test]
@@ -305,7 +267,11 @@ fn only_what_can_happen_happens() {
 #[test]
 fn paid_too_little_reports_less() {
     for (asked, reported) in [("1500.00", "1499.00"), ("1", "0.5"), ("0.01", "0.005")] {
-        let mut state = state(1);
+        let plain = Rules {
+            is_plain: true,
+            ..rules(1)
+        };
+        let mut state = State::new(plain, 1);
         let page = made(&mut state, "a", asked, T0);
         assert!(state.happen(&page, Happening::PaidLess, T0));
         let notices = state.take_notices();
@@ -315,6 +281,42 @@ fn paid_too_little_reports_less() {
             (&"paid".into(), &reported.into())
         );
     }
+    // What cannot be told is not played.
+    let mut state = state(2);
+    let least = made(&mut state, "a", "0.0000000000000000000000000001", T0);
+    let most = made(&mut state, "b", "79228162514264337593543950335", T0);
+    assert!(!state.happen(&least, Happening::PaidLess, T0));
+    assert!(!state.happen(&most, Happening::PaidMore, T0));
+    assert!(state.take_notices().is_empty());
+}
+
+/// What the contract leaves open, each time another way: a fetch and a notification say the same in other words.
+#[test]
+fn an_invoice_is_told_in_many_spellings_of_the_same() {
+    let (mut amounts, mut times, mut absent, mut nulls) = (BTreeSet::new(), BTreeSet::new(), 0, 0);
+    let mut state = state(100);
+    for order in 0..40 {
+        let order = order.to_string();
+        made(&mut state, &order, "150.00", T0 + 120);
+        let id = state.find_invoice(&order).expect("made").id.clone();
+        let plain = state.find_invoice(&order).expect("made").body("p");
+        for _ in 0..10 {
+            let told = state.tell(&id).expect("it is there");
+            let told: Value = serde_json::from_str(&told).expect("JSON");
+            assert_eq!(told["id"], plain["id"]);
+            let moment = |text: &Value| Moment::parse(text.as_str().expect("a time"));
+            assert_eq!(moment(&told["updatedAt"]), moment(&plain["updatedAt"]));
+            assert!(told["expireAt"].as_str().is_some_and(|at| at.contains('.')));
+            amounts.insert(told["amount"].as_str().expect("a decimal").to_owned());
+            times.insert(told["updatedAt"].as_str().expect("a time").to_owned());
+            absent += usize::from(told.get("merchantName").is_none());
+            nulls += usize::from(told.get("merchantName").is_some_and(Value::is_null));
+        }
+    }
+    let wanted = ["150", "150.0", "150.00", "150.000", "150.000000"];
+    assert!(amounts.iter().eq(wanted), "{amounts:?}");
+    assert_eq!(times.len(), 12, "{times:?}");
+    assert!(absent > 20 && nulls > 20, "{absent} {nulls}");
 }
 
 #[test]
