@@ -29,6 +29,7 @@ fn state() -> State {
         login_lifetime_s: 600,
         interval_s: 5,
         invoice_lifetime_s: 1_800,
+        notify_retry_ms: 60_000,
         pool: 3,
         speed: 1,
         is_plain: true,
@@ -172,7 +173,7 @@ fn what_is_set_is_shown_and_stays_when_something_else_is_set() {
         ("give_up_ms", "3000"),
         ("copies", "4"),
     ] {
-        sent += &format!("&was.{name}={value}&{name}={value}");
+        sent.extend(["&was.", name, "=", value, "&", name, "=", value]);
     }
     // Meanwhile, somewhere else.
     state.faults.all.copies = 9;

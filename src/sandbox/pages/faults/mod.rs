@@ -8,14 +8,13 @@ mod words;
 
 use hyper::StatusCode;
 use maud::{Markup, html};
-use url::form_urlencoded::Serializer;
 
 use self::fields::{number, select, setting, was};
 use self::words::{ANSWERS, CHANCES, Choice, OF_NOTIFICATIONS, OF_OPENING, TIMES};
 use super::Posted;
 use super::frame::Look;
 use crate::sandbox::control::fault;
-use crate::sandbox::form::Form;
+use crate::sandbox::form::{Form, encode};
 use crate::sandbox::state::State;
 use crate::sandbox::state::faults::{Chance, Endpoint, Wrongs};
 
@@ -250,9 +249,7 @@ pub(super) fn way(invoice: Option<&str>) -> String {
     let Some(invoice) = invoice else {
         return "/cabinet/faults".to_owned();
     };
-    let mut query = Serializer::new(String::new());
-    let query = query.append_pair("invoice", invoice).finish();
-    format!("/cabinet/faults?{query}")
+    format!("/cabinet/faults?invoice={}", encode(invoice))
 }
 
 /// `POST /cabinet/faults`

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::sandbox::state::asked::LONGEST_FIELD;
 use crate::sandbox::state::faults::{Chance, Endpoint, Times};
-use crate::sandbox::state::invoice::LONGEST_FIELD;
 
 /// A service whose clock is wrong tells of a later change with an earlier instant.
 #[test]
