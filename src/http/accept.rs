@@ -4,8 +4,9 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Duration, Instant};
 
@@ -33,6 +34,9 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// The client has gone. Of meaning only once it sends nothing more, and where that can be told.
     fn has_left(&self) -> bool;
 
+    /// Resolves when the client sends nothing more, which nobody else is reading for. Takes nothing of what it sent.
+    fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()>;
+
     /// Whether as much as usual may lie unread with the system, or next to nothing, so that a write tells whether all that was
     /// written before is read.
     fn room(&self, room: Room);
@@ -54,6 +58,15 @@ impl Stream for TcpStream {
 
     fn has_left(&self) -> bool {
         false
+    }
+
+    fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut space = [0; 1];
+        match ready!(self.poll_peek(cx, &mut ReadBuf::new(&mut space))) {
+            // A further request lies there: it goes on.
+            Ok(1..) => Poll::Pending,
+            Ok(0) | Err(_) => Poll::Ready(()),
+        }
     }
 
     /// What is served on a port is short.

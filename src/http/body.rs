@@ -17,7 +17,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderValue, RETRY_AFTER};
 
 use super::progress::Progress;
-use super::{Limits, Response, plain};
+use super::{Caller, Limits, Response, plain};
 
 /// Seconds after which an evicted sender may come again. At once would do, as newcomers are the last to be evicted; the
 /// second keeps it from coming with the very wall that evicted it.
@@ -33,6 +33,11 @@ pub(crate) struct Body {
 impl Body {
     pub(super) fn new(incoming: Incoming, progress: Arc<Progress>) -> Self {
         Self { incoming, progress }
+    }
+
+    /// Whose it is.
+    pub(crate) fn caller(&self) -> Caller {
+        Caller::new(Arc::clone(&self.progress))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::task::{Context, Poll};
 
 use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{UnixListener, UnixStream};
@@ -47,6 +48,11 @@ impl Stream for UnixStream {
     fn has_left(&self) -> bool {
         self.try_write(&[])
             .is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock)
+    }
+
+    /// hyper reads on while a request is with the service, and [`super::socket`] tells of the end.
+    fn poll_ended(&self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
     }
 
     /// The kernel counts what was written to a Unix socket against the writer until it is read, but by no safe means tells how

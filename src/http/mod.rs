@@ -9,6 +9,7 @@
 
 mod accept;
 mod body;
+mod caller;
 mod connection;
 mod flow;
 mod framing;
@@ -29,6 +30,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
 pub(crate) use body::{Body, BodyError, read_body};
+pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
 pub(crate) use local::{Local, serve_local};
 pub(crate) use serve::{Served, serve};

@@ -126,8 +126,13 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         self.io.is_write_vectored()
     }
 
-    /// hyper flushes only when its own buffer is empty, so a flush that succeeds means that the whole answer is out.
+    /// hyper flushes only when its own buffer is empty, so a flush that succeeds means that the whole answer is out. It does
+    /// so each time the service was polled, too: here it is looked for a client that has ended, since hyper, told that one
+    /// may shut its half, reads nothing while a request is with the service.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        if self.progress.is_watched() && self.io.poll_ended(cx).is_ready() {
+            self.progress.received(0);
+        }
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         if self.looks {
             self.looks = false;

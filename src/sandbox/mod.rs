@@ -19,6 +19,7 @@ pub(crate) mod statuses;
 #[cfg(test)]
 mod tests;
 mod visitor;
+mod waiting;
 mod world;
 
 use std::borrow::Cow;
@@ -339,6 +340,7 @@ impl http::Service for Site {
         if let Err(foreign) = guard::check(&parts) {
             return foreign.response();
         }
+        let caller = body.caller();
         let body = match http::read_body(body, &Limits::default()).await {
             Ok(body) => body,
             Err(error) => return error.response(),
@@ -348,13 +350,15 @@ impl http::Service for Site {
         }
         match routes::answer(&self.0, &parts, &body) {
             Reply::Now(response) => response,
-            Reply::Held(response, time) => {
-                tokio::time::sleep(time).await;
+            Reply::Held(response, ticket, time) => {
+                waiting::hold(&self.0, ticket, time).await;
                 response
             }
             Reply::HangUp => http::hang_up(),
-            // Until the client is gone, or the sandbox.
-            Reply::Never => std::future::pending().await,
+            Reply::Never(ticket) => {
+                waiting::hang(&self.0, ticket, &caller).await;
+                http::hang_up()
+            }
         }
     }
 }

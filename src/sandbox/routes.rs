@@ -11,10 +11,11 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
+use serde::de::IgnoredAny;
 
 use super::form::segment;
 use super::state::State;
-use super::state::faults::{Endpoint, StandIn};
+use super::state::faults::{Endpoint, StandIn, Ticket, Whose};
 use super::state::invoice::CreateRefusal;
 use super::state::login::{LoginRefusal, PollRefusal};
 use super::world::World;
@@ -27,11 +28,11 @@ pub(crate) enum Reply {
     /// Give it now.
     Now(Response),
     /// Give it after so long.
-    Held(Response, Duration),
+    Held(Response, Ticket, Duration),
     /// Close the connection instead.
     HangUp,
     /// Never, until the client gives up.
-    Never,
+    Never(Ticket),
 }
 
 /// An endpoint, and the invoice id that stands in its path.
@@ -69,26 +70,72 @@ fn asked(method: &Method, path: &str) -> Result<Asked, Refusal> {
 /// Answers one request of the API.
 pub(crate) fn answer(world: &World, parts: &Parts, body: &[u8]) -> Reply {
     world.with(|state, now| {
-        let replied = asked(&parts.method, parts.uri.path()).and_then(|asked| {
-            let number = state.count(asked.endpoint);
-            if let Some(fault) = state.faults.api_answer(asked.endpoint, number) {
-                return Ok(stand_in(fault));
-            }
-            match asked.endpoint {
-                Endpoint::Login => start_login(state, parts, body, now).map(Reply::Now),
-                Endpoint::Token => poll_login(state, parts, body, now).map(Reply::Now),
-                Endpoint::Create => {
-                    let shop = shop(state, parts, now)?;
-                    create(state, shop, &object(parts, body)?, now)
+        let asked = match asked(&parts.method, parts.uri.path()) {
+            Ok(asked) => asked,
+            Err(refusal) => return Reply::Now(refusal.told(state)),
+        };
+        state.count(asked.endpoint);
+        let whose = state.asks(asked.endpoint, &name(&asked, body));
+        match state.faults.api_answer(asked.endpoint, &whose) {
+            None => own(state, &whose, parts, &asked, body, now),
+            Some(StandIn::DropAnswer) => {
+                // Done, and nobody learns of it.
+                let done = own(state, &whose, parts, &asked, body, now);
+                if let Reply::Held(_, ticket, _) = done {
+                    state.faults.end_waiting(ticket);
                 }
-                Endpoint::Fetch => {
-                    let shop = shop(state, parts, now)?;
-                    fetch(state, shop, &asked.id).map(Reply::Now)
-                }
+                Reply::HangUp
             }
-        });
-        replied.unwrap_or_else(|refusal| Reply::Now(refusal.told(state)))
+            Some(StandIn::Cut) => Reply::HangUp,
+            Some(StandIn::Hang) => {
+                let ticket = state.faults.begin_waiting(&whose);
+                ticket.map_or(Reply::HangUp, Reply::Never)
+            }
+            Some(StandIn::Answer {
+                status,
+                body,
+                retry_after_s,
+                location,
+            }) => Reply::Now(instead(status, body, retry_after_s, location)),
+        }
     })
+}
+
+/// What a request says of itself: faults of one invoice, and chance, go by it.
+fn name(asked: &Asked, body: &[u8]) -> String {
+    let object = || json::object(body).ok();
+    let name = match asked.endpoint {
+        Endpoint::Fetch => Some(asked.id.clone()),
+        Endpoint::Create => object()
+            .and_then(|object| CreateRequest::from_json(&object).ok())
+            .map(|request| request.internal_id),
+        Endpoint::Login => object().and_then(|object| login::client_name(&object)),
+        Endpoint::Token => None,
+    };
+    name.unwrap_or_default()
+}
+
+/// What the service itself answers.
+fn own(
+    state: &mut State,
+    whose: &Whose,
+    parts: &Parts,
+    asked: &Asked,
+    body: &[u8],
+    now: i64,
+) -> Reply {
+    let replied = match asked.endpoint {
+        Endpoint::Login => start_login(state, parts, body, now).map(Reply::Now),
+        Endpoint::Token => poll_login(state, parts, body, now).map(Reply::Now),
+        Endpoint::Create => shop(state, parts, now).and_then(|shop| {
+            let object = object(parts, body)?;
+            create(state, whose, shop, &object, now)
+        }),
+        Endpoint::Fetch => shop(state, parts, now)
+            .and_then(|shop| fetch(state, shop, &asked.id))
+            .map(Reply::Now),
+    };
+    replied.unwrap_or_else(|refusal| Reply::Now(refusal.told(state)))
 }
 
 /// The one JSON object of a body. The contract (section 4) says that bodies are JSON and come with
@@ -188,6 +235,7 @@ fn shop(state: &mut State, parts: &Parts, now: i64) -> Result<usize, Refusal> {
 
 fn create(
     state: &mut State,
+    whose: &Whose,
     shop: usize,
     object: &json::Object,
     now: i64,
@@ -207,16 +255,17 @@ fn create(
     })?;
     let told = state.tell(&id).unwrap_or_default();
     let response = http::json(StatusCode::CREATED, told);
-    let hold_ms = state.faults.hold_create_ms;
+    let hold_ms = state.faults.hold_create_ms(whose);
     if hold_ms > 0 {
         state.notify_of(&id);
     }
-    Ok(if state.faults.drop_create_answer.take() {
-        Reply::HangUp
-    } else if hold_ms > 0 {
-        Reply::Held(response, Duration::from_millis(hold_ms))
-    } else {
-        Reply::Now(response)
+    if state.faults.drops_create_answer(whose) {
+        return Ok(Reply::HangUp);
+    }
+    let held = (hold_ms > 0).then(|| state.faults.begin_waiting(whose));
+    Ok(match held.flatten() {
+        Some(ticket) => Reply::Held(response, ticket, Duration::from_millis(hold_ms)),
+        None => Reply::Now(response),
     })
 }
 
@@ -279,31 +328,33 @@ fn bad_field(field: &str) -> Refusal {
     Refusal::new(StatusCode::BAD_REQUEST, text)
 }
 
-fn stand_in(fault: StandIn) -> Reply {
-    let (status, body, retry_after_s, location) = match fault {
-        StandIn::Hang => return Reply::Never,
-        StandIn::Cut => return Reply::HangUp,
-        StandIn::Answer {
-            status,
-            body,
-            retry_after_s,
-            location,
-        } => (status, body, retry_after_s, location),
-    };
-    let kind = if body.trim_start().starts_with('{') {
-        "application/json"
-    } else {
-        "text/html; charset=utf-8"
-    };
+/// An answer that was told.
+fn instead(
+    status: u16,
+    body: String,
+    retry_after_s: Option<u64>,
+    location: Option<String>,
+) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut response = http::json(status, Bytes::from(body));
+    let begins_so = body.trim_start().starts_with(['{', '[']);
+    let kind = if begins_so || serde_json::from_str::<IgnoredAny>(&body).is_ok() {
+        HeaderValue::from_static("application/json")
+    } else {
+        HeaderValue::from_static("text/html; charset=utf-8")
+    };
+    let mut response = if body.is_empty() {
+        http::empty(status)
+    } else {
+        let mut whole = http::json(status, Bytes::from(body));
+        whole.headers_mut().insert(CONTENT_TYPE, kind);
+        whole
+    };
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     if let Some(seconds) = retry_after_s {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }
     if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
         headers.insert(LOCATION, location);
     }
-    Reply::Now(response)
+    response
 }

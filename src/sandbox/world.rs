@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::state::State;
-use super::state::notice::{Answer, Notice};
+use super::state::notice::{Answer, Notice, Sent};
 use crate::{clock, entropy};
 
 /// Notifications on their way from the state to the notifier, which takes them over at once. As many as one closing of
@@ -23,6 +23,8 @@ struct Inner {
     /// Held for one action at a time and never across an `.await`.
     state: Mutex<State>,
     notices: mpsc::Sender<Notice>,
+    /// Tells those that are kept waiting that some were let go.
+    releases: watch::Sender<u64>,
     form_token: String,
 }
 
@@ -32,6 +34,7 @@ impl World {
         Self(Arc::new(Inner {
             state: Mutex::new(state),
             notices,
+            releases: watch::Sender::new(0),
             // Not from the seed: it keeps foreign pages out, which a known number could not.
             form_token: URL_SAFE_NO_PAD.encode(entropy::bytes::<16>()),
         }))
@@ -47,10 +50,22 @@ impl World {
         // Handed over under the lock: the order of an invoice's notifications is the order of its changes.
         for notice in state.take_notices() {
             if let Err(unsent) = self.0.notices.try_send(notice) {
-                state.record_attempt(&unsent.into_inner(), 0, Answer::Overflow, now);
+                let (unsent, how) = (unsent.into_inner(), Sent::default());
+                state.record_attempt(&unsent, 0, how, Answer::Overflow, now);
             }
         }
+        let releases = state.faults.releases();
+        self.0.releases.send_if_modified(|last| {
+            let is_new = *last != releases;
+            *last = releases;
+            is_new
+        });
         outcome
+    }
+
+    /// Changes whenever some that are kept waiting were let go.
+    pub(crate) fn releases(&self) -> watch::Receiver<u64> {
+        self.0.releases.subscribe()
     }
 
     /// What every form of the pages carries, so that only they can post.

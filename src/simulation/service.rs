@@ -5,7 +5,7 @@ use super::scenario::{Act, Dated, HOUR, MINUTE, SECOND};
 use super::world::{Happens, Sent, World, say};
 use crate::invoice::ids::InvoiceId;
 use crate::listener::notification::Notification;
-use crate::sandbox::state::invoice::Dictated;
+use crate::sandbox::state::dictate::Dictated;
 
 /// Tries of one notification: one and two more, a minute apart, as the sandbox's notifier makes them.
 const TRIES: u32 = 3;
@@ -43,7 +43,8 @@ impl World {
                     updated_at,
                     ..Dictated::default()
                 };
-                self.service.dictate(id.as_str(), dictated, true, now)
+                let done = self.service.dictate(id.as_str(), dictated, true, now);
+                done.is_ok()
             }
         };
         say!(self, "service", "{act:?} on order {order}: {done}");

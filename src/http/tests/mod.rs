@@ -2,6 +2,7 @@
 //! a second; where a test sleeps, the slowness is the attack itself.
 
 mod flowing;
+mod leaving;
 mod limits;
 mod room;
 mod stopping;
@@ -46,6 +47,8 @@ struct Trial {
     arrived: Arc<Notify>,
     /// Lets `/held` go on.
     release: Arc<Notify>,
+    /// Those of `/held` that were seen through.
+    seen_through: Arc<AtomicUsize>,
     limits: Option<Limits>,
     /// The maker's end of what `/flows` is answered with.
     pieces: Arc<Mutex<Option<Pieces>>>,
@@ -65,6 +68,14 @@ impl Service for Trial {
                 self.arrived.notify_one();
                 flowing(flow, "text/plain")
             }
+            "/waits" => {
+                let body = request.into_body();
+                let caller = body.caller();
+                self.arrived.notify_one();
+                caller.sends_no_more().await;
+                self.release.notify_one();
+                plain(StatusCode::OK, "ok\n")
+            }
             "/held" => {
                 let limits = self.limits.clone().unwrap_or_else(small);
                 if let Err(error) = read_body(request.into_body(), &limits).await {
@@ -72,6 +83,7 @@ impl Service for Trial {
                 }
                 self.arrived.notify_one();
                 self.release.notified().await;
+                self.seen_through.fetch_add(1, Ordering::SeqCst);
                 plain(StatusCode::OK, "held\n")
             }
             _ => {

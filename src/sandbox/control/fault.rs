@@ -1,53 +1,61 @@
-//! `POST /faults`: what the sandbox is to do wrong. Each key sets one fault, keys that are absent leave theirs as it is.
-//! Counts are a number (so many times more), `true` (until changed) or `false`.
+//! `POST /faults`: what the sandbox is to do wrong. Each key sets one fault, keys that are absent leave theirs as it is. What
+//! cannot be meant is refused with a word that names the key, and then nothing is set. Counts are a number (so many times
+//! more), `true` (until changed) or `false`.
 //!
-//! Of notifications, of all or with `invoice` (an invoice id or an order id, also of one that is not made yet) of one:
+//! For all, or with `invoice` (an invoice id or an order id, also of one that is not made yet) for one:
 //!
 //! | key | fault |
 //! |---|---|
-//! | `lose` | count: never sent |
-//! | `repeat`, `copies` | count: sent with so many copies more (default 1) |
+//! | `lose` | count: a notification is never sent |
+//! | `repeat`, `copies` | count: sent with so many copies more (default 1, at most 100) |
 //! | `wrong_token`, `missing_token` | count: with a wrong token, with none |
 //! | `torn` | count: the first try ends in the middle of the body |
 //! | `slow` | count: the first try's body comes in pieces with pauses |
-//! | `delay_ms` | each waits first |
+//! | `delay_ms` | each waits first, and newer ones pass it |
 //! | `reorder` | `true`: each waits for the next one of its invoice and goes after it |
 //! | `give_up_ms` | the sender waits so long for an answer; 0: as long as usual |
 //! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`, `standard-webhooks` or `none` |
+//! | `no_requisites` | count: no requisite is free where one is needed: at a create, or when a customer chooses a method |
+//! | `clock_skew_ms` | `updatedAt` is so far off, a day at most |
+//! | `same_instant` | `true`: `updatedAt` stays when the status changes |
+//! | `hold_create_ms` | create answers wait, a minute at most, while a notification of the new invoice goes first |
+//! | `drop_create_answer` | count: the invoice is made, the connection closed without an answer |
+//! | `api_status` | what `login`, `token`, `create` or `fetch` answers instead of its own; see [`super::instead`]. With `invoice`: `create` by its order, or `fetch` |
+//! | `reset` | `true`: all faults off, with `invoice` those of this one, then the other keys. Who hangs or is held for their sake waits no more |
 //!
-//! Of the service:
+//! For all only:
 //!
 //! | key | fault |
 //! |---|---|
-//! | `rates` | `{"lose": 10, …}`: by chance, of a hundred: `lose`, `repeat`, `late`, `reorder`, `wrong_token`, `missing_token`, `torn`, `slow`, `api` |
-//! | `clock_skew_ms` | `updatedAt` is so far off |
-//! | `same_instant` | `true`: `updatedAt` stays when the status changes |
-//! | `hold_create_ms` | create answers wait while a notification of the new invoice goes first |
-//! | `drop_create_answer` | count: the invoice is made, the connection closed without an answer |
-//! | `api_status` | `{"endpoint", "status"?, "body"?, "retry_after_s"?, "location"?, "kind"?, "times"?}`: what `login`, `token`, `create` or `fetch` answers instead of its own, once unless told otherwise. `kind` stands for a whole answer: `html`, `redirect`, `hang`, `cut` |
-//! | `reset` | `true`: all faults off, then the other keys |
+//! | `rates` | `{"lose": 10, …}`: by chance, of a hundred. `lose`, `repeat`, `late`, `reorder`, `wrong_token`, `missing_token`, `torn`, `slow`, `presentation`, `give_up` (after 3 s), `no_requisites`, `clock_skew` (up to an hour), `same_instant`; `api`: any endpoint fails in a way that passes, `login`, `token`, `create` or `fetch`: this one does; with `.401`, `.403`, `.404`, `.429`, `.500`, `.503`, `.html`, `.redirect`, `.hang`, `.cut` or `.drop_answer` behind it: in this way |
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use hyper::StatusCode;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value, json};
 
+use super::instead::AskedApi;
 use super::{done, read};
 use crate::http::Response;
 use crate::sandbox::routes::Refusal;
 use crate::sandbox::state::State;
 use crate::sandbox::state::faults::{
-    ApiFault, Chance, Endpoint, Faults, Presentation, StandIn, Telling, Times,
+    ApiFault, Endpoint, Faults, Presentation, RateOf, Times, Wrongs,
 };
 use crate::sandbox::world::World;
 
-/// Longest delay, hold and patience, ms: a test that waits longer than this is stuck.
-const LONGEST_MS: u64 = 600_000;
+/// Longest delay and patience, ms: a test that waits longer than this is stuck.
+const LONGEST_MS: i64 = 600_000;
+/// Longest hold, ms: it keeps a connection busy, of which there is a number.
+const LONGEST_HOLD_MS: i64 = 60_000;
 /// The service's clock is off by at most a day, ms.
 const MOST_SKEW_MS: i64 = 86_400_000;
 /// Most copies of a repeated notification.
-const MOST_COPIES: u32 = 100;
+const MOST_COPIES: i64 = 100;
+/// Longest name of an invoice: that of an order, bytes.
+const LONGEST_NAME: usize = 2_048;
 
 /// What is to go wrong. Also what a step of a scenario says.
 #[derive(Deserialize)]
@@ -57,37 +65,26 @@ pub(in super::super) struct Asked {
     invoice: Option<String>,
     lose: Option<Count>,
     repeat: Option<Count>,
-    copies: Option<u32>,
+    copies: Option<i64>,
     wrong_token: Option<Count>,
     missing_token: Option<Count>,
     torn: Option<Count>,
     slow: Option<Count>,
-    delay_ms: Option<u64>,
+    delay_ms: Option<i64>,
     reorder: Option<bool>,
-    give_up_ms: Option<u64>,
+    give_up_ms: Option<i64>,
     presentation: Option<String>,
-    rates: Option<BTreeMap<String, u8>>,
+    no_requisites: Option<Count>,
+    rates: Option<BTreeMap<String, i64>>,
     clock_skew_ms: Option<i64>,
     same_instant: Option<bool>,
-    hold_create_ms: Option<u64>,
+    hold_create_ms: Option<i64>,
     drop_create_answer: Option<Count>,
     api_status: Option<AskedApi>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AskedApi {
-    endpoint: String,
-    status: Option<u16>,
-    body: Option<String>,
-    retry_after_s: Option<u64>,
-    location: Option<String>,
-    kind: Option<String>,
-    times: Option<Count>,
-}
-
 /// [`Times`] as JSON has it.
-struct Count(Times);
+pub(super) struct Count(pub(super) Times);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -114,88 +111,148 @@ pub(super) fn set(world: &World, body: &[u8]) -> Result<Response, Refusal> {
 
 /// Sets what is asked for. `Err` says what is wrong with it, and then nothing was set.
 pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), &'static str> {
-    let presentation = asked.presentation.as_deref().map(Presentation::parse);
-    if presentation == Some(None) {
-        return Err("no such presentation");
+    apply_to(&mut state.faults, asked)
+}
+
+/// What was asked for, and can be.
+struct Wish {
+    copies: Option<u32>,
+    delay_ms: Option<u64>,
+    give_up_ms: Option<u64>,
+    hold_create_ms: Option<u64>,
+    clock_skew_ms: Option<i64>,
+    presentation: Option<Presentation>,
+    api: Option<ApiFault>,
+    rates: Vec<(RateOf, u8)>,
+}
+
+fn apply_to(faults: &mut Faults, mut asked: Asked) -> Result<(), &'static str> {
+    let wish = wish(&asked)?;
+    let name = asked.invoice.take();
+    let whose = name.as_deref();
+    if let Some(name) = whose {
+        for_one(name, &asked)?;
+        if !faults.has_room(name) {
+            return Err("too many invoices with faults of their own");
+        }
     }
-    let api = asked.api_status.as_ref().map(api_fault).transpose()?;
-    let mut rates = Vec::new();
-    for (word, percent) in asked.rates.unwrap_or_default() {
-        rates.push((Chance::parse(&word).ok_or("no such rate")?, percent));
-    }
-    let faults = &mut state.faults;
     if asked.reset == Some(true) {
-        faults.reset();
+        faults.reset(whose);
     }
-    let telling = match asked.invoice.as_deref() {
-        Some(name) => faults
-            .own(name)
-            .ok_or("too many invoices with faults of their own")?,
-        None => &mut faults.all,
-    };
-    for (place, count) in [
-        (&mut telling.lose, asked.lose),
-        (&mut telling.repeat, asked.repeat),
-        (&mut telling.wrong_token, asked.wrong_token),
-        (&mut telling.missing_token, asked.missing_token),
-        (&mut telling.torn, asked.torn),
-        (&mut telling.slow, asked.slow),
-    ] {
-        *place = count.map_or(*place, |Count(times)| times);
+    for (of, percent) in &wish.rates {
+        faults.rates.set_of(of, *percent);
     }
-    telling.copies = asked.copies.unwrap_or(telling.copies).min(MOST_COPIES);
-    telling.delay_ms = asked.delay_ms.unwrap_or(telling.delay_ms).min(LONGEST_MS);
-    telling.reorder = asked.reorder.unwrap_or(telling.reorder);
-    if let Some(ms) = asked.give_up_ms {
-        telling.give_up_ms = (ms > 0).then_some(ms.min(LONGEST_MS));
+    faults.change(whose, |wrongs| grant(wrongs, asked, wish));
+    Ok(())
+}
+
+/// What makes sense for one invoice alone.
+fn for_one(name: &str, asked: &Asked) -> Result<(), &'static str> {
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err("`invoice` is the id of an invoice or an order, 1 to 2048 bytes");
     }
-    if let Some(presentation) = presentation {
-        telling.presentation = presentation;
+    if asked.rates.is_some() {
+        return Err("`rates` are of all invoices: they do not go with `invoice`");
     }
-    for (chance, percent) in rates {
-        faults.rates.set(chance, percent);
-    }
-    let skew_ms = asked.clock_skew_ms.unwrap_or(faults.clock_skew_ms);
-    faults.clock_skew_ms = skew_ms.clamp(-MOST_SKEW_MS, MOST_SKEW_MS);
-    faults.same_instant = asked.same_instant.unwrap_or(faults.same_instant);
-    let hold_ms = asked.hold_create_ms.unwrap_or(faults.hold_create_ms);
-    faults.hold_create_ms = hold_ms.min(LONGEST_MS);
-    if let Some(Count(times)) = asked.drop_create_answer {
-        faults.drop_create_answer = times;
-    }
-    if let Some(api) = api {
-        faults.set_api(api);
+    let api = asked.api_status.as_ref();
+    if api.is_some_and(|api| !matches!(api.endpoint(), Some(Endpoint::Create | Endpoint::Fetch))) {
+        return Err(
+            "`api_status` of one `invoice` is of `create` or `fetch`: nobody logs in for an invoice",
+        );
     }
     Ok(())
 }
 
-fn api_fault(asked: &AskedApi) -> Result<ApiFault, &'static str> {
-    let answer = match (asked.kind.as_deref(), asked.status) {
-        (Some("html"), status) => StandIn::html(status.unwrap_or(502)),
-        (Some("redirect"), None) => {
-            StandIn::redirect(asked.location.as_deref().unwrap_or("/elsewhere"))
-        }
-        (Some("hang"), None) => StandIn::Hang,
-        (Some("cut"), None) => StandIn::Cut,
-        (None, Some(status)) if (200..600).contains(&status) => StandIn::Answer {
-            status,
-            body: asked.body.clone().unwrap_or_default(),
-            retry_after_s: asked.retry_after_s,
-            location: asked.location.clone(),
-        },
-        (None, _) => return Err("`status` of `api_status` is 200 to 599"),
-        (Some(_), _) => return Err("`kind` is `html`, `redirect`, `hang` or `cut`, and says all"),
+fn wish(asked: &Asked) -> Result<Wish, &'static str> {
+    let presentation = asked.presentation.as_deref().map(|word| {
+        Presentation::parse(word).ok_or("`presentation` is none of those the sandbox knows")
+    });
+    let mut rates = Vec::new();
+    for (word, percent) in asked.rates.iter().flatten() {
+        let of = RateOf::parse(word).ok_or("`rates` has a key that is no rate")?;
+        rates.push((of, within(*percent, 0..=100, "`rates` are 0 to 100")?));
+    }
+    let number = |value: Option<i64>, most, what| {
+        let within = |value| within::<u64>(value, 0..=most, what);
+        value.map(within).transpose()
     };
-    Ok(ApiFault {
-        endpoint: Endpoint::parse(&asked.endpoint).ok_or("no such endpoint")?,
-        answer,
-        times: asked.times.as_ref().map_or(Times::next(1), |count| count.0),
+    let copies = asked.copies.map(|copies| {
+        let what = "`copies` is 0 to 100";
+        within(copies, 0..=MOST_COPIES, what)
+    });
+    let skew = asked.clock_skew_ms.map(|ms| {
+        let what = "`clock_skew_ms` is -86400000 to 86400000";
+        within(ms, -MOST_SKEW_MS..=MOST_SKEW_MS, what)
+    });
+    Ok(Wish {
+        copies: copies.transpose()?,
+        delay_ms: number(asked.delay_ms, LONGEST_MS, "`delay_ms` is 0 to 600000")?,
+        give_up_ms: number(asked.give_up_ms, LONGEST_MS, "`give_up_ms` is 0 to 600000")?,
+        hold_create_ms: number(
+            asked.hold_create_ms,
+            LONGEST_HOLD_MS,
+            "`hold_create_ms` is 0 to 60000",
+        )?,
+        clock_skew_ms: skew.transpose()?,
+        presentation: presentation.transpose()?,
+        api: asked.api_status.as_ref().map(AskedApi::fault).transpose()?,
+        rates,
     })
+}
+
+fn within<T: TryFrom<i64>>(
+    value: i64,
+    range: RangeInclusive<i64>,
+    what: &'static str,
+) -> Result<T, &'static str> {
+    let fits = Some(value).filter(|value| range.contains(value));
+    fits.and_then(|value| T::try_from(value).ok()).ok_or(what)
+}
+
+fn grant(wrongs: &mut Wrongs, asked: Asked, wish: Wish) {
+    for (place, count) in [
+        (&mut wrongs.lose, asked.lose),
+        (&mut wrongs.repeat, asked.repeat),
+        (&mut wrongs.wrong_token, asked.wrong_token),
+        (&mut wrongs.missing_token, asked.missing_token),
+        (&mut wrongs.torn, asked.torn),
+        (&mut wrongs.slow, asked.slow),
+        (&mut wrongs.no_requisites, asked.no_requisites),
+        (&mut wrongs.drop_create_answer, asked.drop_create_answer),
+    ] {
+        *place = count.map_or(*place, |Count(times)| times);
+    }
+    wrongs.copies = wish.copies.unwrap_or(wrongs.copies);
+    wrongs.delay_ms = wish.delay_ms.unwrap_or(wrongs.delay_ms);
+    wrongs.reorder = asked.reorder.unwrap_or(wrongs.reorder);
+    if let Some(ms) = wish.give_up_ms {
+        wrongs.give_up_ms = (ms > 0).then_some(ms);
+    }
+    wrongs.presentation = wish.presentation.or_else(|| wrongs.presentation.take());
+    wrongs.clock_skew_ms = wish.clock_skew_ms.unwrap_or(wrongs.clock_skew_ms);
+    wrongs.same_instant = asked.same_instant.unwrap_or(wrongs.same_instant);
+    wrongs.hold_create_ms = wish.hold_create_ms.unwrap_or(wrongs.hold_create_ms);
+    if let Some(api) = wish.api {
+        wrongs.set_api(api);
+    }
 }
 
 /// The faults as `GET /state` shows them.
 pub(in super::super) fn view(faults: &Faults) -> Value {
-    let api: Vec<Value> = faults
+    let own: BTreeMap<&str, Value> = faults
+        .owners()
+        .map(|(name, own)| (name, wrongs(own)))
+        .collect();
+    let mut shown = wrongs(&faults.all);
+    if let Value::Object(shown) = &mut shown {
+        shown.insert("own".to_owned(), json!(own));
+        shown.insert("rates".to_owned(), json!(faults.rates.shown()));
+    }
+    shown
+}
+
+fn wrongs(wrongs: &Wrongs) -> Value {
+    let api: Vec<Value> = wrongs
         .api()
         .iter()
         .map(|api| {
@@ -206,42 +263,24 @@ pub(in super::super) fn view(faults: &Faults) -> Value {
             })
         })
         .collect();
-    let rates: BTreeMap<&str, u8> = Chance::ALL
-        .into_iter()
-        .map(|chance| (chance.word(), faults.rates.get(chance)))
-        .filter(|(_, percent)| *percent > 0)
-        .collect();
-    let own: BTreeMap<&str, Value> = faults
-        .owners()
-        .map(|(name, own)| (name, telling(own)))
-        .collect();
-    let mut shown = telling(&faults.all);
-    if let Value::Object(shown) = &mut shown {
-        shown.insert("own".to_owned(), json!(own));
-        shown.insert("rates".to_owned(), json!(rates));
-        shown.insert("clock_skew_ms".to_owned(), faults.clock_skew_ms.into());
-        shown.insert("same_instant".to_owned(), faults.same_instant.into());
-        shown.insert("hold_create_ms".to_owned(), faults.hold_create_ms.into());
-        let dropped = count(faults.drop_create_answer);
-        shown.insert("drop_create_answer".to_owned(), dropped);
-        shown.insert("api_status".to_owned(), api.into());
-    }
-    shown
-}
-
-fn telling(telling: &Telling) -> Value {
     json!({
-        "lose": count(telling.lose),
-        "repeat": count(telling.repeat),
-        "copies": telling.copies,
-        "wrong_token": count(telling.wrong_token),
-        "missing_token": count(telling.missing_token),
-        "torn": count(telling.torn),
-        "slow": count(telling.slow),
-        "delay_ms": telling.delay_ms,
-        "reorder": telling.reorder,
-        "give_up_ms": telling.give_up_ms,
-        "presentation": telling.presentation.as_ref().map(Presentation::word),
+        "lose": count(wrongs.lose),
+        "repeat": count(wrongs.repeat),
+        "copies": wrongs.copies,
+        "wrong_token": count(wrongs.wrong_token),
+        "missing_token": count(wrongs.missing_token),
+        "torn": count(wrongs.torn),
+        "slow": count(wrongs.slow),
+        "delay_ms": wrongs.delay_ms,
+        "reorder": wrongs.reorder,
+        "give_up_ms": wrongs.give_up_ms,
+        "presentation": wrongs.presentation.as_ref().map(Presentation::word),
+        "no_requisites": count(wrongs.no_requisites),
+        "clock_skew_ms": wrongs.clock_skew_ms,
+        "same_instant": wrongs.same_instant,
+        "hold_create_ms": wrongs.hold_create_ms,
+        "drop_create_answer": count(wrongs.drop_create_answer),
+        "api_status": api,
     })
 }
 

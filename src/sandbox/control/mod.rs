@@ -4,7 +4,7 @@
 //! | request | what it does |
 //! |---|---|
 //! | `GET /state` | everything: invoices with their notifications and the answers to them, logins, tokens, counts, faults |
-//! | `POST /invoices/{id}/status` | `{"status", "amount"?, "currency"?, "updatedAt"?, "notify"?}` |
+//! | `POST /invoices/{id}/status` | `{"status"?, "amount"?, "currency"?, "updatedAt"?, "notify"?}`; one that was final and is open again occupies a requisite as before, or 409 |
 //! | `POST /invoices/{id}/notify` | `{"times"?}` sends the invoice as it stands, so many times at once; gives the answers |
 //! | `POST /faults` | see [`fault`]; `{"reset": true}` takes all off |
 //! | `POST /tokens/issue` | `{"shop"?, "clientName"?}` gives a token as the cabinet would |
@@ -16,6 +16,7 @@
 //! `{id}` is an invoice id or an order id, percent-encoded, which then means the newest invoice of that order.
 
 pub(super) mod fault;
+mod instead;
 mod view;
 
 use hyper::header::ALLOW;
@@ -29,7 +30,7 @@ use super::form::segment;
 use super::notifier::Notifier;
 use super::routes::Refusal;
 use super::state::SHOPS;
-use super::state::invoice::Dictated;
+use super::state::dictate::{DictateError, Dictated};
 use super::state::login::{DecideError, find_shop};
 use super::state::notice::Notice;
 use super::world::World;
@@ -60,7 +61,7 @@ fn done(what: &Value) -> Response {
 }
 
 fn no_invoice() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "no such invoice")
+    undictated(DictateError::NoInvoice)
 }
 
 /// Answers one request of the control listener.
@@ -160,12 +161,11 @@ fn status(world: &World, id: &str, body: &[u8]) -> Result<Response, Refusal> {
         updated_at: asked.updated_at,
     };
     world.with(|state, now| {
-        if state.dictate(id, dictated, asked.notify.unwrap_or(true), now) {
-            let invoice = state.find_invoice(id).ok_or_else(no_invoice)?;
-            Ok(done(&view::invoice(state, invoice)))
-        } else {
-            Err(no_invoice())
-        }
+        let notify = asked.notify.unwrap_or(true);
+        let dictated = state.dictate(id, dictated, notify, now);
+        dictated.map_err(undictated)?;
+        let invoice = state.find_invoice(id).ok_or_else(no_invoice)?;
+        Ok(done(&view::invoice(state, invoice)))
     })
 }
 
@@ -237,6 +237,15 @@ fn refuse_login(world: &World, body: &[u8]) -> Result<Response, Refusal> {
         .with(|state, now| state.decide_login(&asked.user_code, None, now))
         .map_err(undecided)?;
     Ok(done(&json!({ "refused": true })))
+}
+
+fn undictated(error: DictateError) -> Refusal {
+    let status = match error {
+        DictateError::NoInvoice => StatusCode::NOT_FOUND,
+        DictateError::NoRequisites => StatusCode::CONFLICT,
+        DictateError::Status | DictateError::TooLong => StatusCode::BAD_REQUEST,
+    };
+    Refusal::new(status, error.to_string())
 }
 
 fn undecided(error: DecideError) -> Refusal {

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::fault;
 use crate::invoice::moment::Moment;
 use crate::sandbox::state::State;
+use crate::sandbox::state::faults::Presentation;
 use crate::sandbox::state::invoice::{Invoice, Mode};
 use crate::sandbox::state::login::{Decision, shop_name};
 use crate::sandbox::state::notice::{Answer, Attempt};
@@ -85,6 +86,9 @@ fn attempt(attempt: &Attempt) -> Value {
         "attempt": attempt.number,
         "at": instant(attempt.at_ms),
         "status": attempt.status,
+        "presentation": attempt.sent.presentation.as_ref().map(Presentation::word),
+        "faults": attempt.sent.faults,
+        "body": &*attempt.body,
         "answer": answer(&attempt.answer),
     })
 }

@@ -1,5 +1,6 @@
-//! The notifications that wait: those of one invoice go out one after another, each only when the one before it is done
-//! with; those of different invoices side by side.
+//! The notifications that wait: those of one invoice go out one after another, each only when the one before it was
+//! answered; those of different invoices side by side. One that was not answered 200, or takes its time by intention, leaves
+//! its lane, and newer ones pass it: whoever hears notifications can rely on no order, and here learns not to.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::Notifier;
+use super::{Delivery, Notifier};
 use crate::sandbox::state::notice::Notice;
 
 /// Notifications waiting in all lanes. Beyond them new ones are dropped, and the book says so.
@@ -24,7 +25,10 @@ pub(super) struct Lanes {
     /// Notifications held for reordering and when they go out by themselves, the soonest first.
     pub(super) held: VecDeque<(Notice, Instant)>,
     waiting: usize,
-    pub(super) running: JoinSet<u64>,
+    /// One try each, of a lane that is busy meanwhile.
+    pub(super) running: JoinSet<(u64, Option<Delivery>)>,
+    /// Deliveries that have left their lane.
+    pub(super) apart: JoinSet<()>,
 }
 
 #[derive(Default)]
@@ -36,7 +40,7 @@ struct Lane {
 impl Lanes {
     /// Takes a notification in; under `reorder` it is held, or goes before the one that is. `Err` gives it back: full.
     pub(super) fn put(&mut self, notice: Notice, reorder: bool) -> Result<(), Box<Notice>> {
-        if self.waiting + self.held.len() >= MOST_WAITING {
+        if self.waiting + self.held.len() + self.apart.len() >= MOST_WAITING {
             return Err(Box::new(notice));
         }
         let held = self
@@ -47,7 +51,8 @@ impl Lanes {
         match (held, reorder) {
             (None, true) => self.held.push_back((notice, Instant::now() + LONGEST_HOLD)),
             (None, false) => self.queue(notice),
-            (Some((older, _)), true) => {
+            (Some((mut older, _)), true) => {
+                older.reordered = true;
                 self.queue(notice);
                 self.queue(older);
             }
@@ -76,9 +81,14 @@ impl Lanes {
         }
     }
 
-    /// A delivery is over; `None` when its task died.
-    pub(super) fn finished(&mut self, invoice: Option<u64>) {
-        let Some(invoice) = invoice else { return };
+    /// A first try is over; `None` when its task died.
+    pub(super) fn finished(&mut self, done: Option<(u64, Option<Delivery>)>, notifier: &Notifier) {
+        let Some((invoice, left)) = done else { return };
+        if let Some(delivery) = left {
+            let notifier = notifier.clone();
+            self.apart
+                .spawn(async move { notifier.finish(delivery).await });
+        }
         let Some(lane) = self.by_invoice.get_mut(&invoice) else {
             return;
         };
@@ -102,8 +112,8 @@ impl Lanes {
             self.waiting -= 1;
             let notifier = notifier.clone();
             self.running.spawn(async move {
-                notifier.deliver(&notice).await;
-                invoice
+                let left = notifier.begin(notice).await;
+                (invoice, left)
             });
         }
     }
@@ -117,6 +127,7 @@ mod tests {
     fn notice(invoice: u64, number: u64) -> Notice {
         Notice {
             invoice,
+            key: invoice,
             number,
             id: invoice.to_string(),
             order: invoice.to_string(),
@@ -124,6 +135,7 @@ mod tests {
             token: Secret::new("t".repeat(40)),
             status: "paid".into(),
             body: "{}".into(),
+            reordered: false,
         }
     }
 

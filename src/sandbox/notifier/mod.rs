@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use self::lanes::Lanes;
-use super::state::faults::{Flow, Treatment};
-use super::state::notice::{Answer, Notice};
+use super::state::faults::Treatment;
+use super::state::notice::{Answer, Notice, Sent};
 use super::world::World;
 use crate::shutdown::Shutdown;
 
@@ -52,6 +52,15 @@ pub(crate) struct Notifier {
     slots: Arc<Semaphore>,
 }
 
+/// What is left to do with one notification.
+#[derive(Debug)]
+struct Delivery {
+    notice: Notice,
+    treatment: Treatment,
+    /// The try that comes next, from 1.
+    attempt: u32,
+}
+
 impl Notifier {
     /// A notifier that waits `retry_after` between two tries.
     pub(crate) fn new(world: World, retry_after: Duration) -> Result<Self, SetupError> {
@@ -84,41 +93,72 @@ impl Notifier {
                 Some(notice) = notices.recv() => {
                     let reorder = self.world.with(|state, _| state.faults.reorders(&notice));
                     if let Err(dropped) = lanes.put(notice, reorder) {
-                        self.record(&dropped, 0, Answer::Overflow);
+                        self.record(&dropped, 0, Sent::default(), Answer::Overflow);
                     }
                 }
-                Some(done) = lanes.running.join_next() => lanes.finished(done.ok()),
+                Some(done) = lanes.running.join_next() => lanes.finished(done.ok(), &self),
+                // A delivery that has left its lane is over, or its task died: nobody waits for it.
+                Some(_over) = lanes.apart.join_next() => {}
                 () = sleep_until(hold_ends) => lanes.let_go(),
             }
             lanes.start(&self);
         }
         lanes.running.shutdown().await;
+        lanes.apart.shutdown().await;
     }
 
-    /// Delivers one notification: all its tries, as the faults say.
-    async fn deliver(&self, notice: &Notice) {
-        let treatment = self.world.with(|state, _| state.faults.treat(notice));
+    /// Sends one notification for the first time, unless that takes its time by intention. What is left to do with it after
+    /// that: newer ones of its invoice may pass it then.
+    async fn begin(&self, notice: Notice) -> Option<Delivery> {
+        let treatment = self.world.with(|state, _| state.faults.treat(&notice));
         if treatment.lost {
-            self.record(notice, 1, Answer::Lost);
-            return;
+            self.record(&notice, 1, treatment.sent(1), Answer::Lost);
+            return None;
         }
-        tokio::time::sleep(Duration::from_millis(treatment.delay_ms)).await;
-        for attempt in 1..=TRIES {
-            if attempt > 1 {
-                tokio::time::sleep(self.retry_after).await;
-            }
-            let answers = self.send_copies(notice, attempt, &treatment).await;
-            if answers.contains(&Answer::Code(200)) || answers.contains(&Answer::NotLoopback) {
-                return;
-            }
+        let delivery = Delivery {
+            notice,
+            treatment,
+            attempt: 1,
+        };
+        if delivery.treatment.lets_others_pass() {
+            return Some(delivery);
         }
+        self.attempt(delivery).await
+    }
+
+    /// All tries that are left.
+    async fn finish(&self, delivery: Delivery) {
+        if delivery.attempt == 1 {
+            tokio::time::sleep(Duration::from_millis(delivery.treatment.delay_ms)).await;
+        } else {
+            tokio::time::sleep(self.retry_after).await;
+        }
+        let mut left = self.attempt(delivery).await;
+        while let Some(delivery) = left {
+            tokio::time::sleep(self.retry_after).await;
+            left = self.attempt(delivery).await;
+        }
+    }
+
+    /// One try. What is left after it, if it was not the last.
+    async fn attempt(&self, mut delivery: Delivery) -> Option<Delivery> {
+        let Delivery {
+            notice,
+            treatment,
+            attempt,
+        } = &delivery;
+        let answers = self.send_copies(notice, *attempt, treatment).await;
+        let is_over =
+            answers.contains(&Answer::Code(200)) || answers.contains(&Answer::NotLoopback);
+        delivery.attempt += 1;
+        (!is_over && delivery.attempt <= TRIES).then_some(delivery)
     }
 
     /// Sends one notification `times` times at once, outside its lane and without further tries. Gives every answer.
     pub(crate) async fn send_now(&self, notice: &Notice, times: u32) -> Vec<Answer> {
         let mut treatment = self.world.with(|state, _| state.faults.treat(notice));
         if treatment.lost {
-            self.record(notice, 1, Answer::Lost);
+            self.record(notice, 1, treatment.sent(1), Answer::Lost);
             return vec![Answer::Lost];
         }
         treatment.copies = treatment.copies.max(times);
@@ -130,20 +170,18 @@ impl Notifier {
         let mut copies = JoinSet::new();
         for _ in 0..how.copies {
             let (own, notice, how) = (self.clone(), notice.clone(), how.clone());
-            // A line that is bad once is a good one the next time.
-            let flow = if attempt == 1 { how.flow } else { Flow::Whole };
             copies.spawn(async move {
-                let answer = own.send(&notice, &how, flow).await;
-                own.record(&notice, attempt, answer.clone());
+                let answer = own.send(&notice, &how, how.flow_of(attempt)).await;
+                own.record(&notice, attempt, how.sent(attempt), answer.clone());
                 answer
             });
         }
         copies.join_all().await
     }
 
-    fn record(&self, notice: &Notice, attempt: u32, answer: Answer) {
+    fn record(&self, notice: &Notice, attempt: u32, sent: Sent, answer: Answer) {
         self.world
-            .with(|state, now| state.record_attempt(notice, attempt, answer, now));
+            .with(|state, now| state.record_attempt(notice, attempt, sent, answer, now));
     }
 }
 

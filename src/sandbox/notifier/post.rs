@@ -31,7 +31,7 @@ impl Notifier {
             Token::Missing => &Presentation::Missing,
             Token::Right | Token::Wrong => &how.presentation,
         };
-        let mut body = notice.body.clone();
+        let mut body = notice.body.to_string();
         let headers = match presentation {
             Presentation::Query(name) => {
                 url.query_pairs_mut().append_pair(name, token.expose());

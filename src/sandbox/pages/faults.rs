@@ -103,9 +103,9 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
         (form("clock", look, &html! {
             p {
                 label for="clock_skew_ms" { (look.t("updatedAt is off by, ms", "updatedAt сдвинут на, мс")) }
-                input #clock_skew_ms type="number" name="clock_skew_ms" min="-86400000" max="86400000" value=(state.faults.clock_skew_ms);
+                input #clock_skew_ms type="number" name="clock_skew_ms" min="-86400000" max="86400000" value=(state.faults.all.clock_skew_ms);
             }
-            p { label { input type="checkbox" name="same_instant" value="true" checked[state.faults.same_instant]; " " (look.t("updatedAt stays when the status changes", "updatedAt не меняется при смене статуса")) } }
+            p { label { input type="checkbox" name="same_instant" value="true" checked[state.faults.all.same_instant]; " " (look.t("updatedAt stays when the status changes", "updatedAt не меняется при смене статуса")) } }
         }))
     };
     look.page("/cabinet/faults", title, &content)

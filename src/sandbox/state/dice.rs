@@ -25,6 +25,13 @@ impl Dice {
         dice
     }
 
+    /// A number for a text, the same each time: FNV-1a, which is no secret and needs none.
+    pub(crate) fn name(text: &str) -> u64 {
+        text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+        })
+    }
+
     /// The next 64 bits (splitmix64, Steele, Lea and Flood 2014).
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -7,8 +7,11 @@ use serde_json::Value;
 
 use super::State;
 use super::asked::{check, less, more};
+use super::dice::Dice;
+use super::dictate::Dictated;
+use super::faults::Whose;
 use super::login::shop_name;
-use super::notice::{Answer, Attempt, MOST_ATTEMPTS, Notice};
+use super::notice::Attempt;
 use super::pool::{Method, Requisite};
 use super::spelling::{self, Exact};
 use crate::invoice::amount::Amount;
@@ -35,7 +38,11 @@ pub(crate) enum Mode {
 /// An invoice. `Debug` shows no token.
 #[derive(Clone, Debug)]
 pub(crate) struct Invoice {
-    seq: u64,
+    pub(super) seq: u64,
+    /// What chance goes by: its order, and the how-manieth invoice of that.
+    pub(super) key: u64,
+    /// How often it changed.
+    changes: u64,
     /// `id`
     pub(crate) id: String,
     /// The segment of its payment page.
@@ -75,13 +82,13 @@ pub(crate) struct Invoice {
     /// such an invoice is opened while none is free.
     pub(crate) requisite: Option<Requisite>,
     /// The amount for which it occupies one.
-    sum: String,
-    is_open: bool,
+    pub(super) sum: String,
+    pub(super) is_open: bool,
     /// `notificationUrl`
     pub(crate) notification_url: String,
     /// Its notify token.
     pub(crate) token: Secret,
-    notices: u64,
+    pub(super) notices: u64,
     /// What came of its notifications, oldest first.
     pub(crate) attempts: VecDeque<Attempt>,
 }
@@ -104,19 +111,6 @@ pub(crate) enum ChoiceError {
     Over,
     /// All requisites are occupied.
     NoRequisites,
-}
-
-/// A change dictated by a test. What is `None` stays.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Dictated {
-    /// `status`
-    pub(crate) status: Option<String>,
-    /// `amount`, any text.
-    pub(crate) amount: Option<String>,
-    /// `currency`, any text.
-    pub(crate) currency: Option<String>,
-    /// `updatedAt`, any text.
-    pub(crate) updated_at: Option<String>,
 }
 
 impl Invoice {
@@ -144,12 +138,26 @@ impl Invoice {
         body.to_json()
     }
 
-    /// It changes now, by a clock that is so far off.
+    /// Whose its changes are, and which one is the next.
+    fn whose(&self) -> Whose {
+        Whose {
+            names: [self.id.clone(), self.internal_id.clone()],
+            draw: [self.key, self.changes],
+        }
+    }
+
+    /// It changes now, by a clock that is so far off. One that is off may go back; two changes are told apart even so.
     fn touch(&mut self, now: i64, skew_ms: i64) {
-        let step_ms = if self.in_seconds { 1_000 } else { 1 };
-        let now = now.saturating_add(skew_ms);
-        let next = now.max(self.updated_ms.saturating_add(step_ms));
-        self.updated_ms = next - next.rem_euclid(step_ms);
+        let step_ms = step_ms(self.in_seconds);
+        let told = whole(now.saturating_add(skew_ms), step_ms);
+        let next = whole(self.updated_ms.saturating_add(step_ms), step_ms);
+        self.updated_ms = if skew_ms == 0 {
+            told.max(next)
+        } else if told == self.updated_ms {
+            next
+        } else {
+            told
+        };
         self.updated_at = Moment::from_ms(self.updated_ms).to_string();
     }
 }
@@ -164,35 +172,38 @@ impl State {
     ) -> Result<&Invoice, CreateRefusal> {
         let asked_method = check(&request).map_err(CreateRefusal::Field)?;
         self.make_room()?;
-        let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
         let sum = sum(&request.amount, &request.currency);
+        let mode = request.return_urls.map_or(Mode::H2h, Mode::Redirect);
+        let order = request.internal_id;
         let requisite = match mode {
             Mode::H2h => {
-                let taken = self.pool.take(asked_method, &sum);
+                let taken = self.take_requisite(asked_method, &sum, ["", &order]);
                 Some(taken.ok_or(CreateRefusal::NoRequisites)?)
             }
             Mode::Redirect(_) => None,
         };
         let seq = self.next_seq;
         self.next_seq += 1;
-        let lifetime_ms =
-            i64::try_from(self.rules.invoice_lifetime_s.saturating_mul(1_000)).unwrap_or(i64::MAX);
+        let [order_key, which] = self.next_of("invoice", &order);
+        let key = Dice::of(order_key, [which, 0, 0]).roll();
         let is_plain = self.rules.is_plain;
         let id = if is_plain {
             self.dice.uuid()
         } else {
             spelling::id(&mut self.dice)
         };
-        let in_seconds = !is_plain && spelling::in_seconds(&mut self.dice);
-        let step_ms = if in_seconds { 1_000 } else { 1 };
-        let whole = |ms: i64| ms - ms.rem_euclid(step_ms);
-        let updated_ms = whole(now.saturating_add(self.faults.clock_skew_ms));
-        let invoice = Invoice {
+        // As what goes wrong by chance: whatever came before it.
+        let mut chance = Dice::of(self.faults.seed(), [key, 0, 0]);
+        let in_seconds = !is_plain && spelling::in_seconds(&mut chance);
+        let step_ms = step_ms(in_seconds);
+        let mut invoice = Invoice {
             seq,
+            key,
+            changes: 0,
             id,
             opaque: self.dice.token(24),
             shop,
-            internal_id: request.internal_id,
+            internal_id: order,
             asked: request.amount.as_str().to_owned(),
             amount: request.amount.as_str().to_owned(),
             currency: request.currency,
@@ -201,12 +212,12 @@ impl State {
             mode,
             status: NEW.to_owned(),
             happened: None,
-            created_ms: whole(now),
-            updated_ms,
+            created_ms: whole(now, step_ms),
+            updated_ms: now,
             in_seconds,
             exact: Exact::default(),
-            updated_at: Moment::from_ms(updated_ms).to_string(),
-            expires_ms: now.saturating_add(lifetime_ms),
+            updated_at: String::new(),
+            expires_ms: self.window_end(now),
             requisite,
             sum,
             is_open: true,
@@ -215,10 +226,32 @@ impl State {
             notices: 0,
             attempts: VecDeque::new(),
         };
+        let skew_ms = self.faults.clock_skew_ms(&invoice.whose());
+        invoice.updated_ms = whole(now.saturating_add(skew_ms), step_ms);
+        invoice.updated_at = Moment::from_ms(invoice.updated_ms).to_string();
         self.by_id.insert(invoice.id.clone(), seq);
         self.by_opaque.insert(invoice.opaque.clone(), seq);
         self.windows.insert((invoice.expires_ms, seq));
         Ok(self.invoices.entry(seq).or_insert(invoice))
+    }
+
+    /// When a payment window that begins now closes.
+    pub(super) fn window_end(&self, now: i64) -> i64 {
+        let lifetime_ms = self.rules.invoice_lifetime_s.saturating_mul(1_000);
+        now.saturating_add(i64::try_from(lifetime_ms).unwrap_or(i64::MAX))
+    }
+
+    /// A free requisite for an amount of an invoice, by its id, if it has one yet, and its order.
+    fn take_requisite(&mut self, method: Method, sum: &str, names: [&str; 2]) -> Option<Requisite> {
+        let [_, order] = names;
+        let whose = Whose {
+            names: names.map(str::to_owned),
+            draw: self.next_of("requisite", order),
+        };
+        if self.faults.no_requisites(&whose) {
+            return None;
+        }
+        self.pool.take(method, sum)
     }
 
     fn make_room(&mut self) -> Result<(), CreateRefusal> {
@@ -327,12 +360,15 @@ impl State {
             .statuses
             .name(Happening::Waiting)
             .map(str::to_owned);
-        let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
+        let invoice = self.invoices.get(&seq).ok_or(ChoiceError::Over)?;
         if invoice.method.is_some() || self.rules.statuses.is_final(&invoice.status) {
             return Err(ChoiceError::Over);
         }
-        let taken = self.pool.take(method, &invoice.sum);
+        let (id, order) = (invoice.id.clone(), invoice.internal_id.clone());
+        let sum = invoice.sum.clone();
+        let taken = self.take_requisite(method, &sum, [&id, &order]);
         let requisite = taken.ok_or(ChoiceError::NoRequisites)?;
+        let invoice = self.invoices.get_mut(&seq).ok_or(ChoiceError::Over)?;
         (invoice.method, invoice.requisite) = (Some(method), Some(requisite));
         if waiting.is_some() && invoice.status == NEW {
             let dictated = Dictated {
@@ -346,41 +382,14 @@ impl State {
         Ok(())
     }
 
-    /// Applies a change dictated by a test. False when there is no such invoice.
-    pub(crate) fn dictate(
-        &mut self,
-        id_or_order: &str,
-        dictated: Dictated,
-        notify: bool,
-        now: i64,
-    ) -> bool {
-        let Some(seq) = self.find_invoice(id_or_order).map(|invoice| invoice.seq) else {
-            return false;
-        };
-        let exact = Exact {
-            amount: dictated.amount.is_some(),
-            updated_at: dictated.updated_at.is_some(),
-        };
-        let happened = dictated.status.as_deref();
-        let happened = happened.map(|status| self.rules.statuses.happening(status));
-        self.change(seq, dictated, now);
-        if let Some(invoice) = self.invoices.get_mut(&seq) {
-            invoice.exact.amount |= exact.amount;
-            invoice.exact.updated_at = exact.updated_at;
-            invoice.happened = happened.unwrap_or(invoice.happened);
-        }
-        if notify {
-            self.notify(seq);
-        }
-        true
-    }
-
-    fn change(&mut self, seq: u64, dictated: Dictated, now: i64) {
+    pub(super) fn change(&mut self, seq: u64, dictated: Dictated, now: i64) {
         let Some(invoice) = self.invoices.get_mut(&seq) else {
             return;
         };
-        if !self.faults.same_instant {
-            invoice.touch(now, self.faults.clock_skew_ms);
+        invoice.changes += 1;
+        let whose = invoice.whose();
+        if !self.faults.same_instant(&whose) {
+            invoice.touch(now, self.faults.clock_skew_ms(&whose));
         }
         if let Some(amount) = dictated.amount {
             invoice.amount = amount;
@@ -408,65 +417,6 @@ impl State {
         }
     }
 
-    /// Puts a notification of the invoice as it stands now into the queue.
-    fn notify(&mut self, seq: u64) {
-        let notice = self.make_notice(seq);
-        self.notices.extend(notice);
-    }
-
-    /// As [`State::notify`], for the invoice with this id.
-    pub(crate) fn notify_of(&mut self, id: &str) {
-        if let Some(seq) = self.by_id.get(id).copied() {
-            self.notify(seq);
-        }
-    }
-
-    /// A notification of the invoice as it stands now, given to the caller instead of the queue.
-    pub(crate) fn notice_of(&mut self, id_or_order: &str) -> Option<Notice> {
-        let seq = self.find_invoice(id_or_order)?.seq;
-        self.make_notice(seq)
-    }
-
-    fn make_notice(&mut self, seq: u64) -> Option<Notice> {
-        let id = self.invoices.get(&seq)?.id.clone();
-        let body = self.tell(&id)?;
-        let invoice = self.invoices.get_mut(&seq)?;
-        invoice.notices += 1;
-        Some(Notice {
-            invoice: seq,
-            id: invoice.id.clone(),
-            order: invoice.internal_id.clone(),
-            number: invoice.notices,
-            url: invoice.notification_url.clone(),
-            token: invoice.token.clone(),
-            status: invoice.status.clone(),
-            body,
-        })
-    }
-
-    /// Writes down what came of an attempt.
-    pub(crate) fn record_attempt(
-        &mut self,
-        notice: &Notice,
-        attempt: u32,
-        answer: Answer,
-        now: i64,
-    ) {
-        let Some(invoice) = self.invoices.get_mut(&notice.invoice) else {
-            return;
-        };
-        while invoice.attempts.len() >= MOST_ATTEMPTS {
-            invoice.attempts.pop_front();
-        }
-        invoice.attempts.push_back(Attempt {
-            notice: notice.number,
-            number: attempt,
-            at_ms: now,
-            status: notice.status.clone(),
-            answer,
-        });
-    }
-
     /// Ends the invoices whose payment window has closed, and notifies of them.
     pub(crate) fn tick(&mut self, now: i64) {
         while let Some(&(ends_ms, seq)) = self.windows.first()
@@ -491,4 +441,14 @@ impl State {
 /// An amount with its currency, in one spelling for equal ones.
 fn sum(amount: &Amount, currency: &str) -> String {
     format!("{} {currency}", amount.canonical())
+}
+
+/// The smallest difference between two of an invoice's times, ms.
+fn step_ms(in_seconds: bool) -> i64 {
+    if in_seconds { 1_000 } else { 1 }
+}
+
+/// A time without what is smaller than a step.
+fn whole(ms: i64, step_ms: i64) -> i64 {
+    ms - ms.rem_euclid(step_ms)
 }

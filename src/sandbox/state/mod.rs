@@ -3,6 +3,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod dice;
+pub(crate) mod dictate;
 pub(crate) mod faults;
 mod freedom;
 pub(crate) mod invoice;
@@ -10,8 +11,10 @@ pub(crate) mod login;
 pub(crate) mod notice;
 pub(crate) mod pool;
 mod spelling;
+mod telling;
 #[cfg(test)]
 mod tests;
+mod whose;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -83,6 +86,8 @@ pub(crate) struct State {
     next_seq: u64,
     notices: Vec<Notice>,
     counts: BTreeMap<Endpoint, u64>,
+    /// How often each thing that chance goes by has come.
+    times: HashMap<u64, u64>,
     /// Objects that were spelt.
     spelt: u64,
 }
@@ -104,6 +109,7 @@ impl State {
             next_seq: 1,
             notices: Vec::new(),
             counts: BTreeMap::new(),
+            times: HashMap::new(),
             spelt: 0,
             rules,
         }
@@ -114,11 +120,9 @@ impl State {
         std::mem::take(&mut self.notices)
     }
 
-    /// Counts one request to an endpoint. Gives its number, from 1.
-    pub(crate) fn count(&mut self, endpoint: Endpoint) -> u64 {
-        let count = self.counts.entry(endpoint).or_default();
-        *count += 1;
-        *count
+    /// Counts one request to an endpoint.
+    pub(crate) fn count(&mut self, endpoint: Endpoint) {
+        *self.counts.entry(endpoint).or_default() += 1;
     }
 
     /// Requests so far, per endpoint of the contract.

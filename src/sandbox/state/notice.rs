@@ -1,5 +1,8 @@
 //! A notification that became due, and the book of what came of it.
 
+use std::sync::Arc;
+
+use super::faults::{Presentation, Whose};
 use crate::secret::Secret;
 
 /// Attempts kept per invoice; the oldest go first. A notification has three tries, an invoice a handful of notifications.
@@ -10,6 +13,8 @@ pub(crate) const MOST_ATTEMPTS: usize = 60;
 pub(crate) struct Notice {
     /// Which invoice.
     pub(crate) invoice: u64,
+    /// What chance goes by, beside the number.
+    pub(crate) key: u64,
     /// Its id.
     pub(crate) id: String,
     /// The order it is for.
@@ -22,8 +27,29 @@ pub(crate) struct Notice {
     pub(crate) token: Secret,
     /// The status it carries, for the book.
     pub(crate) status: String,
-    /// The invoice object.
-    pub(crate) body: String,
+    /// The invoice object. Shared with the book.
+    pub(crate) body: Arc<str>,
+    /// It was held until the next one of its invoice had gone out.
+    pub(crate) reordered: bool,
+}
+
+impl Notice {
+    /// Whose it is, and which of theirs.
+    pub(crate) fn whose(&self) -> Whose {
+        Whose {
+            names: [self.id.clone(), self.order.clone()],
+            draw: [self.key, self.number],
+        }
+    }
+}
+
+/// How a try of a notification was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// Where its token stood. `None`: it was not sent.
+    pub(crate) presentation: Option<Presentation>,
+    /// What was done wrong to it, in the words of `POST /faults`.
+    pub(crate) faults: Vec<String>,
 }
 
 /// What came of one attempt.
@@ -65,6 +91,10 @@ pub(crate) struct Attempt {
     pub(crate) at_ms: i64,
     /// The status it carried.
     pub(crate) status: String,
+    /// How it was sent.
+    pub(crate) sent: Sent,
+    /// The body as it was to be sent: whole, and without the token that a presentation puts into it.
+    pub(crate) body: Arc<str>,
     /// What came of it.
     pub(crate) answer: Answer,
 }

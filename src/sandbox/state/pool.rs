@@ -144,6 +144,25 @@ impl Pool {
         Some(Requisite(method, number))
     }
 
+    /// Occupies one that was given back, or another when it is occupied anew.
+    pub(crate) fn take_again(&mut self, had: Requisite, sum: &str) -> Option<Requisite> {
+        let Requisite(method, number) = had;
+        let key = (method, sum.to_owned());
+        let other = self.take(method, sum)?;
+        let taken = self.taken.get_mut(&key)?;
+        // Numbers of an amount that nobody occupies are forgotten: those below stand idle then.
+        while taken.made <= number {
+            taken.idle.insert(taken.made);
+            taken.made += 1;
+        }
+        if taken.idle.remove(&number) {
+            let Requisite(_, instead) = other;
+            taken.idle.insert(instead);
+            return Some(had);
+        }
+        Some(other)
+    }
+
     /// Gives one back that was occupied for this amount.
     pub(crate) fn give_back(&mut self, requisite: Requisite, sum: &str) {
         let Requisite(method, number) = requisite;
@@ -198,6 +217,20 @@ mod tests {
         pool.set_free(0);
         pool.give_back(second, "1 RUB");
         assert_eq!((pool.free(), pool.busy()), (1, 2));
+    }
+
+    #[test]
+    fn the_same_one_is_taken_again_while_it_is_idle() {
+        let mut pool = Pool::new(3);
+        let mut take = || pool.take(SBP, "1 RUB").expect("free");
+        let (first, second) = (take(), take());
+        pool.give_back(first, "1 RUB");
+        pool.give_back(second, "1 RUB");
+        assert_eq!(pool.take_again(second, "1 RUB"), Some(second));
+        assert_eq!(pool.take_again(second, "1 RUB"), Some(first));
+        assert_eq!((pool.busy(), pool.free()), (2, 1));
+        assert!(pool.take(SBP, "1 RUB").is_some());
+        assert_eq!(pool.take_again(second, "1 RUB"), None);
     }
 
     /// Contract section 7: the client retries later or with another amount.

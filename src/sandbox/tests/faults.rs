@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::harness::{Ground, NEVER, TOKEN, request};
+use super::harness::{Ground, TOKEN, request};
 
 #[tokio::test]
 async fn notifications_go_wrong_as_told() {
@@ -135,23 +135,6 @@ async fn a_line_goes_bad_and_the_next_try_gets_through() {
     let slow = ground.shop.next().await;
     assert_eq!(slow.body["status"], "refunded");
     assert!(slow.pieces >= 3, "{} pieces", slow.pieces);
-    ground.stop().await;
-}
-
-#[tokio::test]
-async fn a_sender_that_gives_up_tries_again() {
-    let mut ground = Ground::new(&[NEVER]).await;
-    let bearer = ground.bearer().await;
-    ground.create(&bearer, "a").await;
-    ground.control("/faults", json!({ "give_up_ms": 50 })).await;
-    change(&ground, "a", "paid").await;
-    for _try in 0..2 {
-        assert_eq!(ground.shop.next().await.body["status"], "paid");
-    }
-    assert_eq!(
-        ground.answers(2).await,
-        [json!("no answer: time-out"), json!(200)]
-    );
     ground.stop().await;
 }
 

@@ -45,12 +45,17 @@ pub(super) struct Ground {
 impl Ground {
     /// A sandbox with quick retries, and a shop that gives these answers and then only 200.
     pub(super) async fn new(script: &[u16]) -> Self {
+        Self::trying_again_after(5, script).await
+    }
+
+    /// The same with so long between two tries, ms.
+    pub(super) async fn trying_again_after(notify_retry_ms: u64, script: &[u16]) -> Self {
         let settings = Settings {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             control: SocketAddr::from(([127, 0, 0, 1], 0)),
             interval_s: 1,
             pool: 3,
-            notify_retry_ms: 5,
+            notify_retry_ms,
             ..Settings::default()
         };
         let sandbox = start(settings, Shutdown::new()).await.expect("it starts");

@@ -6,7 +6,10 @@
 
 mod faults;
 mod harness;
+mod one_invoice;
+mod order;
 mod strict;
+mod waiting;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -181,22 +184,6 @@ async fn a_payment_is_told_again_until_the_shop_says_200() {
     // What was paid cannot be cancelled from a page left open.
     let form = format!("form_token={}&happening=cancel", form_token(&shown.body));
     assert_eq!(ground.ask("POST", &path, "", &form).await.status, 409);
-    ground.stop().await;
-}
-
-#[tokio::test]
-async fn after_three_tries_it_goes_on_with_the_next_one() {
-    let mut ground = Ground::new(&[500, 500, 500]).await;
-    let bearer = ground.bearer().await;
-    ground.create(&bearer, "a").await;
-    for status in ["waiting", "paid"] {
-        ground
-            .control("/invoices/a/status", json!({ "status": status }))
-            .await;
-    }
-    for status in ["waiting", "waiting", "waiting", "paid"] {
-        assert_eq!(ground.shop.next().await.body["status"], status);
-    }
     ground.stop().await;
 }
 

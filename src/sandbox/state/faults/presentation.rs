@@ -58,6 +58,18 @@ impl Presentation {
         }
     }
 
+    /// Not where it usually is: one of the places senders elsewhere use, chosen by a number.
+    pub(crate) fn elsewhere(number: u64) -> Self {
+        match number % 6 {
+            0 => Self::Bearer,
+            1 => Self::BasicPassword,
+            2 => Self::Query("token".to_owned()),
+            3 => Self::Body("/notificationToken".to_owned()),
+            4 => Self::Hmac("X-Signature".to_owned()),
+            _ => Self::StandardWebhooks,
+        }
+    }
+
     /// The text that [`Presentation::parse`] reads.
     pub(crate) fn word(&self) -> String {
         match self {

@@ -4,14 +4,16 @@
     reason = "a missing field of a JSON value reads as null, which fails the assertion"
 )]
 
+mod faults;
 mod login;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::invoice::{ChoiceError, CreateRefusal, Dictated};
-use super::notice::{Answer, MOST_ATTEMPTS};
+use super::dictate::{DictateError, Dictated};
+use super::invoice::{ChoiceError, CreateRefusal};
+use super::notice::{Answer, MOST_ATTEMPTS, Sent};
 use super::pool::Method;
 use super::{Rules, State};
 use crate::invoice::amount::Amount;
@@ -334,7 +336,7 @@ fn updated_at_always_increases() {
             updated_at: dictated.map(str::to_owned),
             ..Dictated::default()
         };
-        assert!(state.dictate("a", change, false, now));
+        assert_eq!(state.dictate("a", change, false, now), Ok(()));
         seen.push(state.find_invoice("a").expect("a").updated_at.clone());
     }
     assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
@@ -344,14 +346,15 @@ fn updated_at_always_increases() {
         amount: Some("1e3".into()),
         ..Dictated::default()
     };
-    assert!(state.dictate("a", odd, true, T0));
+    assert_eq!(state.dictate("a", odd, true, T0), Ok(()));
     let notices = state.take_notices();
     let body: Value = serde_json::from_str(&notices.first().expect("one").body).expect("JSON");
     assert_eq!(
         (&body["updatedAt"], &body["amount"]),
         (&"soon".into(), &"1e3".into())
     );
-    assert!(!state.dictate("no such order", Dictated::default(), true, T0));
+    let unknown = state.dictate("no such order", Dictated::default(), true, T0);
+    assert_eq!(unknown, Err(DictateError::NoInvoice));
 }
 
 #[test]
@@ -394,7 +397,7 @@ fn the_book_of_attempts_has_an_end() {
     made(&mut state, "a", "1", T0);
     let notice = state.notice_of("a").expect("a notice");
     for n in 0..200 {
-        state.record_attempt(&notice, n, Answer::Code(500), T0);
+        state.record_attempt(&notice, n, Sent::default(), Answer::Code(500), T0);
     }
     let invoice = state.find_invoice("a").expect("a");
     assert_eq!(invoice.attempts.len(), MOST_ATTEMPTS);
