@@ -185,17 +185,20 @@ impl State {
         let seq = self.next_seq;
         self.next_seq += 1;
         let [order_key, which] = self.next_of("invoice", &order);
+        let key = Dice::of(order_key, [which, 0, 0]).roll();
         let is_plain = self.rules.is_plain;
         let id = if is_plain {
             self.dice.uuid()
         } else {
             spelling::id(&mut self.dice)
         };
-        let in_seconds = !is_plain && spelling::in_seconds(&mut self.dice);
+        // As what goes wrong by chance: whatever came before it.
+        let mut chance = Dice::of(self.faults.seed(), [key, 0, 0]);
+        let in_seconds = !is_plain && spelling::in_seconds(&mut chance);
         let step_ms = step_ms(in_seconds);
         let mut invoice = Invoice {
             seq,
-            key: Dice::of(order_key, [which, 0, 0]).roll(),
+            key,
             changes: 0,
             id,
             opaque: self.dice.token(24),

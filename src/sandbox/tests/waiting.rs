@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::harness::{BOUND, Ground, request};
+use crate::sandbox::form::encode;
 use crate::sandbox::state::faults::MOST_WAITING;
 
 /// More than a listener has connections.
@@ -30,7 +31,7 @@ async fn ask(ground: &Ground) -> TcpStream {
     let body = r#"{"clientName":"x"}"#;
     let length = body.len();
     let text = format!(
-        "POST /api/v1/agent/login HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
+        "POST /api/v1/agent/login HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     stream.write_all(text.as_bytes()).await.expect("sent");
     stream
@@ -151,7 +152,10 @@ async fn an_answer_is_lost_on_every_endpoint_and_what_was_asked_is_done() {
     let made = &state["invoices"][0]["invoice"];
     assert_eq!(made["internalId"], "a");
     lost("fetch").await;
-    let path = format!("/api/v1/invoices/{}", made["id"].as_str().expect("an id"));
+    let path = format!(
+        "/api/v1/invoices/{}",
+        encode(made["id"].as_str().expect("an id"))
+    );
     assert_eq!(ground.ask("GET", &path, &bearer, "").await.status, 0);
     assert_eq!(ground.ask("GET", &path, &bearer, "").await.status, 200);
     ground.stop().await;

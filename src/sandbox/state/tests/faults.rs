@@ -9,7 +9,11 @@ use crate::sandbox::state::faults::{Chance, Endpoint, Times};
 /// A service whose clock is wrong tells of a later change with an earlier instant.
 #[test]
 fn a_clock_that_is_off_goes_back() {
-    let mut state = state(1);
+    let plain = Rules {
+        is_plain: true,
+        ..rules(1)
+    };
+    let mut state = State::new(plain, 1);
     let page = made(&mut state, "a", "1", T0);
     let before = state.find_invoice("a").expect("a").updated_at.clone();
     state.faults.all.clock_skew_ms = -60 * MINUTE;
