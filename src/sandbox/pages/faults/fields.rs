@@ -23,8 +23,11 @@ pub(super) enum Kind {
     Place,
 }
 
-/// Every setting: its word, what it is, and how it is now.
-pub(super) const SETTINGS: [(&str, Kind, fn(&Wrongs) -> String); 8] = [
+/// A setting: its word, what it is, and how it is now.
+type Setting = (&'static str, Kind, fn(&Wrongs) -> String);
+
+/// Every setting.
+pub(super) const SETTINGS: [Setting; 8] = [
     ("presentation", Kind::Place, |wrongs| {
         let place = wrongs.presentation.as_ref();
         place.map(Presentation::word).unwrap_or_default()
