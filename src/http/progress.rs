@@ -65,6 +65,17 @@ pub(super) enum Stand {
     Request,
 }
 
+/// Whether more may come from the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sends {
+    /// It may.
+    On,
+    /// It may, and the service wants to be told when it may not.
+    Watched,
+    /// It does not.
+    NoMore,
+}
+
 #[derive(Debug)]
 struct State {
     phase: Phase,
@@ -77,10 +88,7 @@ struct State {
     flows: bool,
     /// The request in progress has a body that may not have been read to its end.
     unread: bool,
-    /// The client will send nothing more.
-    ended: bool,
-    /// The service wants to be told of that.
-    watched: bool,
+    sends: Sends,
     /// The start of the phase in which the connection was asked to make room, until its task has answered.
     asked: Option<Instant>,
 }
@@ -102,8 +110,7 @@ impl Progress {
                 unwritten_since: None,
                 flows: false,
                 unread: false,
-                ended: false,
-                watched: false,
+                sends: Sends::On,
                 asked: None,
             }),
             asked: Notify::new(),
@@ -115,7 +122,7 @@ impl Progress {
     pub(super) fn received(&self, bytes: usize) {
         let mut state = self.lock();
         if bytes == 0 {
-            state.ended = true;
+            state.sends = Sends::NoMore;
             drop(state);
             self.ended.notify_one();
             return;
@@ -135,16 +142,22 @@ impl Progress {
 
     /// Resolves once the client will send nothing more. For one who asks at a time.
     pub(super) async fn ended(&self) {
-        self.lock().watched = true;
-        while !self.lock().ended {
+        while self.watch() != Sends::NoMore {
             self.ended.notified().await;
         }
     }
 
-    /// Somebody waits for [`Self::ended`].
+    fn watch(&self) -> Sends {
+        let mut state = self.lock();
+        if state.sends == Sends::On {
+            state.sends = Sends::Watched;
+        }
+        state.sends
+    }
+
+    /// Somebody waits for [`Self::ended`], which has not come.
     pub(super) fn is_watched(&self) -> bool {
-        let state = self.lock();
-        state.watched && !state.ended
+        self.lock().sends == Sends::Watched
     }
 
     /// A request's head is complete. Returns when that was.
@@ -214,7 +227,7 @@ impl Progress {
     pub(super) fn lingers(&self) -> bool {
         let mut state = self.lock();
         let lingers = state.phase != Phase::Evicted
-            && !state.ended
+            && state.sends != Sends::NoMore
             && (state.unread || state.phase == Phase::Head);
         if lingers {
             state.enter(Phase::Lingering);

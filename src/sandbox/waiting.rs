@@ -10,7 +10,7 @@ use super::world::World;
 use crate::http::Caller;
 
 /// What hangs does so for this long at most. Longer than the patience of any client that has some.
-const LONGEST_HANG: Duration = Duration::from_secs(60);
+const LONGEST_HANG: Duration = Duration::from_mins(1);
 
 /// A request among those that wait. Dropped with it, so that a client that leaves frees its place.
 struct Waiting<'a> {
