@@ -49,7 +49,7 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
         h1 { (title) }
         p { (look.t(
             "What you set here goes wrong from the next time on, until its count is used up or it is taken off.",
-            "Заданное здесь начнёт сбоить со следующего раза, пока не исчерпается счётчик или его не снимут.",
+            "Заданное здесь начнёт сбоить со следующего раза, пока счётчик не исчерпается или сбой не снимут.",
         )) }
         (shown::set_now(state, whose, look))
         h2 { (look.t("Set more", "Задать ещё")) }
