@@ -48,7 +48,7 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
 
 fn told(invoice: &Invoice, look: &Look<'_>) -> Markup {
     let heads = [
-        look.t("Notification", "Уведомление"),
+        look.t("Number", "Номер"),
         look.t("Status", "Статус"),
         look.t("When", "Когда"),
         look.t("How it was sent", "Как отправлено"),

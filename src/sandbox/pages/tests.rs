@@ -167,14 +167,14 @@ fn what_is_set_is_shown_and_stays_when_something_else_is_set() {
         assert!(page.contains(shown), "{shown}");
     }
     // What a browser sends of a page on which nothing but the delay was touched.
-    let mut sent = "act=set&was.delay_ms=0&delay_ms=250&was.reorder=true&reorder=true".to_owned();
-    for (name, value) in [
+    let left = [
         ("presentation", "query:key"),
         ("give_up_ms", "3000"),
         ("copies", "4"),
-    ] {
-        sent.extend(["&was.", name, "=", value, "&", name, "=", value]);
-    }
+        ("reorder", "true"),
+    ];
+    let left = left.map(|(name, value)| format!("was.{name}={value}&{name}={value}"));
+    let sent = format!("act=set&was.delay_ms=0&delay_ms=250&{}", left.join("&"));
     // Meanwhile, somewhere else.
     state.faults.all.copies = 9;
     let posted = faults::act(&mut state, &Form::parse(&sent));

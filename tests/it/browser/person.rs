@@ -150,15 +150,10 @@ impl Person {
         self.driver.tell("/goog/cdp/execute", &wish)
     }
 
-    /// Writes the whole page, as it is seen, into a file.
+    /// Writes what the screen shows into a file, as PNG.
     #[track_caller]
     pub(super) fn shoot(&self, file: &Path) {
-        let metrics = self.command("Page.getLayoutMetrics", &json!({}));
-        let size = metrics.get("cssContentSize").expect("a size");
-        let side = |name| size.get(name).cloned().unwrap_or_default();
-        let clip =
-            json!({ "x": 0, "y": 0, "width": side("width"), "height": side("height"), "scale": 1 });
-        let wish = json!({ "captureBeyondViewport": true, "optimizeForSpeed": true, "clip": clip });
+        let wish = json!({ "optimizeForSpeed": true });
         let taken = self.command("Page.captureScreenshot", &wish);
         let data = text(taken.get("data").expect("a picture"));
         fs::write(file, STANDARD.decode(data).expect("base64")).expect("written");

@@ -48,7 +48,7 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
         h1 { (title) }
         p { (look.t(
             "What you set here goes wrong from the next time on, until its count is used up or it is taken off.",
-            "Заданное здесь начнёт сбоить со следующего раза, пока не исчерпается счётчик или его не снимут.",
+            "Заданное здесь начнёт сбоить со следующего раза, пока счётчик не исчерпается или сбой не снимут.",
         )) }
         (shown::set_now(state, whose, look))
         h2 { (look.t("Set more", "Задать ещё")) }
@@ -76,7 +76,7 @@ impl Scope<'_> {
                     a href="/cabinet/faults" { (look.t("For all invoices", "Для всех заявок")) }
                 },
                 None => details {
-                    summary { (look.t("For all invoices. For one alone?", "Для всех заявок. Только для одной?")) }
+                    summary { (look.t("For all invoices; choose one instead", "Для всех заявок; выбрать одну")) }
                     form.faults method="get" action="/cabinet/faults" {
                         p {
                             label for="whose" { (look.t("Order or invoice, also one to come", "Заказ или заявка, можно будущие")) }
@@ -149,7 +149,7 @@ impl Scope<'_> {
             (self.setting("presentation", "Where the token stands", "Где стоит токен"))
             (self.setting("delay_ms", "Each waits first, ms", "Каждое ждёт, мс"))
             (self.setting("give_up_ms", "The sender gives up after, ms (0: as usual)", "Отправитель сдаётся через, мс (0: как обычно)"))
-            (self.setting("copies", "Copies beside one sent more than once", "Лишних копий, если не один раз"))
+            (self.setting("copies", "Extra copies when sent more than once", "Лишних копий, если не один раз"))
             (self.setting("reorder", "out of order: each after the next one", "не по порядку: каждое после следующего"))
         });
         let title = self.look.t("How they are sent", "Как они отправляются");
