@@ -96,8 +96,17 @@ impl Scene<'_> {
 
     /// What a customer does on the payment page of an order's newest invoice.
     pub(super) async fn happen(&self, order: &str, what: &'static str) -> Result<(), Trouble> {
-        let page = self.visitor.open(&self.booked(order).await?.page).await?;
+        let mut page = self.visitor.open(&self.booked(order).await?.page).await?;
         let button = ("happening", what);
+        if what == "expire" {
+            // Whoever lets the time pass may pay after it, and that needs a place to pay to.
+            match self.visitor.press(&page, ("method", "SBP"), &[]).await {
+                Ok(chosen) => page = chosen,
+                // An invoice that has its requisites.
+                Err(VisitError::NotOffered { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         match self.visitor.press(&page, button, &[]).await {
             // The customer of a payment page chooses how to pay first.
             Err(VisitError::NotOffered { .. }) => {

@@ -110,7 +110,7 @@ impl Tourist {
                 self.presses("tour-1", "happening=paid");
             }
             "tilld invoice wait tour-2" => {
-                let fields = "invoice=tour-2&what=lose&times=true&act=notifications";
+                let fields = "invoice=tour-2&what=lose&times=true&act=count";
                 let set = press(self.sandbox, "/cabinet/faults?invoice=tour-2", fields);
                 assert_eq!(set.status, 303, "{set:?}");
                 self.presses("tour-2", "happening=paid");

@@ -25,6 +25,15 @@ pub(crate) struct Issued {
     pub(crate) object: Value,
 }
 
+/// Any text as a segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    text.bytes().map(encode).collect()
+}
+
 impl Issued {
     /// Reads what the sandbox's control listener shows of one invoice.
     pub(super) fn from_control(shown: &Value) -> Option<Self> {
@@ -39,13 +48,9 @@ impl Issued {
         })
     }
 
-    /// The service's id as a segment of a path: it may hold any character.
+    /// The service's id as a segment of a path.
     pub(crate) fn segment(&self) -> String {
-        let encode = |byte: u8| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
-            other => format!("%{other:02X}"),
-        };
-        self.id.bytes().map(encode).collect()
+        segment(&self.id)
     }
 
     /// The service's id as a person types it in a shell.

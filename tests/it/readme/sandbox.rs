@@ -81,6 +81,32 @@ fn the_faults_it_lists_are_those_that_can_be_set() {
     assert_eq!(column(&rows, 0).into_iter().collect::<BTreeSet<_>>(), known);
 }
 
+/// What it says may go wrong by chance can.
+#[test]
+fn the_chances_it_lists_can_be_set() {
+    let world = with_an_invoice();
+    let readme = readme();
+    let (_, list) = readme.split_once("**By chance** go ").expect("the list");
+    let list = list.split("\n\n").next().unwrap_or_default();
+    let answers = ["html", "redirect", "hang", "cut", "drop_answer"];
+    for word in list.split('`').skip(1).step_by(2) {
+        // An answer's word stands behind an endpoint's.
+        let is_answer = answers.contains(&word) || word.parse::<u16>().is_ok();
+        let word = if is_answer {
+            format!("api.{word}")
+        } else {
+            word.to_owned()
+        };
+        world.faults(&json!({ "rates": { word.as_str(): 1 } }));
+        let shown = set_now(&world);
+        assert!(
+            shown.get("rates").is_some_and(|rates| rates != &json!({})),
+            "{word}: {shown}"
+        );
+        world.faults(&json!({ "reset": true }));
+    }
+}
+
 #[test]
 fn the_requests_it_shows_can_be_pasted() {
     if Command::new("curl").arg("--version").output().is_err() {

@@ -21,6 +21,8 @@ use crate::harness::{
 
 /// A notify token.
 const TOKEN: &str = "a-notify-token-of-more-than-32-characters";
+/// How a body of the API says what it is.
+const JSON: (&str, &str) = ("Content-Type", "application/json");
 /// How a browser says what its form is.
 const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded");
 
@@ -102,7 +104,7 @@ impl Started {
         });
         let fields = wish.as_object_mut().expect("fields");
         fields.extend(more.as_object().cloned().unwrap_or_default());
-        let headers = [("Authorization", bearer)];
+        let headers = [("Authorization", bearer), JSON];
         self.ask("POST", "/api/v1/invoices", &headers, &wish.to_string())
     }
 

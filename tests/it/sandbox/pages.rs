@@ -66,7 +66,7 @@ fn the_form_of_faults_loses_the_notifications_of_one_order() {
     }
     let page = "/cabinet/faults";
     let fields =
-        "invoice=%D0%97%D0%B0%D0%BA%D0%B0%D0%B7+%E2%84%96+1&what=lose&times=true&act=notifications";
+        "invoice=%D0%97%D0%B0%D0%BA%D0%B0%D0%B7+%E2%84%96+1&what=lose&times=true&act=count";
     assert_eq!(sandbox.press(page, fields).status, 303);
     let set = sandbox.control("GET", "/state", &json!({}));
     let own = set.pointer("/faults/own/Заказ № 1/lose");
@@ -103,7 +103,7 @@ fn the_form_of_faults_loses_the_notifications_of_one_order() {
 #[test]
 fn a_form_of_another_page_changes_nothing() {
     let sandbox = Started::new(&[]);
-    let fields = "what=lose&times=true&act=notifications";
+    let fields = "what=lose&times=true&act=count";
     let own = format!("http://{}", sandbox.at("service"));
     for (origin, token) in [
         ("http://shop.example", "guessed"),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Started, TOKEN};
-use crate::harness::{PATIENCE, Service, Setup, wait_for, wait_until};
+use crate::harness::{PATIENCE, Service, Setup, segment, wait_for, wait_until};
 
 /// The invoice object of the contract (section 2.3) without requisites: its Redirect subset, but for `paymentUrl`.
 const BOTH: [&str; 10] = [
@@ -67,7 +67,7 @@ fn texts(flags: &[&str], more: &Value) -> Vec<String> {
         .to_owned();
     let mut texts = vec![created.body];
     for _ in 0..10 {
-        let path = format!("/api/v1/invoices/{id}");
+        let path = format!("/api/v1/invoices/{}", segment(&id));
         let fetched = sandbox.ask("GET", &path, &[("Authorization", &bearer)], "");
         assert_eq!(fetched.status, 200, "{fetched:?}");
         texts.push(fetched.body);

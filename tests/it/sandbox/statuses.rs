@@ -75,7 +75,10 @@ fn a_file_that_will_not_do_is_named_with_what_would() {
             "reversed",
         ),
         (Some(&*NAMES.replace("paid", "payed")), "payed"),
-        (Some(&*NAMES.replace("\"no\"", "\"\"")), "a name is empty"),
+        (
+            Some(&*NAMES.replace("\"no\"", "\"\"")),
+            "must hold names of 1 to 128 bytes",
+        ),
         (
             Some(&*NAMES.replace("\"new\", ", "")),
             "must begin with `new`",

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Started;
+use super::{JSON, Started};
 use crate::harness::{PATIENCE, Service, wait_for};
 
 /// Milliseconds between two times as the sandbox tells them, within one day.
@@ -69,13 +69,13 @@ fn a_login_stays_open_for_a_person() {
     let sandbox = Started::new(&["--speed=3600"]);
     let login = json!({ "clientName": "shop" }).to_string();
     let login = sandbox
-        .ask("POST", "/api/v1/agent/login", &[], &login)
+        .ask("POST", "/api/v1/agent/login", &[JSON], &login)
         .json();
     assert_eq!(login.get("expiresIn"), Some(&json!(120)));
     assert_eq!(login.get("interval"), Some(&json!(1)));
     let code = login.get("deviceCode").cloned();
     let poll = json!({ "deviceCode": code }).to_string();
-    let polled = sandbox.ask("POST", "/api/v1/agent/token", &[], &poll);
+    let polled = sandbox.ask("POST", "/api/v1/agent/token", &[JSON], &poll);
     assert_eq!(
         polled.json().get("error"),
         Some(&json!("authorization_pending"))
