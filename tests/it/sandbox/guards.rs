@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{Started, tilld};
+use super::{JSON, Started, tilld};
 use crate::harness::{PATIENCE, Setup, next_name, run, wait_until};
 
 /// It hands out tokens to everybody who asks, and speaks without TLS.
@@ -127,12 +127,13 @@ fn a_seed_makes_the_same_ids_again_and_another_one_others() {
         assert_eq!(created.status, 201, "{created:?}");
         let login = json!({ "clientName": "shop" }).to_string();
         let login = sandbox
-            .ask("POST", "/api/v1/agent/login", &[], &login)
+            .ask("POST", "/api/v1/agent/login", &[JSON], &login)
             .json();
         let (page, id) = (sandbox.invoice("/page"), sandbox.invoice("/invoice/id"));
         let port = sandbox.at("service").port().to_string();
         let page = page.as_str().expect("an address").replace(&port, "PORT");
         let code = login.get("userCode").cloned();
+        assert!(code.is_some(), "{login}");
         sandbox.ends();
         (bearer, id, page, code)
     };
