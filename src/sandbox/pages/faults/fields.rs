@@ -38,7 +38,7 @@ pub(super) const SETTINGS: [Setting; 8] = [
     ("give_up_ms", Kind::Number(0, 600_000), |wrongs| {
         wrongs.give_up_ms.unwrap_or(0).to_string()
     }),
-    ("copies", Kind::Number(0, 100), |wrongs| {
+    ("copies", Kind::Number(1, 100), |wrongs| {
         wrongs.copies.to_string()
     }),
     ("reorder", Kind::Flag, |wrongs| flag(wrongs.reorder)),
@@ -133,7 +133,11 @@ pub(super) fn changed_setting(
     kind: Kind,
 ) -> Option<Result<Value, NoNumber>> {
     match kind {
-        Kind::Number(..) => changed_number(form, word).map(|number| number.map(Value::from)),
+        Kind::Number(least, _most) => changed_number(form, word).map(|number| match number {
+            // An empty field of one that is never 0.
+            Ok(0) => Ok(least.max(0).into()),
+            number => number.map(Value::from),
+        }),
         Kind::Flag => changed(form, word).map(|text| Ok((!text.is_empty()).into())),
         Kind::Place => changed(form, word).map(|text| Ok(text.into())),
     }

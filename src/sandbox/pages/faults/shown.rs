@@ -72,7 +72,7 @@ fn lines(fields: Map<String, Value>, look: &Look<'_>) -> Vec<(String, String)> {
 fn told(whose: &str, name: &str, value: &Value, look: &Look<'_>) -> Option<(String, String)> {
     let is_usual = match value {
         Value::Null | Value::Bool(false) => true,
-        Value::Number(number) => number.as_i64() == Some(0),
+        Value::Number(number) => number.as_i64() == Some(i64::from(name == "copies")),
         Value::Array(list) => list.is_empty(),
         Value::Object(fields) => fields.is_empty(),
         Value::Bool(true) | Value::String(_) => false,

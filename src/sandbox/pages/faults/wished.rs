@@ -135,7 +135,7 @@ mod tests {
         let delay = format!("act=set&{left}&was.delay_ms=0&delay_ms=250");
         assert_eq!(of(&delay), Some(json!({ "delay_ms": 250 })));
         let unchecked = "act=set&was.reorder=true&was.same_instant=&was.copies=2&copies=";
-        let wanted = json!({ "reorder": false, "copies": 0 });
+        let wanted = json!({ "reorder": false, "copies": 1 });
         assert_eq!(of(unchecked), Some(wanted));
         assert_eq!(of("act=set&was.delay_ms=0&delay_ms=soon"), None);
         assert_eq!(
