@@ -1,19 +1,20 @@
 //! A merchant's own script, judged: `--verify` has it run as the hook for paid orders, by the real outbox, in the situations
 //! that cost merchants money. What it handed over is read from what it says, or from what the merchant's own program says.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
-use tokio::process::Command;
-use tokio::time::{Instant, sleep, timeout};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
 
 use super::draw;
+use super::goods;
+use super::mark::Mark;
 use super::report::Row;
+use super::runs;
 use super::scene::Scene;
-use super::step::Mode;
+use super::step::{Ends, Mode};
+use super::words;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stage::trouble::Trouble;
 
@@ -27,6 +28,8 @@ const ALL_RUNS: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How a line begins by which a script says that it handed an order over.
 const SAYS: &str = "handed over ";
+/// Requisites that are free while it is judged: enough.
+const FREE: u64 = 500;
 /// The word after which the scenario's draws for these orders go: no step has it.
 const STEP: usize = usize::MAX;
 /// The orders the script is judged by.
@@ -35,55 +38,47 @@ const AGAIN: &str = "verify-again";
 const TWO: &str = "verify-two";
 const LESS: &str = "verify-less";
 
-/// Runs the script as it is, and keeps what it said and how it ended. The first run for one order counts as failed though
-/// its work is done, as when the machine dies in between: it is run again for the same event.
-pub(super) const WITNESS: &str = r#"#!/bin/sh
-# Runs the script that is judged, as tilld runs it, and keeps what it said.
-run=$1/$TILLD_EVENT_ID.$TILLD_ATTEMPT
-: >"$run.began"
-/bin/sh -c "$2" >"$run.out" 2>"$run.err"
-code=$?
-echo "$code" >"$run.code"
-cat "$run.out"
-cat "$run.err" >&2
-case $TILLD_ORDER_ID.$TILLD_ATTEMPT.$code in
-    verify-again.1.0) exit 1 ;;
-esac
-exit "$code"
-"#;
-
 /// The script, and how its goods are counted.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// What a shell runs.
-    pub(super) command: String,
+    command: String,
     /// What a shell runs to list the orders that were handed over. Without it the script's own lines count.
-    pub(super) goods: Option<String>,
+    goods: Option<String>,
+    /// What the orders of the run end in.
+    pub(super) mark: Mark,
 }
 
 impl Script {
-    /// The same, to be run from anywhere: it runs in a directory of its own, as in production, so that a path that is meant
-    /// from here is made absolute.
-    pub(super) fn runnable_anywhere(self) -> Result<Self, Failure> {
+    /// What a merchant gives, to be run from anywhere: it runs in a directory of its own, as in production, so that a file
+    /// that is meant from here is named by its whole path.
+    pub(super) fn new(command: &str, goods: Option<&str>) -> Result<Self, Failure> {
         let here = std::env::current_dir().map_err(|error| {
             Failure::new(Exit::Error, error).context("could not tell the present directory")
         })?;
+        words::look("verify", command, &here)?;
+        if let Some(goods) = goods {
+            words::look("goods", goods, &here)?;
+        }
         Ok(Self {
-            command: absolute(&self.command, &here),
-            goods: self.goods,
+            command: words::from_anywhere(command, &here),
+            goods: goods.map(str::to_owned),
+            mark: Mark::default(),
         })
     }
-}
 
-/// A line for the shell whose first word is the path of a file here, with that path made absolute.
-fn absolute(command: &str, here: &Path) -> String {
-    let word = command.split_whitespace().next().unwrap_or_default();
-    let path = here.join(word);
-    if word.starts_with('/') || !word.contains('/') || !path.exists() {
-        return command.to_owned();
+    /// The same in one run.
+    pub(super) fn in_a_run(&self) -> Self {
+        Self {
+            mark: Mark::new(),
+            ..self.clone()
+        }
     }
-    let path = path.to_string_lossy().replace('\'', "'\\''");
-    command.replacen(word, &format!("'{path}'"), 1)
+
+    /// What the witness is told.
+    pub(super) fn witnessed(&self, runs: String) -> [String; 3] {
+        [runs, self.command.clone(), self.mark.order(AGAIN)]
+    }
 }
 
 impl Scene<'_> {
@@ -93,14 +88,11 @@ impl Scene<'_> {
             Some(Script {
                 goods: Some(goods), ..
             }) => {
-                let listed = listed(goods).await?;
+                let listed = goods::listed(goods).await?;
                 Ok(listed.lines().filter(|line| line.trim() == order).count())
             }
             Some(Script { goods: None, .. }) => {
-                let said = self.kept("out")?;
-                let is_it = |line: &str| line.trim().strip_prefix(SAYS) == Some(order);
-                let lines = said.iter().flat_map(|(_, text)| text.lines());
-                Ok(lines.filter(|line| is_it(line)).count())
+                runs::count_said(&self.directory.runs(), &format!("{SAYS}{order}"))
             }
             None => {
                 let path = self.directory.fulfilled();
@@ -114,53 +106,51 @@ impl Scene<'_> {
         }
     }
 
-    /// Files of this kind that are kept of the runs: their names without the ending, and their text.
-    fn kept(&self, kind: &str) -> Result<Vec<(String, String)>, Trouble> {
-        let path = self.directory.runs();
-        let failed = |path: &PathBuf| {
-            let path = path.clone();
-            |source| Trouble::File { path, source }
-        };
-        let mut kept = Vec::new();
-        for entry in fs::read_dir(&path).map_err(failed(&path))? {
-            let file = entry.map_err(failed(&path))?.path();
-            let name = file
-                .file_stem()
-                .map(|name| name.to_string_lossy().into_owned());
-            let is_it = file.extension().is_some_and(|ending| ending == kind);
-            if let Some(name) = name.filter(|_| is_it) {
-                let bytes = fs::read(&file).map_err(failed(&file))?;
-                kept.push((name, String::from_utf8_lossy(&bytes).into_owned()));
-            }
-        }
-        kept.sort();
-        Ok(kept)
+    /// The world as it is without a scenario: the service answers, tells all, and has a place to pay to.
+    async fn make_right(&self) -> Result<(), Trouble> {
+        self.control("/faults", &json!({ "reset": true })).await?;
+        self.control("/pool", &json!({ "free": FREE })).await?;
+        Ok(())
     }
 
-    /// Judges the script.
+    /// Judges the script. tilld must run.
     pub(super) async fn judge(&self, seed: u64) -> Result<Vec<Row>, Trouble> {
-        for order in [PAID, AGAIN, TWO, LESS] {
+        self.make_right().await?;
+        let mark = self.script.map(|script| script.mark.clone());
+        let mark = mark.unwrap_or_default();
+        let [paid, again, two, less] = [PAID, AGAIN, TWO, LESS].map(|order| mark.order(order));
+        for order in [&paid, &again, &two, &less] {
+            // The scenario may have left tilld as it is after the service gave no answers: it tries again only after a while.
             let asked = draw::asked(seed, STEP, order, None, Mode::H2h);
-            self.open(&asked, false).await?;
+            self.open_surely(&asked).await?;
         }
         for (order, what) in [
-            (PAID, "paid"),
-            (AGAIN, "paid"),
-            (TWO, "paid"),
-            (LESS, "paid-less"),
+            (&paid, "paid"),
+            (&again, "paid"),
+            (&two, "paid"),
+            (&less, "paid-less"),
         ] {
             self.happen(order, what).await?;
         }
-        let again = draw::asked(seed, STEP, TWO, None, Mode::H2h);
-        self.open(&again, true).await?;
-        self.happen(TWO, "paid").await?;
-        self.all_over().await?;
-        let mut rows = Vec::new();
+        let asked = draw::asked(seed, STEP, &two, None, Mode::H2h);
+        let ends = self.open(&asked, true).await?;
+        if ends != Ends::Open {
+            return Err(Trouble::otherwise(
+                "a second invoice for an order",
+                ends.word(),
+            ));
+        }
+        self.happen(&two, "paid").await?;
+        let mut rows: Vec<Row> = self
+            .all_over(&[(&paid, 1), (&again, 1), (&two, 2), (&less, 1)])
+            .await?
+            .into_iter()
+            .collect();
         for (order, what, wanted) in [
-            (PAID, "script: paid", 1),
-            (AGAIN, "script: run twice", 1),
-            (TWO, "script: paid twice", 1),
-            (LESS, "script: paid less", 0),
+            (&paid, "script: paid", 1),
+            (&again, "script: run twice", 1),
+            (&two, "script: paid twice", 1),
+            (&less, "script: paid less", 0),
         ] {
             let seen = self.handed_over(order).await?;
             rows.push(Row::new(what, goods(wanted), goods(seen)));
@@ -169,64 +159,26 @@ impl Scene<'_> {
         Ok(rows)
     }
 
-    /// Waits until no run is left: each of the four has had its events, and the script has been run for them.
-    async fn all_over(&self) -> Result<(), Trouble> {
+    /// Waits until no run is left: each of the four has had its events, and the script has been run for them. Gives a row when
+    /// that does not come.
+    async fn all_over(&self, orders: &[(&String, usize)]) -> Result<Option<Row>, Trouble> {
         let until = Instant::now() + ALL_RUNS;
         loop {
-            let mut open = Vec::new();
-            for (order, events) in [(PAID, 1), (AGAIN, 1), (TWO, 2), (LESS, 1)] {
+            let mut open = 0;
+            for (order, events) in orders {
                 let (over, owed) = self.over(order).await?;
-                if !over || owed < events {
-                    open.push(order);
-                }
+                open += usize::from(!over || owed < *events);
             }
-            if open.is_empty() {
-                return Ok(());
+            if open == 0 {
+                return Ok(None);
             }
             if Instant::now() >= until {
-                let expected = format!("the script to be done within {} s", ALL_RUNS.as_secs());
-                return Err(Trouble::otherwise(
-                    expected,
-                    format!("not for {}", open.join(", ")),
-                ));
+                let expected = format!("over within {} s", ALL_RUNS.as_secs());
+                let seen = format!("{open} orders not");
+                return Ok(Some(Row::new("script: runs", expected, seen)));
             }
             sleep(LOOK_EVERY).await;
         }
-    }
-
-    /// How it ended, how long it took, and whether it printed a secret.
-    async fn manners(&self) -> Result<Vec<Row>, Trouble> {
-        let began = self.kept("began")?;
-        let ended = self.kept("code")?;
-        let codes: BTreeSet<&str> = ended.iter().map(|(_, code)| code.trim()).collect();
-        let codes: Vec<&str> = codes.into_iter().collect();
-        let late = began.len().saturating_sub(ended.len());
-        let within = format!("within {} s", TIMEOUT.as_secs());
-        let time = match late {
-            0 => within.clone(),
-            late => format!("{late} of {} cut off", began.len()),
-        };
-        let book = self.book().await?;
-        let mut secrets = vec![("the access token", self.token.expose())];
-        for booked in &book {
-            secrets.push(("a notify token", booked.token.expose()));
-            secrets.push(("a ref", booked.reference()));
-        }
-        let mut printed = BTreeSet::new();
-        for (_, text) in self.kept("out")?.iter().chain(&self.kept("err")?) {
-            let found = secrets.iter().filter(|(_, secret)| text.contains(secret));
-            printed.extend(found.map(|(name, _)| *name));
-        }
-        let printed: Vec<&str> = printed.into_iter().collect();
-        let printed = match printed.as_slice() {
-            [] => "none".to_owned(),
-            names => names.join(", "),
-        };
-        Ok(vec![
-            Row::new("script: exit codes", "0", codes.join(", ")),
-            Row::new("script: time", within, time),
-            Row::new("script: secrets shown", "none", printed),
-        ])
     }
 }
 
@@ -236,28 +188,4 @@ fn goods(count: usize) -> String {
         1 => "goods once".to_owned(),
         count => format!("goods {count} times"),
     }
-}
-
-/// What the merchant's own program lists.
-async fn listed(command: &str) -> Result<String, Trouble> {
-    let run = |source| Trouble::Goods {
-        command: command.to_owned(),
-        source,
-    };
-    let child = Command::new("/bin/sh")
-        .args(["-c", command])
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .kill_on_drop(true)
-        .output();
-    let late = |_elapsed| Trouble::otherwise(format!("`{command}` to end"), "it goes on");
-    let output = timeout(TIMEOUT, child).await.map_err(late)?.map_err(run)?;
-    if !output.status.success() {
-        let found = crate::cli::stage::command::told(output.status);
-        return Err(Trouble::otherwise(
-            format!("`{command}` to end with exit 0"),
-            found,
-        ));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

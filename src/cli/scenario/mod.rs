@@ -7,15 +7,19 @@ mod draw;
 mod ending;
 mod facts;
 mod format;
+mod goods;
 mod judged;
+mod mark;
 mod named;
 mod play;
 mod report;
+mod runs;
 mod scene;
 mod seeds;
 mod shop;
 mod step;
 mod storm;
+mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +72,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=256), requires = "seeds")]
     jobs: Option<u64>,
     /// Judge this script of yours, a line for the shell: it is run for paid orders as in production. It says
-    /// `handed over ORDER` on a line of its own when it hands an order over, unless `--goods` is given
+    /// `handed over ORDER` on a line of its own when it hands an order over, unless `--goods` is given. The order ids end
+    /// in a mark that no other run has
     #[arg(long, value_name = "CMD")]
     verify: Option<String>,
     /// List with this line for the shell which orders were handed over so far, one a line
@@ -100,13 +105,12 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     let scenario = parse(&name, &text)?;
+    let script = match &args.verify {
+        Some(command) => Some(Script::new(command, args.goods.as_deref())?),
+        None => None,
+    };
     // Before anything is started: a signal from now on ends it in order.
     let mut signals = Signals::new()?;
-    let script = args.verify.as_ref().map(|command| Script {
-        command: command.clone(),
-        goods: args.goods.clone(),
-    });
-    let script = script.map(Script::runnable_anywhere).transpose()?;
     let known = Known {
         name: quoted(&name),
         flags: flags(&args),

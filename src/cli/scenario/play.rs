@@ -9,6 +9,7 @@ use tokio::time::{Duration, sleep};
 use super::draw;
 use super::facts;
 use super::judged::Script;
+use super::mark::Mark;
 use super::report::{Played, Row, opened};
 use super::scene::{self, Scene, Tilld};
 use super::step::{Act, Ends, Expect, Open, Repeat, Scenario, Step, Yes};
@@ -35,8 +36,12 @@ pub(super) async fn play(
     script: Option<&Script>,
     stop: &Shutdown,
 ) -> Result<Played, Ended> {
+    let script = script.map(Script::in_a_run);
+    let mark = script.as_ref().map(|script| script.mark.clone());
+    let mark = mark.unwrap_or_default();
+    let scenario = mark.scenario(scenario);
     // Not cut short: a daemon that is about to start is one to be stopped in order, too.
-    let opened = scene::open(directory, &scenario.settings, seed, script).await;
+    let opened = scene::open(directory, &scenario.settings, seed, script.as_ref()).await;
     let (scene, mut tilld) = match opened {
         Ok(opened) => opened,
         // A signal from a terminal reaches the daemon as well, and then it does not start.
@@ -55,21 +60,19 @@ pub(super) async fn play(
         asked: BTreeMap::new(),
         had_storm: false,
         rows: Vec::new(),
+        words: Vec::new(),
         trace: Vec::new(),
+        mark,
     };
     let acted = tokio::select! {
         biased;
         () = stop.requested() => Err(Ended::Interrupted),
-        () = player.all(scenario) => Ok(()),
+        () = player.all(&scenario) => Ok(()),
     };
     let played = match acted {
         Ok(()) => {
             player.end().await;
-            Ok(Played {
-                seed,
-                rows: player.rows,
-                trace: player.trace,
-            })
+            Ok(player.played())
         }
         Err(ended) => {
             // How the stop went adds nothing to why it came to it.
@@ -93,8 +96,12 @@ pub(super) struct Player<'d> {
     /// So much went wrong that a person has invoices asked about at the end.
     pub(super) had_storm: bool,
     rows: Vec<Row>,
+    /// What the script that is judged said last.
+    words: Vec<String>,
     /// What was done, drawn and seen.
     pub(super) trace: Vec<String>,
+    /// What the orders end in.
+    mark: Mark,
 }
 
 impl Player<'_> {
@@ -103,7 +110,7 @@ impl Player<'_> {
         for step in &scenario.steps {
             let rows = match self.step(step).await {
                 Ok(rows) => rows,
-                Err(trouble) => vec![Row::new(word(&step.act), "done", chain(&trouble))],
+                Err(trouble) => vec![instead(word(&step.act), "done", &trouble)],
             };
             self.take(rows.into_iter().map(|row| row.of(step)));
             if !self.holds() {
@@ -113,8 +120,15 @@ impl Player<'_> {
         // A step may have failed for the script alone: what is wrong with it is told all the same.
         if self.scene.script.is_some() {
             self.trace.push("verify".to_owned());
-            let rows = self.scene.judge(self.seed).await;
-            self.take_or("the script judged", rows);
+            let rows = match self.tilld.up().await {
+                Ok(()) => self.scene.judge(self.seed).await,
+                Err(trouble) => Err(trouble),
+            };
+            self.take_or("script: judged", rows);
+            if !self.holds() {
+                let words = self.scene.last_words().await;
+                self.words = words.unwrap_or_else(|trouble| vec![chain(&trouble)]);
+            }
         }
         if !self.holds() {
             return;
@@ -141,7 +155,24 @@ impl Player<'_> {
     pub(super) fn take_or(&mut self, what: &str, rows: Result<Vec<Row>, Trouble>) {
         match rows {
             Ok(rows) => self.take(rows),
-            Err(trouble) => self.take([Row::new(what, "seen", chain(&trouble))]),
+            Err(trouble) => self.take([instead(what, "done", &trouble)]),
+        }
+    }
+
+    /// What is told of it, with the orders' plain names.
+    fn played(&self) -> Played {
+        let plain = |text: &String| self.mark.plain(text);
+        let row = |row: &Row| Row {
+            what: plain(&row.what),
+            expected: plain(&row.expected),
+            seen: plain(&row.seen),
+            ..row.clone()
+        };
+        Played {
+            seed: self.seed,
+            rows: self.rows.iter().map(row).collect(),
+            words: self.words.iter().map(plain).collect(),
+            trace: self.trace.iter().map(plain).collect(),
         }
     }
 
@@ -151,7 +182,10 @@ impl Player<'_> {
         let happening = match &step.act {
             Act::Open(open) => return self.open(open, step).await,
             Act::Storm(wish) => {
-                let drawn = draw::storm(self.seed, number, wish);
+                let mut drawn = draw::storm(self.seed, number, wish);
+                for plan in &mut drawn.orders {
+                    plan.asked.order = self.mark.order(&plan.asked.order);
+                }
                 self.trace
                     .push(told(&format!("of {} orders", drawn.orders.len())));
                 let lines = storm::told(&drawn);
@@ -299,6 +333,15 @@ impl Player<'_> {
         words.dedup();
         let what = format!("{} repeated", repeat.order);
         Ok(vec![Row::new(what, "200", words.join(", "))])
+    }
+}
+
+/// The row of what did not come to be.
+fn instead(what: &str, wanted: &str, trouble: &Trouble) -> Row {
+    match trouble {
+        Trouble::Listing { expected, found } => Row::new("script: goods list", expected, found),
+        Trouble::Otherwise { expected, found } => Row::new(what, expected, found),
+        trouble => Row::new(what, wanted, chain(trouble)),
     }
 }
 

@@ -118,6 +118,8 @@ pub(super) struct Played {
     pub(super) seed: u64,
     /// What was expected and seen.
     pub(super) rows: Vec<Row>,
+    /// What the script that is judged said last, harmless and without secrets, where it does not hold.
+    pub(super) words: Vec<String>,
     /// What was done, drawn and seen, without anything that is an accident.
     pub(super) trace: Vec<String>,
 }
@@ -175,6 +177,11 @@ pub(super) fn one(
         if with_trace && let Some(told) = told.as_object_mut() {
             told.insert("trace".to_owned(), played.trace.clone().into());
         }
+        if !played.words.is_empty()
+            && let Some(told) = told.as_object_mut()
+        {
+            told.insert("script".to_owned(), played.words.clone().into());
+        }
         return print_json(&told);
     }
     if with_trace {
@@ -201,6 +208,9 @@ pub(super) fn one(
     output.line("")?;
     for row in played.rows.iter().filter(|row| !row.holds()) {
         output.line(&format!("not ok: {}", escape(&row.trouble())))?;
+    }
+    for line in &played.words {
+        output.line(line)?;
     }
     let (name, seed) = (escape(&known.name), played.seed);
     output.line(&format!("{}: {name} with seed {seed}", played.verdict()))?;
@@ -244,6 +254,9 @@ pub(super) fn many(
                 escape(&trouble)
             ))?;
         }
+        for line in &played.words {
+            output.line(line)?;
+        }
         output.line(&format!("again: {}", escape(&known.again(played.seed))))?;
     }
     let verdict = if failed.is_empty() { "ok" } else { "not ok" };
@@ -277,6 +290,7 @@ mod tests {
         let nothing = Played {
             seed: 1,
             rows: Vec::new(),
+            words: Vec::new(),
             trace: Vec::new(),
         };
         assert!(!nothing.holds(), "nothing was looked at");

@@ -2,8 +2,10 @@
 //! those who act: customers, the shop, whoever looks. Login is no part of a scenario: a token is issued and stored as
 //! `tilld login` stores it.
 
-use std::fs;
+use std::fs::{DirBuilder, File};
+use std::io::Write as _;
 use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -132,11 +134,13 @@ fn write(
         tables(directory, settings, script)
     );
     let text = if script.is_some() {
-        super::judged::WITNESS
+        super::runs::WITNESS
     } else {
         FULFIL_SCRIPT
     };
-    let made = fs::create_dir_all(directory.runs());
+    // A script's line and what it prints may hold a secret of the merchant's, and a named directory is open to others.
+    let mut private = DirBuilder::new();
+    let made = private.recursive(true).mode(0o700).create(directory.runs());
     made.map_err(|source| Trouble::File {
         path: directory.runs(),
         source,
@@ -145,7 +149,15 @@ fn write(
         (directory.config(), config.as_str()),
         (directory.fulfil(), text),
     ] {
-        fs::write(&path, text).map_err(|source| Trouble::File { path, source })?;
+        let mut file = File::options();
+        let file = file
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path);
+        let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|source| Trouble::File { path, source })?;
     }
     Ok(())
 }
@@ -157,7 +169,10 @@ fn tables(directory: &Directory, settings: &Settings, script: Option<&Script>) -
     let fulfil = path(&directory.fulfil());
     let (run, on, schedule) = match script {
         Some(script) => (
-            json!(["/bin/sh", fulfil, path(&directory.runs()), script.command]),
+            {
+                let [runs, command, again] = script.witnessed(path(&directory.runs()));
+                json!(["/bin/sh", fulfil, runs, command, again])
+            },
             json!(super::judged::ON),
             "[0, 0, 0]",
         ),

@@ -54,6 +54,14 @@ pub(in crate::cli) enum Trouble {
         #[source]
         source: io::Error,
     },
+    /// That program did not list as it should.
+    #[error("the list of goods: expected {expected}, found {found}")]
+    Listing {
+        /// How it should.
+        expected: String,
+        /// How it did.
+        found: String,
+    },
     /// A command said something unexpected.
     #[error("`tilld {command}` did not answer in JSON, but `{said}`")]
     NotJson {
