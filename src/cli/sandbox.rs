@@ -188,6 +188,9 @@ fn announce(
 ) -> Result<(), Failure> {
     let written = config.map(|(file, listen)| sandbox::write_config(sandbox, file, listen));
     let written = written.transpose()?;
+    if let Some(written) = &written {
+        sandbox.has_config(&written.path);
+    }
     let kept = written.as_ref().is_some_and(|written| written.kept);
     let shown = written.map(|written| written.path.display().to_string());
     if context.output.json() {
