@@ -119,9 +119,13 @@ impl From<CredentialsError> for Failure {
                 Exit::LoginNeeded,
                 Some(format!("{}, or set `service.url` back", log_in())),
             ),
+            // A login writes another one over a file.
+            CredentialsError::OfSandbox { place, .. } if place.starts_with("`/") => {
+                (Exit::LoginNeeded, Some(log_in()))
+            }
             CredentialsError::OfSandbox { .. } => (
                 Exit::LoginNeeded,
-                Some(format!("take it away and {}", log_in())),
+                Some(format!("unset it and {}", log_in())),
             ),
             CredentialsError::Unreadable { .. } | CredentialsError::Empty { .. } => {
                 (Exit::LoginNeeded, Some(log_in()))

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -16,6 +17,28 @@ use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Format, Level};
 use crate::{clock, entropy};
 
+/// Most requisites of a method: more than anybody occupies.
+const MOST_REQUISITES: u64 = 1_000_000;
+
+/// Reads an address to listen on.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_syntax| {
+        "such as `127.0.0.1:8490` or `[::1]:8490`, with the number of a port, and no name such as `localhost`".to_owned()
+    })
+}
+
+/// Reads a whole number of a range.
+fn whole<T: TryFrom<u64>>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| format!("a whole number, {} to {}", range.start(), range.end()))
+    }
+}
+
 /// Flags of `sandbox`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, after_long_help = sandbox::inventions())]
@@ -23,10 +46,10 @@ pub(super) struct Args {
     #[command(subcommand)]
     action: Option<Action>,
     /// Serve API, cabinet and payment pages on IP:PORT, loopback only; port 0 takes a free one
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8490")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8490", value_parser = address)]
     listen: SocketAddr,
     /// Take commands of tests on IP:PORT, loopback only; port 0 takes a free one
-    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8491")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8491", value_parser = address)]
     control: SocketAddr,
     /// Write a tilld config with these addresses and the sandbox's status names
     #[arg(long, value_name = "FILE")]
@@ -36,31 +59,32 @@ pub(super) struct Args {
         long,
         value_name = "IP:PORT",
         default_value = "127.0.0.1:8480",
+        value_parser = address,
         requires = "write_config"
     )]
     config_listen: SocketAddr,
     /// Make ids, codes and tokens from this number, the same ones each time [default: a new number]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..=u64::MAX))]
     seed: Option<u64>,
     /// Seconds between two polls of a login
-    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = whole::<u64>(1..=60))]
     interval: u64,
     /// Seconds in which a login can be confirmed [default: 600, and at speed 120 at least, since a person does it]
-    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "S", value_parser = whole::<u64>(1..=86_400))]
     login_life: Option<u64>,
     /// Requisites of each method; each takes one open invoice of an amount at a time, and none is taken on the payment page
     /// before its customer has chosen a method
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole::<usize>(0..=MOST_REQUISITES))]
     pool: usize,
     /// Seconds in which an invoice can be paid
-    #[arg(long, value_name = "S", default_value_t = 1_800, value_parser = clap::value_parser!(u64).range(1..=604_800))]
+    #[arg(long, value_name = "S", default_value_t = 1_800, value_parser = whole::<u64>(1..=604_800))]
     window: u64,
     /// Seconds before a notification is tried again
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(0..=3_600))]
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole::<u64>(0..=3_600))]
     notify_retry: u64,
     /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60. The times as they
     /// are then are told at the start, in whole seconds where the service tells them so
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=3_600))]
     speed: u32,
     /// Spell answers plainly. Otherwise ids have any form, fields any order, unknown ones come too, some that nobody needs are
     /// missing or null, and amounts and times have more or fewer zeros
@@ -192,6 +216,7 @@ fn announce(
         sandbox.has_config(&written.path);
     }
     let kept = written.as_ref().is_some_and(|written| written.kept);
+    let made = written.as_ref().and_then(|written| written.made.clone());
     let shown = written.map(|written| written.path.display().to_string());
     if context.output.json() {
         print_json(&serde_json::json!({
@@ -223,6 +248,13 @@ fn announce(
     if kept {
         talk(&format!(
             "note: {config} was edited and names this sandbox: it is kept as it is"
+        ));
+    }
+    if let Some(made) = made {
+        let made = made.display().to_string();
+        talk(&format!(
+            "note: the directory {} was made for it",
+            escape(&made)
         ));
     }
     // Talk: with nobody to read it the sandbox serves all the same.
@@ -320,6 +352,27 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_that_cannot_be_meant_is_told_what_would_do() {
+        for (flag, wanted) in [
+            ("--listen=localhost:18600", "`127.0.0.1:8490`"),
+            ("--control=127.0.0.1", "the number of a port"),
+            ("--speed=abc", "a whole number, 1 to 3600"),
+            ("--speed=3601", "a whole number, 1 to 3600"),
+            ("--interval=0", "a whole number, 1 to 60"),
+            ("--pool=-1", "a whole number, 0 to"),
+            ("--seed=x", "a whole number, 0 to"),
+        ] {
+            let refused = Line::try_parse_from(["sandbox", flag]).err();
+            let said = refused
+                .map(|refused| refused.to_string())
+                .unwrap_or_default();
+            assert!(said.contains(wanted), "{flag}: {said}");
+        }
+        let line = Line::parse_from(["sandbox", "--listen=[::1]:0", "--speed=3600", "--pool=0"]);
+        assert_eq!((line.args.speed, line.args.pool), (3_600, 0));
+    }
+
+    #[test]
     fn without_a_seed_each_sandbox_makes_other_ids() {
         let line = Line::parse_from(["sandbox"]);
         let seed = |line: &Line| line.args.settings().expect("good").seed;
@@ -353,9 +406,10 @@ mod tests {
         let sandbox = sandbox.expect("it starts");
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("deep").join("config.toml");
-        let path = sandbox::write_config(&sandbox, &file, line.args.config_listen)
-            .expect("written")
-            .path;
+        let path =
+            sandbox::write_config(&sandbox, &file, line.args.config_listen).expect("written");
+        assert_eq!(path.made.as_deref(), file.parent());
+        let path = path.path;
         let loaded = config::load(&Sources {
             file: ConfigFile::Named(path),
             variables: Vec::new(),

@@ -26,6 +26,15 @@ pub(super) enum Room {
     Least,
 }
 
+/// How a client goes on whose request is with the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It sends nothing more.
+    End,
+    /// It has sent more, behind which its end cannot be seen.
+    More,
+}
+
 /// What a connection is read from and written to.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// The system tells a client that has gone from one that only sends nothing more.
@@ -34,8 +43,8 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// The client has gone. Of meaning only once it sends nothing more, and where that can be told.
     fn has_left(&self) -> bool;
 
-    /// Resolves when the client sends nothing more, which nobody else is reading for. Takes nothing of what it sent.
-    fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()>;
+    /// Resolves when it is known how the client goes on, which nobody else is reading for. Takes nothing of what it sent.
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Next>;
 
     /// Whether as much as usual may lie unread with the system, or next to nothing, so that a write tells whether all that was
     /// written before is read.
@@ -60,13 +69,14 @@ impl Stream for TcpStream {
         false
     }
 
-    fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_next(&self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut space = [0; 1];
-        match ready!(self.poll_peek(cx, &mut ReadBuf::new(&mut space))) {
-            // A further request lies there: it goes on.
-            Ok(1..) => Poll::Pending,
-            Ok(0) | Err(_) => Poll::Ready(()),
-        }
+        Poll::Ready(
+            match ready!(self.poll_peek(cx, &mut ReadBuf::new(&mut space))) {
+                Ok(1..) => Next::More,
+                Ok(0) | Err(_) => Next::End,
+            },
+        )
     }
 
     /// What is served on a port is short.

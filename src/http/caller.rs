@@ -14,7 +14,8 @@ impl Caller {
     }
 
     /// Resolves once the client sends nothing more: it has gone, or shut its writing side and waits for its answer. TCP does
-    /// not tell which, so whoever has an answer gives it all the same. For one task at a time, after the body was read.
+    /// not tell which, so whoever has an answer gives it all the same. Also once it has sent a further request, behind which
+    /// its leaving cannot be seen. For one task at a time, after the body was read.
     pub(crate) async fn sends_no_more(&self) {
         self.0.ended().await;
     }

@@ -8,7 +8,7 @@ use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::Duration;
 
-use super::accept::{Accept, Room, Stream};
+use super::accept::{Accept, Next, Room, Stream};
 use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
@@ -51,7 +51,7 @@ impl Stream for UnixStream {
     }
 
     /// hyper reads on while a request is with the service, and [`super::socket`] tells of the end.
-    fn poll_ended(&self, _cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_next(&self, _cx: &mut Context<'_>) -> Poll<Next> {
         Poll::Pending
     }
 

@@ -72,6 +72,8 @@ enum Sends {
     On,
     /// It may, and the service wants to be told when it may not.
     Watched,
+    /// It has sent more before it was answered, so that it cannot be told when it may not.
+    Ahead,
     /// It does not.
     NoMore,
 }
@@ -140,9 +142,19 @@ impl Progress {
         }
     }
 
-    /// Resolves once the client will send nothing more. For one who asks at a time.
+    /// More than the request in progress came in, which nobody reads before its answer is out.
+    pub(super) fn sent_ahead(&self) {
+        let mut state = self.lock();
+        if state.sends == Sends::Watched {
+            state.sends = Sends::Ahead;
+            drop(state);
+            self.ended.notify_one();
+        }
+    }
+
+    /// Resolves once the client will send nothing more, or cannot be watched for that. For one who asks at a time.
     pub(super) async fn ended(&self) {
-        while self.watch() != Sends::NoMore {
+        while self.watch() == Sends::Watched {
             self.ended.notified().await;
         }
     }
@@ -165,6 +177,10 @@ impl Progress {
         let mut state = self.lock();
         state.enter(if has_body { Phase::Body } else { Phase::Busy });
         state.unread = has_body;
+        // Whoever watched did so for the request before.
+        if let Sends::Watched | Sends::Ahead = state.sends {
+            state.sends = Sends::On;
+        }
         state.since
     }
 

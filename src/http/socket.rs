@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
-use super::accept::{Room, Stream};
+use super::accept::{Next, Room, Stream};
 use super::progress::Progress;
 
 /// How much of an unread rest is thrown away before a refused connection is closed. More is a client that does not
@@ -130,8 +130,13 @@ impl<I: Stream> AsyncWrite for Socket<I> {
     /// so each time the service was polled, too: here it is looked for a client that has ended, since hyper, told that one
     /// may shut its half, reads nothing while a request is with the service.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        if self.progress.is_watched() && self.io.poll_ended(cx).is_ready() {
-            self.progress.received(0);
+        if self.progress.is_watched()
+            && let Poll::Ready(next) = self.io.poll_next(cx)
+        {
+            match next {
+                Next::End => self.progress.received(0),
+                Next::More => self.progress.sent_ahead(),
+            }
         }
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         if self.looks {

@@ -55,6 +55,8 @@ pub(crate) struct Written {
     pub path: PathBuf,
     /// It was there with edits, and was left as it is.
     pub kept: bool,
+    /// The directory that was made for it.
+    pub made: Option<PathBuf>,
 }
 
 /// Writes a config for this sandbox to `path`, atomically, under which tilld listens on `listen`; for port 0 it names one
@@ -79,13 +81,20 @@ pub(crate) fn write_config(
     match old.map(|old| judge(&old, sandbox)) {
         None | Some(Old::Untouched) => {}
         Some(Old::Foreign) => return Err(WriteError::NotOurs(path)),
-        Some(Old::Edited { fits: true }) => return Ok(Written { path, kept: true }),
+        Some(Old::Edited { fits: true }) => {
+            return Ok(Written {
+                path,
+                kept: true,
+                made: None,
+            });
+        }
         Some(Old::Edited { fits: false }) => {
             let url = sandbox.url();
             return Err(WriteError::Edited { path, url });
         }
     }
     let directory = path.parent().unwrap_or(Path::new("/"));
+    let made = (!directory.exists()).then(|| directory.to_owned());
     fs::create_dir_all(directory).map_err(failed)?;
     let text = config_text(sandbox, listen, directory);
     let text = format!("{MARK}{:016x}\n{text}", digest(text.as_bytes()));
@@ -93,7 +102,11 @@ pub(crate) fn write_config(
     beside.push(".new");
     fs::write(&beside, text).map_err(failed)?;
     fs::rename(&beside, &path).map_err(failed)?;
-    Ok(Written { path, kept: false })
+    Ok(Written {
+        path,
+        kept: false,
+        made,
+    })
 }
 
 /// The address, with a port that nobody listens on where none is named. Nothing holds it until tilld does.

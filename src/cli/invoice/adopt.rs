@@ -8,6 +8,7 @@ use super::super::{argv, ledger, owner, service};
 use super::track::parse_id;
 use super::view;
 use crate::answer::create::doubtful;
+use crate::answer::invoice::typed;
 use crate::client::credentials::TokenSource;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
@@ -24,7 +25,7 @@ pub(super) struct Args {
     #[arg(value_name = "ORDER")]
     order: String,
     /// The service's id of its invoice, as the cabinet shows it
-    #[arg(long, value_name = "ID", value_parser = parse_id)]
+    #[arg(long, value_name = "ID", value_parser = parse_id, allow_hyphen_values = true)]
     id: InvoiceId,
     /// Which of them, when several creates of the order were lost
     #[arg(long = "ref", value_name = "REF", allow_hyphen_values = true)]
@@ -131,7 +132,7 @@ fn refs(lost: &[&InvoiceRow]) -> String {
 fn none_lost(order: &str, rows: &[InvoiceRow]) -> Failure {
     let error = format!("order `{order}` has no invoice whose outcome is unknown");
     let under_way = rows.iter().any(|row| row.opening == Opening::Creating);
-    let known = format!("`tilld invoice show {order} --all` shows what is known of it");
+    let known = shown(order);
     Failure::new(Exit::Error, error).hint(if under_way {
         "its create is still under way: wait for its answer"
     } else {
@@ -165,9 +166,13 @@ fn refused(row: &InvoiceRow, id: &InvoiceId, objection: Objection) -> Failure {
         | Objection::ReportedSince
         | Objection::Paid => format!("order `{order}` has no invoice whose outcome is unknown"),
     };
-    Failure::new(Exit::Error, error).hint(format!(
-        "`tilld invoice show {order} --all` shows what is known of it"
-    ))
+    Failure::new(Exit::Error, error).hint(shown(order))
+}
+
+/// What to look at, as it can be typed: an order's name may hold anything.
+fn shown(order: &str) -> String {
+    let typed = typed(order);
+    format!("`tilld invoice show --all {typed}` shows what is known of it")
 }
 
 fn failure(error: Error, source: TokenSource) -> Failure {
@@ -190,6 +195,38 @@ fn failure(error: Error, source: TokenSource) -> Failure {
                 "mend the ledger or its disk, then run `{}` again",
                 argv::again()
             ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::invoice::tests::row;
+
+    #[test]
+    fn a_hint_can_be_typed_whatever_the_order_is_called() {
+        let refused = |order: &str| {
+            let row = InvoiceRow {
+                order_id: order.to_owned(),
+                ..row()
+            };
+            let id = parse_id("id-1").expect("an id");
+            let failures = [
+                refused(&row, &id, Objection::Taken),
+                none_lost(order, &[row]),
+            ];
+            failures.map(|failure| failure.way_out().unwrap_or_default())
+        };
+        for (order, typed) in [
+            ("A-1", "A-1"),
+            ("x; $(cmd)", "'x; $(cmd)'"),
+            ("-x", "-- '-x'"),
+        ] {
+            let wanted = format!("`tilld invoice show --all {typed}` shows");
+            for hint in refused(order) {
+                assert!(hint.contains(&wanted), "{hint}");
+            }
         }
     }
 }

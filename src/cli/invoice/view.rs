@@ -112,9 +112,21 @@ fn payment(row: &InvoiceRow, now_ms: i64) -> Option<(String, Vec<(String, String
     let heading = match (row.outcome.is_final(), over) {
         (false, false) => format!("Pay {what}:"),
         (false, true) => format!("The time to pay {what} is over. It was to go to:"),
-        (true, _) => format!("Nothing is to be paid any more. It was {what}, to:"),
+        (true, _) => {
+            let ended = ended(row);
+            format!("{ended}: nothing is to be paid any more. It was {what}, to:")
+        }
     };
     (!lines.is_empty()).then_some((heading, lines))
+}
+
+/// How it ended: the outcome, and the service's word for that where it is another.
+fn ended(row: &InvoiceRow) -> String {
+    let outcome = row.outcome.as_str();
+    match row.status.as_deref() {
+        Some(status) if status != outcome => format!("{outcome} ({})", escape(status)),
+        _ => outcome.to_owned(),
+    }
 }
 
 /// How the invoice stands.
@@ -196,10 +208,24 @@ mod tests {
         assert!(late.starts_with("The time to pay"), "{late}");
         let paid = InvoiceRow {
             outcome: Outcome::Paid,
+            status: Some("paid".to_owned()),
             ..row()
         };
         let (heading, _) = payment(&paid, 0).expect("requisites");
-        assert!(heading.starts_with("Nothing is to be paid"), "{heading}");
+        assert!(
+            heading.starts_with("paid: nothing is to be paid"),
+            "{heading}"
+        );
+        let expired = InvoiceRow {
+            outcome: Outcome::Failed,
+            status: Some("expired".to_owned()),
+            ..row()
+        };
+        let (heading, _) = payment(&expired, 0).expect("requisites");
+        assert!(
+            heading.starts_with("failed (expired): nothing is to be paid"),
+            "{heading}"
+        );
         let redirect = InvoiceRow {
             requisites: None,
             payment_url: Some("https://pay.example/1".to_owned()),

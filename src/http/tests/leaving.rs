@@ -38,6 +38,30 @@ async fn a_service_that_asks_learns_that_its_client_sends_nothing_more() {
     assert_eq!(running.stop().await.cut, 0);
 }
 
+/// Behind what it sent ahead nobody sees it go, so that it is told of at once; and its next request is as good as any.
+#[tokio::test]
+async fn a_client_that_sends_ahead_holds_no_place() {
+    let running = Running::start(small()).await;
+    let told = async || {
+        let told = timeout(BOUND, running.trial.release.notified()).await;
+        assert!(
+            told.is_ok(),
+            "it is told of one that sends ahead or has gone"
+        );
+    };
+    let (first, rest_of_it) = WAITS.split_at(1);
+    let mut client = send(&running, WAITS).await;
+    client.write_all(first).await.expect("sent");
+    told().await;
+    client.write_all(rest_of_it).await.expect("sent");
+    running.trial.arrived.notified().await;
+    let early = timeout(Duration::from_millis(50), running.trial.release.notified()).await;
+    assert!(early.is_err(), "the next one waits");
+    drop(client);
+    told().await;
+    assert_eq!(running.stop().await.cut, 0);
+}
+
 /// What was read whole is seen through: a sender that gives up early must not undo what it said.
 #[tokio::test]
 async fn a_reset_cuts_no_request_that_was_read_whole() {

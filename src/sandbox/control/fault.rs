@@ -7,14 +7,14 @@
 //! | key | fault |
 //! |---|---|
 //! | `lose` | count: a notification is never sent |
-//! | `repeat`, `copies` | count: sent with so many copies more (default 1, at most 100) |
+//! | `repeat`, `copies` | count: sent with so many copies more (1 unless told, at most 100) |
 //! | `wrong_token`, `missing_token` | count: with a wrong token, with none |
 //! | `torn` | count: the first try ends in the middle of the body |
 //! | `slow` | count: the first try's body comes in pieces with pauses |
 //! | `delay_ms` | each waits first, and newer ones pass it |
 //! | `reorder` | `true`: each waits for the next one of its invoice and goes after it |
 //! | `give_up_ms` | the sender waits so long for an answer; 0: as long as usual |
-//! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`, `standard-webhooks` or `none` |
+//! | `presentation` | `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`, `standard-webhooks` or `none`; `usual` or `null` takes it back |
 //! | `no_requisites` | count: no requisite is free where one is needed: at a create, or when a customer chooses a method |
 //! | `clock_skew_ms` | `updatedAt` is so far off, a day at most |
 //! | `same_instant` | `true`: `updatedAt` stays when the status changes |
@@ -29,15 +29,17 @@
 //! |---|---|
 //! | `rates` | `{"lose": 10, …}`: by chance, of a hundred. `lose`, `repeat`, `late`, `reorder`, `wrong_token`, `missing_token`, `torn`, `slow`, `presentation`, `give_up` (after 3 s), `no_requisites`, `clock_skew` (up to an hour), `same_instant`; `api`: any endpoint fails in a way that passes, `login`, `token`, `create` or `fetch`: this one does; with `.401`, `.403`, `.404`, `.429`, `.500`, `.503`, `.html`, `.redirect`, `.hang`, `.cut` or `.drop_answer` behind it: in this way |
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use hyper::StatusCode;
 use serde::{Deserialize, Deserializer, de};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
+use super::done;
 use super::instead::AskedApi;
-use super::{done, read};
+use super::read::{object, read, read_value};
 use crate::http::Response;
 use crate::sandbox::routes::Refusal;
 use crate::sandbox::state::State;
@@ -57,6 +59,12 @@ const MOST_COPIES: i64 = 100;
 /// Longest name of an invoice: that of an order, bytes.
 const LONGEST_NAME: usize = 2_048;
 
+/// The word that takes a presentation back.
+const USUAL: &str = "usual";
+
+/// What is wrong with what is asked for.
+pub(in super::super) type Lack = Cow<'static, str>;
+
 /// What is to go wrong. Also what a step of a scenario says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,14 +81,27 @@ pub(in super::super) struct Asked {
     delay_ms: Option<i64>,
     reorder: Option<bool>,
     give_up_ms: Option<i64>,
-    presentation: Option<String>,
+    /// `None`: left as it is; `null` and [`USUAL`] take it back.
+    #[serde(default, deserialize_with = "told")]
+    presentation: Option<Option<String>>,
     no_requisites: Option<Count>,
     rates: Option<BTreeMap<String, i64>>,
     clock_skew_ms: Option<i64>,
     same_instant: Option<bool>,
     hold_create_ms: Option<i64>,
     drop_create_answer: Option<Count>,
+    #[serde(default, deserialize_with = "api")]
     api_status: Option<AskedApi>,
+}
+
+/// A key that is there, though it may be `null`.
+fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+fn api<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AskedApi>, D::Error> {
+    let there = Option::<Map<String, Value>>::deserialize(deserializer)?;
+    there.map(object).transpose().map_err(de::Error::custom)
 }
 
 /// [`Times`] as JSON has it.
@@ -111,12 +132,12 @@ pub(super) fn set(world: &World, body: &[u8]) -> Result<Response, Refusal> {
 
 /// What is wrong with faults that are to be asked for later.
 pub(in super::super) fn check(asked: &Value) -> Result<(), String> {
-    let asked: Asked = serde_json::from_value(asked.clone()).map_err(|error| error.to_string())?;
-    Ok(apply_to(&mut Faults::default(), asked)?)
+    let asked: Asked = read_value(asked)?;
+    apply_to(&mut Faults::default(), asked).map_err(Lack::into_owned)
 }
 
 /// Sets what is asked for. `Err` says what is wrong with it, and then nothing was set.
-pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), &'static str> {
+pub(in super::super) fn apply(state: &mut State, asked: Asked) -> Result<(), Lack> {
     apply_to(&mut state.faults, asked)
 }
 
@@ -127,19 +148,19 @@ struct Wish {
     give_up_ms: Option<u64>,
     hold_create_ms: Option<u64>,
     clock_skew_ms: Option<i64>,
-    presentation: Option<Presentation>,
+    presentation: Option<Option<Presentation>>,
     api: Option<ApiFault>,
     rates: Vec<(RateOf, u8)>,
 }
 
-fn apply_to(faults: &mut Faults, mut asked: Asked) -> Result<(), &'static str> {
+fn apply_to(faults: &mut Faults, mut asked: Asked) -> Result<(), Lack> {
     let wish = wish(&asked)?;
     let name = asked.invoice.take();
     let whose = name.as_deref();
     if let Some(name) = whose {
         for_one(name, &asked)?;
         if !faults.has_room(name) {
-            return Err("too many invoices with faults of their own");
+            return Err("too many invoices with faults of their own".into());
         }
     }
     if asked.reset == Some(true) {
@@ -153,29 +174,42 @@ fn apply_to(faults: &mut Faults, mut asked: Asked) -> Result<(), &'static str> {
 }
 
 /// What makes sense for one invoice alone.
-fn for_one(name: &str, asked: &Asked) -> Result<(), &'static str> {
+fn for_one(name: &str, asked: &Asked) -> Result<(), Lack> {
     if name.is_empty() || name.len() > LONGEST_NAME {
-        return Err("`invoice` is the id of an invoice or an order, 1 to 2048 bytes");
+        return Err("`invoice` is the id of an invoice or an order, 1 to 2048 bytes".into());
     }
     if asked.rates.is_some() {
-        return Err("`rates` are of all invoices: they do not go with `invoice`");
+        return Err("`rates` are of all invoices: they do not go with `invoice`".into());
     }
     let api = asked.api_status.as_ref();
     if api.is_some_and(|api| !matches!(api.endpoint(), Some(Endpoint::Create | Endpoint::Fetch))) {
         return Err(
-            "`api_status` of one `invoice` is of `create` or `fetch`: nobody logs in for an invoice",
+            "`api_status` of one `invoice` is of `create` or `fetch`: nobody logs in for an invoice".into(),
         );
     }
     Ok(())
 }
 
-fn wish(asked: &Asked) -> Result<Wish, &'static str> {
-    let presentation = asked.presentation.as_deref().map(|word| {
-        Presentation::parse(word).ok_or("`presentation` is none of those the sandbox knows")
-    });
+fn wish(asked: &Asked) -> Result<Wish, Lack> {
+    let presentation = asked
+        .presentation
+        .as_ref()
+        .map(|word| match word.as_deref() {
+            None | Some(USUAL) => Ok(None),
+            Some(word) => Presentation::parse(word).map(Some).ok_or_else(|| {
+                format!(
+                    "`presentation` is {} or `{USUAL}`",
+                    Presentation::FORMS
+                        .map(|form| format!("`{form}`"))
+                        .join(", ")
+                )
+            }),
+        });
     let mut rates = Vec::new();
     for (word, percent) in asked.rates.iter().flatten() {
-        let of = RateOf::parse(word).ok_or("`rates` has a key that is no rate")?;
+        let of = RateOf::parse(word).ok_or_else(|| {
+            format!("`rates` are of what may go wrong by chance: `{word}` is none of that")
+        })?;
         rates.push((of, within(*percent, 0..=100, "`rates` are 0 to 100")?));
     }
     let number = |value: Option<i64>, most, what| {
@@ -183,8 +217,8 @@ fn wish(asked: &Asked) -> Result<Wish, &'static str> {
         value.map(within).transpose()
     };
     let copies = asked.copies.map(|copies| {
-        let what = "`copies` is 0 to 100";
-        within(copies, 0..=MOST_COPIES, what)
+        let what = "`copies` is 1 to 100";
+        within(copies, 1..=MOST_COPIES, what)
     });
     let skew = asked.clock_skew_ms.map(|ms| {
         let what = "`clock_skew_ms` is -86400000 to 86400000";
@@ -206,13 +240,14 @@ fn wish(asked: &Asked) -> Result<Wish, &'static str> {
     })
 }
 
-fn within<T: TryFrom<i64>>(
+pub(super) fn within<T: TryFrom<i64>>(
     value: i64,
     range: RangeInclusive<i64>,
     what: &'static str,
-) -> Result<T, &'static str> {
+) -> Result<T, Lack> {
     let fits = Some(value).filter(|value| range.contains(value));
-    fits.and_then(|value| T::try_from(value).ok()).ok_or(what)
+    fits.and_then(|value| T::try_from(value).ok())
+        .ok_or(what.into())
 }
 
 fn grant(wrongs: &mut Wrongs, asked: Asked, wish: Wish) {
@@ -234,7 +269,9 @@ fn grant(wrongs: &mut Wrongs, asked: Asked, wish: Wish) {
     if let Some(ms) = wish.give_up_ms {
         wrongs.give_up_ms = (ms > 0).then_some(ms);
     }
-    wrongs.presentation = wish.presentation.or_else(|| wrongs.presentation.take());
+    if let Some(presentation) = wish.presentation {
+        wrongs.presentation = presentation;
+    }
     wrongs.clock_skew_ms = wish.clock_skew_ms.unwrap_or(wrongs.clock_skew_ms);
     wrongs.same_instant = asked.same_instant.unwrap_or(wrongs.same_instant);
     wrongs.hold_create_ms = wish.hold_create_ms.unwrap_or(wrongs.hold_create_ms);

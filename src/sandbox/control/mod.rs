@@ -3,6 +3,7 @@
 //!
 //! | request | what it does |
 //! |---|---|
+//! | `GET /` | these requests |
 //! | `GET /state` | everything: invoices with their notifications and the answers to them, logins, tokens, counts, faults, speed |
 //! | `POST /invoices/{id}/status` | `{"status"?, "amount"?, "currency"?, "updatedAt"?, "notify"?}`; one that was final and is open again occupies a requisite as before, or 409 |
 //! | `POST /invoices/{id}/notify` | `{"times"?}` sends the invoice as it stands, so many times at once; gives the answers |
@@ -17,15 +18,19 @@
 
 pub(super) mod fault;
 mod instead;
+mod listed;
+mod read;
 mod view;
+
+use std::ops::RangeInclusive;
 
 use hyper::header::ALLOW;
 use hyper::http::request::Parts;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use self::read::read;
 use super::form::segment;
 use super::notifier::Notifier;
 use super::routes::Refusal;
@@ -37,7 +42,9 @@ use super::world::World;
 use crate::http::{self, Response};
 
 /// Most notifications one request sends at once.
-const MOST_TIMES: u32 = 1_000;
+const MOST_TIMES: i64 = 1_000;
+/// Most requisites that are free: more than anybody occupies.
+const MOST_FREE: i64 = 1_000_000;
 
 /// The commands that are no command about one invoice.
 const COMMANDS: [&str; 6] = [
@@ -49,15 +56,17 @@ const COMMANDS: [&str; 6] = [
     "/login/refuse",
 ];
 
-/// The body is JSON where the request has one; an empty body is the empty object.
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
-    let body = if body.is_empty() { b"{}" } else { body };
-    serde_json::from_slice(body)
-        .map_err(|cause| Refusal::new(StatusCode::BAD_REQUEST, cause.to_string()))
-}
-
 fn done(what: &Value) -> Response {
     http::json(StatusCode::OK, what.to_string())
+}
+
+fn number<T: TryFrom<i64>>(
+    value: i64,
+    range: RangeInclusive<i64>,
+    what: &'static str,
+) -> Result<T, Refusal> {
+    let refused = |what: fault::Lack| Refusal::new(StatusCode::BAD_REQUEST, what);
+    fault::within(value, range, what).map_err(refused)
 }
 
 fn no_invoice() -> Refusal {
@@ -77,6 +86,7 @@ pub(crate) async fn answer(
         return Refusal::new(StatusCode::FORBIDDEN, why).response();
     }
     let answered = match (&parts.method, path) {
+        (&(Method::GET | Method::HEAD), "/") => Ok(done(&listed::all())),
         (&(Method::GET | Method::HEAD), "/state") => {
             Ok(done(&world.with(|state, _| view::state(state))))
         }
@@ -100,7 +110,7 @@ fn is_from_elsewhere(parts: &Parts) -> bool {
 }
 
 fn no_request() -> Refusal {
-    Refusal::new(StatusCode::NOT_FOUND, "no such request")
+    Refusal::new(StatusCode::NOT_FOUND, "no such request: `GET /` lists them")
 }
 
 fn other_method(allowed: &'static str) -> Refusal {
@@ -127,10 +137,14 @@ async fn invoice(
             #[derive(Deserialize)]
             #[serde(deny_unknown_fields)]
             struct Asked {
-                times: Option<u32>,
+                times: Option<i64>,
             }
             let asked: Asked = read(body)?;
-            let times = asked.times.unwrap_or(1).clamp(1, MOST_TIMES);
+            let times = number(
+                asked.times.unwrap_or(1),
+                1..=MOST_TIMES,
+                "`times` is 1 to 1000",
+            )?;
             let notice: Notice = world
                 .with(|state, _| state.notice_of(&id))
                 .ok_or_else(no_invoice)?;
@@ -138,7 +152,7 @@ async fn invoice(
             let answers: Vec<Value> = answers.iter().map(view::answer).collect();
             Ok(done(&json!({ "answers": answers })))
         }
-        None if path == "/state" => Err(other_method("GET, HEAD")),
+        None if ["/", "/state"].contains(&path) => Err(other_method("GET, HEAD")),
         None => Err(no_request()),
     }
 }
@@ -205,11 +219,12 @@ fn pool(world: &World, body: &[u8]) -> Result<Response, Refusal> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Asked {
-        free: usize,
+        free: i64,
     }
     let asked: Asked = read(body)?;
+    let free = number(asked.free, 0..=MOST_FREE, "`free` is 0 to 1000000")?;
     Ok(world.with(|state, _| {
-        state.pool.set_free(asked.free);
+        state.pool.set_free(free);
         done(&view::pool(state))
     }))
 }

@@ -178,7 +178,7 @@ fn what_is_set_is_shown_and_stays_when_something_else_is_set() {
         "value=\"query:key\" selected",
         "name=\"give_up_ms\" min=\"0\" max=\"600000\" value=\"3000\"",
         "name=\"reorder\" value=\"true\" checked",
-        "name=\"copies\" min=\"0\" max=\"100\" value=\"4\"",
+        "name=\"copies\" min=\"1\" max=\"100\" value=\"4\"",
         "name=\"hold_create_ms\" min=\"0\" max=\"60000\" value=\"70\"",
         "name=\"was.late\" value=\"5\"",
     ] {

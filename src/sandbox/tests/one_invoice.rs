@@ -128,15 +128,32 @@ async fn what_cannot_be_meant_is_refused_by_the_name_of_its_key() {
             "`hold_create_ms`",
         ),
         (r#"{"lose":1,"copies":101}"#.to_owned(), "`copies`"),
+        (r#"{"lose":1,"copies":0}"#.to_owned(), "`copies`"),
+        (
+            r#"{"lose":1,"delay_ms":"5"}"#.to_owned(),
+            "`delay_ms`: invalid type: string \\\"5\\\", expected a whole number",
+        ),
+        (r#"{"lose":"x"}"#.to_owned(), "`lose`: a count is"),
+        (r#"{"lose":1,"loose":1}"#.to_owned(), "unknown key `loose`"),
+        (
+            r#"{"lose":1,"api_status":["fetch"]}"#.to_owned(),
+            "`api_status`: ",
+        ),
+        (
+            r#"{"lose":1,"api_status":{"endpoint":"fetch","x":1}}"#.to_owned(),
+            "`api_status`: unknown key `x`",
+        ),
+        ("[]".to_owned(), "a JSON object"),
+        ("{".to_owned(), "the body is no JSON"),
         (
             r#"{"lose":1,"clock_skew_ms":86400001}"#.to_owned(),
             "`clock_skew_ms`",
         ),
         (r#"{"lose":1,"rates":{"lose":101}}"#.to_owned(), "`rates`"),
-        (r#"{"lose":1,"rates":{"loose":1}}"#.to_owned(), "`rates`"),
+        (r#"{"lose":1,"rates":{"loose":1}}"#.to_owned(), "`loose`"),
         (
             r#"{"lose":1,"presentation":"x:y"}"#.to_owned(),
-            "`presentation`",
+            "`presentation` is `header:NAME`, `bearer`,",
         ),
         (of_one(r#""rates":{"lose":1}"#), "`rates`"),
         (
@@ -260,5 +277,57 @@ async fn what_is_dictated_must_be_a_status_and_find_a_requisite() {
         ground.state().await["pool"],
         json!({ "free": 0, "occupied": 1 })
     );
+    ground.stop().await;
+}
+
+#[tokio::test]
+async fn a_presentation_alone_is_taken_back() {
+    let ground = Ground::new(&[]).await;
+    for back in [json!("usual"), json!(null)] {
+        for whose in [json!({}), json!({ "invoice": "a" })] {
+            let asked = |presentation: &Value| {
+                let mut asked = whose.clone();
+                asked["presentation"] = presentation.clone();
+                asked["delay_ms"] = 5.into();
+                asked
+            };
+            ground.control("/faults", asked(&json!("bearer"))).await;
+            assert!(
+                ground.state().await["faults"]
+                    .to_string()
+                    .contains("bearer")
+            );
+            ground.control("/faults", json!({ "delay_ms": 5 })).await;
+            assert!(
+                ground.state().await["faults"]
+                    .to_string()
+                    .contains("bearer")
+            );
+            ground.control("/faults", asked(&back)).await;
+            let faults = ground.state().await["faults"].clone();
+            assert!(!faults.to_string().contains("bearer"), "{faults}");
+            assert_eq!(faults["delay_ms"], 5, "the others stay");
+        }
+    }
+    ground.stop().await;
+}
+
+#[tokio::test]
+async fn numbers_that_cannot_be_meant_are_refused_in_plain_words() {
+    let ground = Ground::new(&[]).await;
+    let bearer = ground.bearer().await;
+    ground.create(&bearer, "a").await;
+    let url = ground.sandbox().control_url();
+    for (path, body, word) in [
+        ("/pool", r#"{"free":-1}"#, "`free` is 0 to"),
+        ("/pool", r#"{"free":"all"}"#, "expected a whole number"),
+        ("/pool", "{}", "missing key `free`"),
+        ("/invoices/a/notify", r#"{"times":0}"#, "`times` is 1 to"),
+        ("/invoices/a/notify", r#"{"times":-1}"#, "`times` is 1 to"),
+    ] {
+        let answer = request(&url, "POST", path, "", body).await;
+        assert_eq!(answer.status, 400, "{path} {body}");
+        assert!(answer.body.contains(word), "{body}: {}", answer.body);
+    }
     ground.stop().await;
 }

@@ -46,6 +46,48 @@ fn the_pages_it_lists_are_there() {
     }
 }
 
+/// Each request of the table does what it says as it is shown there, and none is left out.
+#[test]
+fn the_requests_it_lists_are_those_of_the_control_listener() {
+    let world = with_an_invoice();
+    let service = world.address("service");
+    let code = || {
+        let login = json!({ "clientName": "ci" }).to_string();
+        let json = [("Content-Type", "application/json")];
+        let path = "/api/v1/agent/login";
+        let answer = request_to(&service.to_string(), service, "POST", path, &json, &login);
+        let code = answer.json().get("userCode").cloned();
+        code.and_then(|code| code.as_str().map(str::to_owned))
+            .expect("a code")
+    };
+    let rows = table(&readme(), "request | such as");
+    for row in &rows {
+        let [request, body, _] = row.as_slice() else {
+            panic!("{row:?}");
+        };
+        let (method, path) = request.split_once(' ').expect("a method and a path");
+        let body = body.replace("WXYZ-1234", &code());
+        let body: Value = match body.as_str() {
+            "" => Value::Null,
+            body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{row:?}")),
+        };
+        // It asserts that it is answered with success.
+        world.control(method, &path.replace("ID", "A-1"), &body);
+    }
+    let state = world.control("GET", "/state", &Value::Null);
+    let at = |pointer| state.pointer(pointer).and_then(Value::as_str);
+    assert_eq!(at("/invoices/0/invoice/status"), Some("paid"), "{state}");
+    let told = world.control("GET", "/", &Value::Null);
+    let told = told.get("requests").and_then(Value::as_array).cloned();
+    let told: BTreeSet<String> = told
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|one| one.get("request")?.as_str().map(str::to_owned))
+        .filter(|request| request != "GET /")
+        .collect();
+    assert_eq!(column(&rows, 0).into_iter().collect::<BTreeSet<_>>(), told);
+}
+
 /// Each word of the table is taken as it is shown there, and none is left out.
 #[test]
 fn the_faults_it_lists_are_those_that_can_be_set() {

@@ -30,6 +30,7 @@ impl Kind {
     /// What stands in the field of one that is not set.
     pub(super) fn usual(self) -> &'static str {
         match self {
+            Self::Number(1.., _) => "1",
             Self::Number(..) => "0",
             Self::Flag => "",
             Self::Place => USUAL,
@@ -52,7 +53,7 @@ pub(super) const SETTINGS: [Setting; 8] = [
     ("give_up_ms", Kind::Number(0, 600_000), |wrongs| {
         wrongs.give_up_ms.unwrap_or(0).to_string()
     }),
-    ("copies", Kind::Number(0, 100), |wrongs| {
+    ("copies", Kind::Number(1, 100), |wrongs| {
         wrongs.copies.to_string()
     }),
     ("reorder", Kind::Flag, |wrongs| flag(wrongs.reorder)),
@@ -128,14 +129,16 @@ pub(super) fn select(name: &str, label: &str, choices: &[Choice], look: &Look<'_
     }
 }
 
-/// The number of a field, when the form changes it. An empty field is 0.
+/// The number of a field, when the form changes it. An empty field is 0, or the least where that is more.
 pub(super) fn changed_number(
     form: &Form,
     word: &'static str,
     range: (i64, i64),
 ) -> Option<Result<i64, Wrong>> {
     let text = changed(form, word)?;
-    let text = if text.is_empty() { "0" } else { text };
+    if text.is_empty() {
+        return Some(Ok(range.0.max(0)));
+    }
     Some(within(text, word, range))
 }
 

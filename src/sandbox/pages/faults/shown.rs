@@ -116,7 +116,8 @@ fn lines(view: &Value, owner: Option<&str>, look: &Look<'_>) -> Vec<(usize, Line
         }
     }
     for (word, kind, _now) in SETTINGS {
-        let Some(now) = view.get(word).and_then(text) else {
+        let now = view.get(word).and_then(text);
+        let Some(now) = now.filter(|now| now != kind.usual()) else {
             continue;
         };
         let said = SAID.iter().find(|(known, ..)| *known == word);

@@ -141,7 +141,7 @@ mod tests {
         let delay = format!("act=set&{left}&was.delay_ms=0&delay_ms=250");
         assert_eq!(of(&delay), Ok(json!({ "delay_ms": 250 })));
         let unchecked = "act=set&was.reorder=true&was.same_instant=&was.copies=2&copies=";
-        let wanted = json!({ "reorder": false, "copies": 0 });
+        let wanted = json!({ "reorder": false, "copies": 1 });
         assert_eq!(of(unchecked), Ok(wanted));
         for typed in ["soon", "-1", "600001"] {
             let form = format!("act=set&was.delay_ms=0&delay_ms={typed}");

@@ -150,11 +150,7 @@ impl Faults {
         let elsewhere = || drawn(Chance::Presentation).map(Presentation::elsewhere);
         Treatment {
             lost,
-            copies: if repeated {
-                1 + copies.unwrap_or(0).max(1)
-            } else {
-                1
-            },
+            copies: if repeated { 1 + copies.unwrap_or(1) } else { 1 },
             token,
             flow,
             delay_ms: delay_ms.unwrap_or(0).max(by_chance),

@@ -43,8 +43,19 @@ impl Presentation {
         "none",
     ];
 
-    /// Reads `header:NAME`, `bearer`, `basic-password`, `query:NAME`, `body:/POINTER`, `hmac-sha256:header:NAME`,
-    /// `standard-webhooks` or `none`.
+    /// What [`Presentation::parse`] reads.
+    pub(crate) const FORMS: [&str; 8] = [
+        "header:NAME",
+        "bearer",
+        "basic-password",
+        "query:NAME",
+        "body:/POINTER",
+        "hmac-sha256:header:NAME",
+        "standard-webhooks",
+        "none",
+    ];
+
+    /// Reads one of [`Presentation::FORMS`].
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let plain = |name: &str| {
             let fit = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
@@ -103,7 +114,8 @@ mod tests {
 
     #[test]
     fn presentations_read_back() {
-        for text in Presentation::EXAMPLES {
+        let forms = Presentation::FORMS;
+        for text in Presentation::EXAMPLES.into_iter().chain(forms) {
             assert_eq!(
                 Presentation::parse(text).map(|p| p.word()).as_deref(),
                 Some(text)

@@ -3,13 +3,13 @@
 use super::{ApiFault, Endpoint, Presentation, StandIn, Times};
 
 /// Faults that are set. The default is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wrongs {
     /// Notifications are never sent.
     pub(crate) lose: Times,
     /// Sent more than once.
     pub(crate) repeat: Times,
-    /// Copies beyond the first of a repeated one; at least 1 when it shows.
+    /// Copies beyond the first of a repeated one, 1 unless told.
     pub(crate) copies: u32,
     /// Each waits so long first, ms.
     pub(crate) delay_ms: u64,
@@ -39,6 +39,30 @@ pub(crate) struct Wrongs {
     pub(crate) same_instant: bool,
     /// Answers that stand in for an endpoint's own, at most one for each.
     pub(super) api: Vec<ApiFault>,
+}
+
+impl Default for Wrongs {
+    fn default() -> Self {
+        Self {
+            lose: Times::Never,
+            repeat: Times::Never,
+            copies: 1,
+            delay_ms: 0,
+            reorder: false,
+            wrong_token: Times::Never,
+            missing_token: Times::Never,
+            torn: Times::Never,
+            slow: Times::Never,
+            give_up_ms: None,
+            presentation: None,
+            hold_create_ms: 0,
+            drop_create_answer: Times::Never,
+            no_requisites: Times::Never,
+            clock_skew_ms: 0,
+            same_instant: false,
+            api: Vec::new(),
+        }
+    }
 }
 
 impl Wrongs {
