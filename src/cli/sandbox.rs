@@ -212,6 +212,9 @@ fn announce(
 ) -> Result<(), Failure> {
     let written = config.map(|(file, listen)| sandbox::write_config(sandbox, file, listen));
     let written = written.transpose()?;
+    if let Some(written) = &written {
+        sandbox.has_config(&written.path);
+    }
     let kept = written.as_ref().is_some_and(|written| written.kept);
     let made = written.as_ref().and_then(|written| written.made.clone());
     let shown = written.map(|written| written.path.display().to_string());

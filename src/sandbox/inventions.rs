@@ -4,19 +4,19 @@
 /// An invention, in English and in Russian.
 pub(crate) type Invention = [&'static str; 2];
 
-/// All of them. A section is one of the contract.
+/// All of them. Whoever reads them has the documentation of tilld alone: no section of another text is cited.
 pub(crate) const INVENTIONS: [Invention; 12] = [
     [
         "every status name beside `new`, and what can follow what",
         "все имена статусов, кроме `new`, и порядок их смены",
     ],
     [
-        "how notifications come: the token in the header `X-Notification-Token`, every answer but 200 taken for a refusal, two more tries 60 s apart and then none (a sibling service documents it so; of this one nothing is shown)",
-        "как приходят уведомления: токен в заголовке `X-Notification-Token`, любой ответ, кроме 200, считается отказом, ещё две попытки через 60 с и больше ни одной (так описан родственный сервис; об этом ничего не сказано)",
+        "how notifications come: the token in the header `X-Notification-Token`, every answer but 200 taken for a refusal, two more tries with a pause of `--notify-retry` and then none (a sibling service documents it so; of this one nothing is shown)",
+        "как приходят уведомления: токен в заголовке `X-Notification-Token`, любой ответ, кроме 200, считается отказом, ещё две попытки с паузой `--notify-retry` и больше ни одной (так описан родственный сервис; об этом ничего не сказано)",
     ],
     [
-        "a Redirect invoice is told of as the create answered it: as the subset of section 2.3, in status checks and notifications too",
-        "о заявке Redirect сообщается так же, как при создании: подмножеством полей из раздела 2.3, и при проверке статуса, и в уведомлениях",
+        "a Redirect invoice is told of as the create answered it: with the same fewer fields, in status checks and notifications too",
+        "о заявке Redirect сообщается так же, как при создании: с тем же неполным набором полей, и при проверке статуса, и в уведомлениях",
     ],
     [
         "requisites: as many of each method as `--pool` says, each for one open invoice of an amount at a time; the banks, people, phones and cards, `paymentOption`, and the fields for TO_CARD",
@@ -31,16 +31,16 @@ pub(crate) const INVENTIONS: [Invention; 12] = [
         "`dealRate` равен 1, сообщается та сумма, которая уплачена",
     ],
     [
-        "an invoice can be paid for 30 min (`--window`), and also after that, late, from its page",
-        "заявку можно оплатить за 30 мин (`--window`), а с её страницы и позже, с опозданием",
+        "for how long an invoice can be paid (`--window`), and that it can be paid late, from its page, by a customer who was told in time where to pay",
+        "сколько времени заявку можно оплатить (`--window`) и что с её страницы можно оплатить и с опозданием, если покупатель вовремя узнал, куда платить",
     ],
     [
-        "all error answers but the two of section 7: `slow_down`, `expired_token` and `access_denied` are those of RFC 8628, every other text and status (400, 401, 403, 404, 405, 408, 413, 415, 421, 429) is its own",
-        "все ответы об ошибках, кроме двух из раздела 7: `slow_down`, `expired_token` и `access_denied` взяты из RFC 8628, прочие тексты и коды (400, 401, 403, 404, 405, 408, 413, 415, 421, 429) свои",
+        "all error answers but `authorization_pending` and the 503 for want of requisites: `slow_down`, `expired_token` and `access_denied` are those of RFC 8628, every other text and status (400, 401, 403, 404, 405, 408, 413, 415, 421, 429) is its own",
+        "все ответы об ошибках, кроме `authorization_pending` и 503 об отсутствии реквизитов: `slow_down`, `expired_token` и `access_denied` взяты из RFC 8628, прочие тексты и коды (400, 401, 403, 404, 405, 408, 413, 415, 421, 429) свои",
     ],
     [
-        "its strictness: which fields are required and how long they may be; one JSON object without a byte-order mark or doubled names; `Content-Type: application/json` on each; no Authorization header where section 5 says none is sent, and never two",
-        "строгость: какие поля обязательны и какой длины; один объект JSON без метки порядка байтов и повторённых имён; `Content-Type: application/json` у каждого; никакого Authorization там, где раздел 5 говорит, что его нет, и никогда двух",
+        "its strictness: which fields are required and how long they may be; one JSON object without a byte-order mark or doubled names; `Content-Type: application/json` on each; no Authorization header on the two login endpoints, and never two",
+        "строгость: какие поля обязательны и какой длины; один объект JSON без метки порядка байтов и повторённых имён; `Content-Type: application/json` у каждого; никакого Authorization у двух методов входа, и никогда двух",
     ],
     [
         "its spelling, unless `--plain`: ids of any form, fields in any order, unknown ones, some that no client needs absent or null, amounts with more or fewer zeros, times with more or fewer digits",

@@ -25,6 +25,7 @@ mod world;
 use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use hyper::Request;
@@ -188,6 +189,7 @@ pub(crate) struct Sandbox {
     speed: u32,
     times: Times,
     statuses: Statuses,
+    world: World,
     shutdown: Shutdown,
     tasks: JoinSet<()>,
 }
@@ -231,7 +233,10 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
     ));
     tasks.spawn(serve(
         control_listener,
-        Controls { world, notifier },
+        Controls {
+            world: world.clone(),
+            notifier,
+        },
         shutdown.clone(),
     ));
     Ok(Sandbox {
@@ -241,6 +246,7 @@ pub(crate) async fn start(settings: Settings, shutdown: Shutdown) -> Result<Sand
         speed: settings.speed,
         times,
         statuses: settings.statuses,
+        world,
         shutdown,
         tasks,
     })
@@ -310,6 +316,12 @@ impl Sandbox {
     /// Its status names.
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
+    }
+
+    /// This config of tilld was written for it: its pages name it.
+    pub(crate) fn has_config(&self, path: &Path) {
+        self.world
+            .with(|state, _| state.config = Some(path.to_owned()));
     }
 
     /// Resolves when the stop was requested, or with an error when a part of the sandbox ended by itself.

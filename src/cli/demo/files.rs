@@ -37,6 +37,7 @@ pub(super) fn write(
     ] {
         fs::write(&path, text).map_err(|source| Trouble::File { path, source })?;
     }
+    sandbox.has_config(&directory.config());
     Ok(())
 }
 

@@ -136,6 +136,7 @@ mod tests {
             status: "paid".into(),
             body: "{}".into(),
             reordered: false,
+            dated: None,
         }
     }
 

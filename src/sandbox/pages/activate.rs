@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::Posted;
 use super::frame::Look;
-use crate::sandbox::form::Form;
+use crate::sandbox::form::{Form, encode};
 use crate::sandbox::state::login::{DecideError, Decision, Login, shop_name};
 use crate::sandbox::state::{SHOPS, State};
 
@@ -146,6 +146,14 @@ fn refused(login: &Login, look: &Look<'_>) -> Markup {
 /// The way to the next login.
 fn another(look: &Look<'_>) -> Markup {
     html! { a href="/activate" { (look.t("Enter another code", "Ввести другой код")) } }
+}
+
+/// The address of the page about this code.
+pub(super) fn way(code: Option<&str>) -> String {
+    match code {
+        Some(code) => format!("/activate?code={}", encode(code)),
+        None => "/activate".to_owned(),
+    }
 }
 
 /// `POST /activate`

@@ -1,13 +1,17 @@
 //! `/cabinet`: the merchant's side. Shops, logins that wait, tokens and their revocation, invoices with what came of their
 //! notifications.
 
+use std::cmp::Ordering;
+
 use hyper::StatusCode;
 use maud::{Markup, html};
+use rust_decimal::Decimal;
 
 use super::Posted;
 use super::faults;
 use super::frame::{Look, instant, table};
 use crate::sandbox::form::Form;
+use crate::sandbox::state::faults::Presentation;
 use crate::sandbox::state::invoice::{Invoice, Mode};
 use crate::sandbox::state::login::{Decision, Token, shop_name};
 use crate::sandbox::state::notice::{Answer, Attempt};
@@ -109,7 +113,12 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
                 a href={ "/cabinet/invoices/" (invoice.opaque) } { (invoice.internal_id) }
                 br; span.quiet { (shop_name(invoice.shop)) ", " (mode(invoice)) }
             },
-            html! { span.sum { (invoice.amount) " " (invoice.currency) } },
+            html! {
+                span.sum { (invoice.amount) " " (invoice.currency) }
+                @if let Some(difference) = difference(invoice, look) {
+                    br; span.quiet { (difference) (look.t(": ordered ", ": заказано ")) (invoice.asked) }
+                }
+            },
             html! { span.status { (invoice.status) } },
             html! { @match invoice.attempts.back() {
                 Some(last) => {
@@ -123,6 +132,25 @@ pub(super) fn invoices<'s>(look: &Look<'_>, rows: impl Iterator<Item = &'s Invoi
     });
     let none = html! { (look.t("None yet. ", "Пока нет. ")) code { "tilld invoice create" } (look.t(" opens one.", " откроет заявку.")) };
     table(look.t("Invoices", "Заявки"), heads, rows, &none)
+}
+
+/// How the amount that is reported stands to the one that was asked for.
+pub(super) fn compared(invoice: &Invoice) -> Ordering {
+    let amount = |text| Decimal::from_str_exact(text).ok();
+    match (amount(&invoice.amount), amount(&invoice.asked)) {
+        (Some(reported), Some(asked)) => reported.cmp(&asked),
+        // A test may dictate any text: one that is no amount is not compared.
+        (None, _) | (_, None) => Ordering::Equal,
+    }
+}
+
+/// The same in words, where they differ.
+pub(super) fn difference(invoice: &Invoice, look: &Look<'_>) -> Option<&'static str> {
+    match compared(invoice) {
+        Ordering::Less => Some(look.t("less than asked", "меньше запрошенного")),
+        Ordering::Greater => Some(look.t("more than asked", "больше запрошенного")),
+        Ordering::Equal => None,
+    }
 }
 
 /// What came of an attempt, in words.
@@ -154,7 +182,16 @@ pub(super) fn answer(look: &Look<'_>, answer: &Answer) -> String {
 /// What was done wrong to an attempt on purpose, if anything: the shop's answer is to be read by it.
 pub(super) fn on_purpose(attempt: &Attempt, look: &Look<'_>) -> Option<String> {
     let faults = attempt.sent.faults.iter();
-    let told: Vec<String> = faults.map(|fault| faults::done(fault, look)).collect();
+    let mut told: Vec<String> = faults.map(|fault| faults::done(fault, look)).collect();
+    let is_left_away = attempt.sent.faults.iter().any(|one| one == "missing_token");
+    let place = attempt.sent.presentation.as_ref();
+    let usual = Presentation::default();
+    if let Some(place) = place.filter(|place| **place != usual && !is_left_away) {
+        told.push(match place {
+            Presentation::Missing => look.t("without a token", "без токена").to_owned(),
+            place => format!("{} {}", look.t("token as", "токен как"), place.word()),
+        });
+    }
     (!told.is_empty()).then(|| told.join(", "))
 }
 

@@ -38,13 +38,22 @@ impl Look<'_> {
 
     /// How much time is left until an instant, in words.
     pub(super) fn left(&self, until_ms: i64) -> String {
-        let seconds = (until_ms - self.now).max(0) / 1_000;
+        let left_ms = until_ms.saturating_sub(self.now).max(0);
+        self.lasting(u64::try_from(left_ms).unwrap_or(0) / 1_000)
+    }
+
+    /// How long something lasts, in words.
+    pub(super) fn lasting(&self, seconds: u64) -> String {
         let (h, m, s) = (self.t("h", "ч"), self.t("min", "мин"), self.t("s", "с"));
-        match seconds {
-            0..60 => format!("{seconds} {s}"),
-            60..3_600 => format!("{} {m} {:02} {s}", seconds / 60, seconds % 60),
-            _ => format!("{} {h} {:02} {m}", seconds / 3_600, seconds % 3_600 / 60),
+        let (large, small, less) = match seconds {
+            0..60 => return format!("{seconds} {s}"),
+            60..3_600 => (format!("{} {m}", seconds / 60), seconds % 60, s),
+            _ => (format!("{} {h}", seconds / 3_600), seconds % 3_600 / 60, m),
+        };
+        if small == 0 {
+            return large;
         }
+        format!("{large} {small:02} {less}")
     }
 
     /// A page. `here` is the address whose link is shown as the present one.
@@ -186,6 +195,7 @@ mod tests {
             (0, "0 s", "0 с"),
             (60_999, "59 s", "59 с"),
             (91_000, "1 min 30 s", "1 мин 30 с"),
+            (1_801_000, "30 min", "30 мин"),
             (7_261_000, "2 h 01 min", "2 ч 01 мин"),
         ] {
             assert_eq!(look(Lang::En).left(until), en);

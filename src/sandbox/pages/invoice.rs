@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Posted;
-use super::cabinet::{answer, mode, on_purpose};
+use super::cabinet::{answer, difference, mode, on_purpose};
 use super::faults;
 use super::frame::{Look, instant, table};
 use crate::sandbox::state::State;
@@ -22,8 +22,13 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
         h1 { (title) }
         dl {
             dt { (look.t("Shop", "Магазин")) } dd { (shop_name(invoice.shop)) }
-            dt { (look.t("Amount", "Сумма")) } dd { (invoice.amount) " " (invoice.currency) }
-            @if invoice.amount != invoice.asked { dt { (look.t("Asked for", "Запрошено")) } dd { (invoice.asked) " " (invoice.currency) } }
+            @match difference(invoice, look) {
+                None => { dt { (look.t("Amount", "Сумма")) } dd { (invoice.amount) " " (invoice.currency) } },
+                Some(difference) => {
+                    dt { (look.t("Ordered", "Заказано")) } dd { (invoice.asked) " " (invoice.currency) }
+                    dt { (look.t("Reported", "Сообщено")) } dd { (invoice.amount) " " (invoice.currency) ", " (difference) }
+                },
+            }
             dt { (look.t("Status", "Статус")) } dd.status { (invoice.status) }
             dt { (look.t("Mode", "Режим")) } dd { (mode(invoice)) }
             dt { (look.t("Opened", "Открыта")) } dd { (instant(invoice.created_ms)) }
@@ -35,9 +40,9 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
         (told(invoice, look))
         form method="post" action={ "/cabinet/invoices/" (invoice.opaque) } {
             (look.form_token())
-            button name="act" value="notify" { (look.t("Notify again as it stands now", "Уведомить ещё раз о текущем статусе")) }
+            button name="act" value="notify" { (look.t("Send another notification of its present state", "Отправить ещё одно уведомление о текущем состоянии")) }
         }
-        p { a href=(faults::way(Some(&invoice.id))) { (look.t("Let something go wrong with this one alone", "Устроить сбой только для этой заявки")) } }
+        p { a href=(faults::way(Some(&invoice.id))) { (look.t("Make something go wrong with this invoice only", "Устроить сбой только для этой заявки")) } }
         details {
             summary { (look.t("The invoice object", "Объект заявки")) }
             dl { @for (name, value) in object(state, invoice) { dt { (name) } dd { (value) } } }

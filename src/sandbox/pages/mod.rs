@@ -29,6 +29,8 @@ enum Posted {
     Done(String),
     /// Not done; why, in English and Russian.
     Refused(StatusCode, [&'static str; 2]),
+    /// Not done, since it was not filled in so that it could be meant; why, in the page's language.
+    Unfit(String),
 }
 
 const NO_PAGE: [&str; 2] = ["There is no such page.", "Такой страницы нет."];
@@ -94,12 +96,13 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
     let token = world.form_token();
     let is_ours = form.get("form_token") == Some(token);
     // These forms are posted to the address of the page they stand on.
-    let is_page = path == "/activate"
-        || ["/pay/", "/cabinet/invoices/"]
-            .iter()
-            .any(|start| path.starts_with(start));
+    let is_page = ["/pay/", "/cabinet/invoices/"]
+        .iter()
+        .any(|start| path.starts_with(start));
     let back = if path == "/cabinet/faults" {
         Some(faults::way(form.get("invoice")))
+    } else if path == "/activate" {
+        Some(activate::way(form.get("code")))
     } else {
         is_page.then(|| path.to_owned())
     };
@@ -116,7 +119,7 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
         let posted = match path {
             "/activate" => activate::decide(state, &form, now),
             "/cabinet/revoke" => cabinet::revoke(state, &form, now),
-            "/cabinet/faults" => faults::act(state, &form),
+            "/cabinet/faults" => faults::act(state, &form, &look),
             _ => match (path.strip_prefix("/cabinet/invoices/"), path.strip_prefix("/pay/")) {
                 (Some(opaque), _) => invoice::act(state, opaque),
                 (None, Some(opaque)) => pay::act(state, opaque, &form, now),
@@ -125,6 +128,7 @@ fn post(world: &World, path: &str, body: &[u8], lang: Lang) -> Response {
         };
         match posted {
             Posted::Done(next) => see(&look, &next),
+            Posted::Unfit(why) => look.message(StatusCode::BAD_REQUEST, &why, back),
             Posted::Refused(status, texts) => {
                 message(&look, status, texts, back.filter(|_| status != StatusCode::NOT_FOUND))
             }

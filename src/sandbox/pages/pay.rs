@@ -2,11 +2,14 @@
 //! how it ends; then the way to the shop's success, cancel or error address. In H2H mode the real service has no such page;
 //! here it is the place to play the customer.
 
+use std::cmp::Ordering;
+
 use hyper::StatusCode;
 use maud::{Markup, html};
 use serde_json::Value;
 
 use super::Posted;
+use super::cabinet::{compared, difference};
 use super::frame::{Look, instant};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::State;
@@ -32,8 +35,8 @@ pub(super) fn page(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup 
             (look.t("Order ", "Заказ ")) strong { (invoice.internal_id) }
             (look.t(", status ", ", статус ")) span.status { (invoice.status) }
         }
-        @if invoice.amount != invoice.asked {
-            p { (look.t("Reported as paid: ", "Сообщено об оплате: ")) strong { (invoice.amount) " " (invoice.currency) } }
+        @if let Some(difference) = difference(invoice, look) {
+            p { (look.t("Reported as paid: ", "Сообщено об оплате: ")) strong { (invoice.amount) " " (invoice.currency) } ", " (difference) }
         }
         @if is_over {
             (ending(state, invoice, look))
@@ -110,7 +113,17 @@ fn ending(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     let statuses = &state.rules.statuses;
     let has = |happening| invoice.happened == Some(happening);
     let (text, way) = if statuses.is_paid(&invoice.status) {
-        let text = look.t("The payment has arrived.", "Платёж получен.");
+        let text = match compared(invoice) {
+            Ordering::Equal => look.t("The payment has arrived.", "Платёж получен."),
+            Ordering::Less => look.t(
+                "A payment has arrived, of less than asked.",
+                "Платёж получен, но меньше запрошенного.",
+            ),
+            Ordering::Greater => look.t(
+                "A payment has arrived, of more than asked.",
+                "Платёж получен, и больше запрошенного.",
+            ),
+        };
         (text, (|urls| &urls.success) as fn(&ReturnUrls) -> &String)
     } else if has(Happening::Expired) {
         let text = look.t("The time to pay is over.", "Время на оплату вышло.");
@@ -170,6 +183,12 @@ fn outcomes(state: &State, invoice: &Invoice, look: &Look<'_>) -> Markup {
     };
     let is_late = statuses.is_failed(&invoice.status);
     html! {
+        @if is_late && !has_requisites {
+            p { (look.t(
+                "No method was chosen before the end, so nobody was told where to pay, and no money can come.",
+                "До завершения способ оплаты не выбрали: никто не узнал, куда платить, и денег прийти не может.",
+            )) }
+        }
         @if !choices.is_empty() {
             section.play {
                 h2 { (look.t("What happens next", "Что будет дальше")) }
@@ -195,10 +214,12 @@ fn label(happening: Happening, is_late: bool, look: &Look<'_>) -> &'static str {
         (Happening::Paid, true) => look.t("Pay late", "Оплатить с опозданием"),
         (Happening::PaidLess, false) => look.t("Paid too little", "Оплачено меньше"),
         (Happening::PaidLess, true) => {
-            look.t("Pay late and too little", "Оплатить поздно и меньше")
+            look.t("Pay late and too little", "Оплатить с опозданием, меньше")
         }
         (Happening::PaidMore, false) => look.t("Paid too much", "Оплачено больше"),
-        (Happening::PaidMore, true) => look.t("Pay late and too much", "Оплатить поздно и больше"),
+        (Happening::PaidMore, true) => {
+            look.t("Pay late and too much", "Оплатить с опозданием, больше")
+        }
         (Happening::Canceled, _) => look.t("Cancel", "Отменить"),
         (Happening::Expired, _) => look.t("Let it expire", "Дать истечь сроку"),
         (Happening::Refunded, _) => look.t("Refund", "Вернуть деньги"),

@@ -5,17 +5,18 @@ use serde_json::json;
 
 use super::frame::Look;
 use super::lang::Lang;
-use super::{Posted, activate, cabinet, faults, invoice, pay};
+use super::{Posted, activate, cabinet, faults, home, invoice, pay};
 use crate::invoice::amount::Amount;
 use crate::sandbox::control::fault;
 use crate::sandbox::form::Form;
-use crate::sandbox::state::faults::{Presentation, Times};
+use crate::sandbox::state::faults::{Presentation, Times, Wrongs};
 use crate::sandbox::state::invoice::Invoice;
 use crate::sandbox::state::notice::{Answer, Sent};
+use crate::sandbox::state::pool::Method;
 use crate::sandbox::state::{Rules, State};
 use crate::sandbox::statuses::{Happening, Statuses};
 use crate::secret::Secret;
-use crate::wire::create::CreateRequest;
+use crate::wire::create::{CreateRequest, ReturnUrls};
 use crate::wire::login::LoginStarted;
 
 /// 2026-11-28T10:00:00Z
@@ -50,6 +51,23 @@ fn look(now: i64) -> Look<'static> {
 
 /// An H2H invoice; its opaque segment.
 fn opened(state: &mut State) -> String {
+    opened_in(state, None)
+}
+
+/// One whose customer chooses the method; its opaque segment.
+fn redirected(state: &mut State) -> String {
+    let [success, cancel, error] = ["a", "b", "c"].map(|path| format!("http://127.0.0.1:9/{path}"));
+    opened_in(
+        state,
+        Some(ReturnUrls {
+            success,
+            cancel,
+            error,
+        }),
+    )
+}
+
+fn opened_in(state: &mut State, return_urls: Option<ReturnUrls>) -> String {
     let request = CreateRequest {
         internal_id: "A-1".into(),
         amount: Amount::parse_payable("150.00").expect("an amount"),
@@ -58,7 +76,7 @@ fn opened(state: &mut State) -> String {
         method: "SBP".into(),
         notification_url: "http://127.0.0.1:9/n/ref".into(),
         notification_token: Secret::new("t".repeat(43)),
-        return_urls: None,
+        return_urls,
     };
     let made = state.create_invoice(0, request, T0).expect("made");
     made.opaque.clone()
@@ -177,7 +195,7 @@ fn what_is_set_is_shown_and_stays_when_something_else_is_set() {
     let sent = format!("act=set&was.delay_ms=0&delay_ms=250&{}", left.join("&"));
     // Meanwhile, somewhere else.
     state.faults.all.copies = 9;
-    let posted = faults::act(&mut state, &Form::parse(&sent));
+    let posted = faults::act(&mut state, &Form::parse(&sent), &look(T0));
     assert!(matches!(posted, Posted::Done(next) if next == "/cabinet/faults"));
     let all = &state.faults.all;
     assert_eq!((all.delay_ms, all.give_up_ms), (250, Some(3_000)));
@@ -196,7 +214,7 @@ fn faults_of_one_invoice_leave_those_of_all_alone() {
         assert!(!page.contains(of_all), "{of_all}");
     }
     let form = Form::parse("act=count&invoice=A/1&what=no_requisites&times=3");
-    let posted = faults::act(&mut state, &form);
+    let posted = faults::act(&mut state, &form, &look(T0));
     assert!(matches!(posted, Posted::Done(next) if next == "/cabinet/faults?invoice=A%2F1"));
     let own: Vec<(&str, Times)> = state
         .faults
@@ -209,7 +227,7 @@ fn faults_of_one_invoice_leave_those_of_all_alone() {
     assert!(page.contains("Take off those of this one"));
     let form = Form::parse("act=reset&invoice=A/1");
     assert!(matches!(
-        faults::act(&mut state, &form),
+        faults::act(&mut state, &form, &look(T0)),
         Posted::Done(_next)
     ));
     assert!(state.faults.owners().next().is_none() && state.faults.all.delay_ms == 10);
@@ -260,4 +278,143 @@ fn everything_that_can_happen_is_offered() {
         let offered = offered.filter_map(|rest| rest.split('"').next());
         assert_eq!(offered.collect::<Vec<_>>().join(" "), wanted);
     }
+}
+
+#[test]
+fn who_was_never_told_where_to_pay_reads_that_no_money_can_come() {
+    let mut state = state();
+    let said = "nobody was told where to pay";
+    let shown = |state: &State, opaque: &str| {
+        let page = pay::page(state, of(state, opaque), &look(T0));
+        page.into_string()
+    };
+    let opaque = redirected(&mut state);
+    assert!(!shown(&state, &opaque).contains(said));
+    assert!(state.happen(&opaque, Happening::Canceled, T0));
+    let page = shown(&state, &opaque);
+    assert!(page.contains(said) && !page.contains("name=\"happening\""));
+    assert!(!state.happen(&opaque, Happening::Paid, T0));
+    // Who has chosen before the end was told, and can pay late.
+    let opaque = redirected(&mut state);
+    assert!(state.choose_method(&opaque, Method::Sbp, T0).is_ok());
+    assert!(state.happen(&opaque, Happening::Canceled, T0));
+    let page = shown(&state, &opaque);
+    assert!(!page.contains(said) && page.contains("Pay late"));
+    assert!(state.happen(&opaque, Happening::Paid, T0));
+}
+
+#[test]
+fn what_came_stands_beside_what_was_ordered_where_they_differ() {
+    for (happening, amount, said) in [
+        (Happening::Paid, "150.00", None),
+        (Happening::PaidLess, "149.00", Some("less than asked")),
+        (Happening::PaidMore, "151.00", Some("more than asked")),
+    ] {
+        let mut state = state();
+        let opaque = opened(&mut state);
+        assert!(state.happen(&opaque, happening, T0));
+        let found = of(&state, &opaque);
+        let pages = [
+            pay::page(&state, found, &look(T0)),
+            invoice::page(&state, found, &look(T0)),
+            cabinet::page(&state, &look(T0)),
+            home::page(&state, &look(T0)),
+        ];
+        for page in pages.map(maud::Markup::into_string) {
+            assert!(page.contains("150.00") && page.contains(amount), "{page}");
+            let differs = page.contains(" than asked");
+            assert_eq!(differs, said.is_some(), "{page}");
+            assert!(said.is_none_or(|said| page.contains(said)), "{page}");
+        }
+        let page = pay::page(&state, of(&state, &opaque), &look(T0)).into_string();
+        let plain = page.contains("The payment has arrived.");
+        assert_eq!(plain, said.is_none(), "{page}");
+    }
+}
+
+/// What is at stake: "as usual" beside what was not would have the shop searched for the mistake.
+#[test]
+fn a_place_and_a_time_that_are_wrong_on_purpose_are_said_to_be() {
+    for (words, said) in [
+        (json!({ "presentation": "bearer" }), "token as bearer"),
+        (json!({ "presentation": "none" }), "without a token"),
+        (json!({ "missing_token": true }), "without a token<"),
+        (json!({ "clock_skew_ms": -9 }), "updatedAt off by -9 ms"),
+        (json!({ "same_instant": true }), "updatedAt left as it was"),
+        (json!({}), "as usual"),
+    ] {
+        let mut state = state();
+        let asked = serde_json::from_value(words).expect("words");
+        fault::apply(&mut state, asked).expect("they can be meant");
+        let opaque = opened(&mut state);
+        assert!(state.happen(&opaque, Happening::Paid, T0));
+        let notice = state.take_notices().pop().expect("a notification");
+        let sent = state.faults.treat(&notice).sent(1);
+        state.record_attempt(&notice, 1, sent, Answer::Code(200), T0);
+        let page = invoice::page(&state, of(&state, &opaque), &look(T0)).into_string();
+        assert!(page.contains(said), "{said}: {page}");
+        assert_eq!(page.contains("On purpose: "), said != "as usual", "{said}");
+    }
+}
+
+#[test]
+fn a_field_that_cannot_be_meant_is_named() {
+    let mut state = state();
+    for (form, said) in [
+        (
+            "act=set&was.delay_ms=0&delay_ms=soon",
+            "\u{201c}Delay before each, ms\u{201d} takes a whole number from 0 to 600000.",
+        ),
+        (
+            "act=rates&was.lose=0&lose=101",
+            "\u{201c}never sent\u{201d} takes a whole number from 0 to 100.",
+        ),
+        ("act=pool&free=-1", "Free requisites"),
+        ("act=nothing", "the sandbox does not know it"),
+    ] {
+        match faults::act(&mut state, &Form::parse(form), &look(T0)) {
+            Posted::Unfit(why) => assert!(why.contains(said), "{why}"),
+            Posted::Done(_) | Posted::Refused(..) => panic!("{form}"),
+        }
+    }
+    assert_eq!(state.faults.all, Wrongs::default());
+}
+
+#[test]
+fn a_place_is_taken_back_on_the_page_too() {
+    let mut state = state();
+    let mut set = |word: &str| {
+        let form = format!("act=set&was.presentation=x&presentation={word}");
+        let done = faults::act(&mut state, &Form::parse(&form), &look(T0));
+        assert!(matches!(done, Posted::Done(_)), "{word}");
+        let page = faults::page(&state, None, &look(T0)).into_string();
+        assert!(page.contains("<option value=\"usual\""), "{word}");
+        state.faults.all.presentation.clone()
+    };
+    assert_eq!(set("bearer"), Some(Presentation::Bearer));
+    assert_eq!(set("usual"), None);
+    assert_eq!(set("bearer"), Some(Presentation::Bearer));
+    assert_eq!(set(""), None);
+}
+
+#[test]
+fn a_refusal_leads_back_to_the_code() {
+    assert_eq!(activate::way(Some("AB C&D")), "/activate?code=AB%20C%26D");
+    assert_eq!(activate::way(None), "/activate");
+}
+
+#[test]
+fn what_to_try_next_names_the_config_there_is() {
+    let mut state = state();
+    let page = home::page(&state, &look(T0)).into_string();
+    assert!(page.contains("tilld --config FILE login"), "{page}");
+    state.config = Some("/srv/my shop/tilld.toml".into());
+    let page = home::page(&state, &look(T0)).into_string();
+    let named = "tilld --config '/srv/my shop/tilld.toml' login";
+    assert!(page.contains(named) && !page.contains("FILE"), "{page}");
+    assert!(!page.contains('`'), "{page}");
+    // Who is logged in, as in a demo, is not told to log in.
+    drop(state.issue_token(0, "laptop".into(), T0));
+    let page = home::page(&state, &look(T0)).into_string();
+    assert!(page.contains(" serve") && !page.contains(" login<") && !page.contains("toml' login"));
 }

@@ -76,6 +76,8 @@ pub(crate) struct Invoice {
     pub(super) exact: Exact,
     /// `updatedAt`
     pub(crate) updated_at: String,
+    /// What was wrong with that on purpose, in a word of `POST /faults`.
+    pub(super) dated: Option<String>,
     /// End of the payment window, ms. Told in H2H mode only.
     pub(crate) expires_ms: i64,
     /// The requisite it was given, occupied while `is_open`. `None` in Redirect mode until the customer has chosen a method:
@@ -217,6 +219,7 @@ impl State {
             in_seconds,
             exact: Exact::default(),
             updated_at: String::new(),
+            dated: None,
             expires_ms: self.window_end(now),
             requisite,
             sum,
@@ -229,6 +232,7 @@ impl State {
         let skew_ms = self.faults.clock_skew_ms(&invoice.whose());
         invoice.updated_ms = whole(now.saturating_add(skew_ms), step_ms);
         invoice.updated_at = Moment::from_ms(invoice.updated_ms).to_string();
+        invoice.dated = skewed(skew_ms);
         self.by_id.insert(invoice.id.clone(), seq);
         self.by_opaque.insert(invoice.opaque.clone(), seq);
         self.windows.insert((invoice.expires_ms, seq));
@@ -388,8 +392,12 @@ impl State {
         };
         invoice.changes += 1;
         let whose = invoice.whose();
-        if !self.faults.same_instant(&whose) {
-            invoice.touch(now, self.faults.clock_skew_ms(&whose));
+        if self.faults.same_instant(&whose) {
+            invoice.dated = Some("same_instant".to_owned());
+        } else {
+            let skew_ms = self.faults.clock_skew_ms(&whose);
+            invoice.touch(now, skew_ms);
+            invoice.dated = skewed(skew_ms);
         }
         if let Some(amount) = dictated.amount {
             invoice.amount = amount;
@@ -403,6 +411,7 @@ impl State {
                 invoice.updated_ms = invoice.updated_ms.max(told.as_ms());
             }
             invoice.updated_at = updated_at;
+            invoice.dated = None;
         }
         if let Some(status) = dictated.status {
             invoice.status = status;
@@ -436,6 +445,11 @@ impl State {
             self.notify(seq);
         }
     }
+}
+
+/// How the book tells of a clock that was so far off.
+fn skewed(ms: i64) -> Option<String> {
+    (ms != 0).then(|| format!("clock_skew_ms {ms}"))
 }
 
 /// An amount with its currency, in one spelling for equal ones.

@@ -17,6 +17,7 @@ mod tests;
 mod whose;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::path::PathBuf;
 
 use self::dice::Dice;
 use self::faults::{Endpoint, Faults};
@@ -69,6 +70,8 @@ impl Rules {
 pub(crate) struct State {
     /// What it goes by.
     pub(crate) rules: Rules,
+    /// The tilld config that was written for it.
+    pub(crate) config: Option<PathBuf>,
     /// What it is told to do wrong.
     pub(crate) faults: Faults,
     /// Its requisites.
@@ -111,6 +114,7 @@ impl State {
             counts: BTreeMap::new(),
             times: HashMap::new(),
             spelt: 0,
+            config: None,
             rules,
         }
     }

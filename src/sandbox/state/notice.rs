@@ -31,6 +31,8 @@ pub(crate) struct Notice {
     pub(crate) body: Arc<str>,
     /// It was held until the next one of its invoice had gone out.
     pub(crate) reordered: bool,
+    /// What was wrong on purpose with the `updatedAt` it carries, for the book.
+    pub(crate) dated: Option<String>,
 }
 
 impl Notice {

@@ -41,6 +41,7 @@ impl State {
             status: invoice.status.clone(),
             body: body.into(),
             reordered: false,
+            dated: invoice.dated.clone(),
         })
     }
 
@@ -49,13 +50,16 @@ impl State {
         &mut self,
         notice: &Notice,
         attempt: u32,
-        sent: Sent,
+        mut sent: Sent,
         answer: Answer,
         now: i64,
     ) {
         let Some(invoice) = self.invoices.get_mut(&notice.invoice) else {
             return;
         };
+        if sent.presentation.is_some() {
+            sent.faults.extend(notice.dated.clone());
+        }
         while invoice.attempts.len() >= MOST_ATTEMPTS {
             invoice.attempts.pop_front();
         }

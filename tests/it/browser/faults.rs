@@ -48,7 +48,7 @@ fn what_is_set_on_the_page_goes_wrong() {
     person.open(&world.page("/cabinet/faults"));
     person.sees("main", "Nothing: the service works as it should.");
     sets(&person, "lose", "1");
-    person.sees("dl", "lose: 1");
+    person.sees(".set", "never sent, once more");
     pays(&person, &world, "A-1");
     shows(&person, &world, "A-1");
     person.sees("tbody", "lost on purpose");
@@ -61,7 +61,7 @@ fn what_is_set_on_the_page_goes_wrong() {
     person.click("a[href*='/cabinet/faults?invoice=']");
     person.sees("h1", "Faults");
     sets(&person, "lose", "true");
-    person.sees("dl", "lose: always");
+    person.sees(".set", "never sent, always");
     pays(&person, &world, "A-2");
     pays(&person, &world, "A-3");
     ends(&world, "A-3", 0);

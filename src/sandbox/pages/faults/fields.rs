@@ -5,12 +5,15 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::super::frame::Look;
-use super::words::Choice;
+use super::words::{Choice, label};
 use crate::sandbox::form::Form;
 use crate::sandbox::state::faults::{Presentation, Wrongs};
 
 /// Before the name of the field that holds what a setting was.
-const WAS: &str = "was.";
+pub(super) const WAS: &str = "was.";
+
+/// The word that takes a place back to where the token stands as usual.
+pub(super) const USUAL: &str = "usual";
 
 /// What a setting is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +26,18 @@ pub(super) enum Kind {
     Place,
 }
 
+impl Kind {
+    /// What stands in the field of one that is not set.
+    pub(super) fn usual(self) -> &'static str {
+        match self {
+            Self::Number(1.., _) => "1",
+            Self::Number(..) => "0",
+            Self::Flag => "",
+            Self::Place => USUAL,
+        }
+    }
+}
+
 /// A setting: its word, what it is, and how it is now.
 type Setting = (&'static str, Kind, fn(&Wrongs) -> String);
 
@@ -30,7 +45,7 @@ type Setting = (&'static str, Kind, fn(&Wrongs) -> String);
 pub(super) const SETTINGS: [Setting; 8] = [
     ("presentation", Kind::Place, |wrongs| {
         let place = wrongs.presentation.as_ref();
-        place.map(Presentation::word).unwrap_or_default()
+        place.map_or_else(|| USUAL.to_owned(), Presentation::word)
     }),
     ("delay_ms", Kind::Number(0, 600_000), |wrongs| {
         wrongs.delay_ms.to_string()
@@ -60,11 +75,12 @@ fn flag(is_set: bool) -> String {
 }
 
 /// The field of a setting, by its word.
-pub(super) fn setting(word: &str, label: &str, wrongs: &Wrongs, look: &Look<'_>) -> Markup {
+pub(super) fn setting(word: &str, wrongs: &Wrongs, look: &Look<'_>) -> Markup {
     let Some((word, kind, now)) = SETTINGS.into_iter().find(|(known, ..)| *known == word) else {
         return html! {};
     };
     let now = now(wrongs);
+    let label = label(word, look).unwrap_or(word);
     html! {
         @match kind {
             Kind::Number(least, most) => { (number(word, word, label, &now, (least, most))) },
@@ -72,8 +88,8 @@ pub(super) fn setting(word: &str, label: &str, wrongs: &Wrongs, look: &Look<'_>)
             Kind::Place => p {
                 label for=(word) { (label) }
                 select id=(word) name=(word) {
-                    @if now.is_empty() { option value="" { (look.t("as usual", "как обычно")) } }
-                    @else if !Presentation::EXAMPLES.contains(&now.as_str()) { option value=(now) selected { (now) } }
+                    option value=(USUAL) selected[now == USUAL] { (look.t("as usual", "как обычно")) }
+                    @if now != USUAL && !Presentation::EXAMPLES.contains(&now.as_str()) { option value=(now) selected { (now) } }
                     @for one in Presentation::EXAMPLES { option value=(one) selected[one == now] { (one) } }
                 }
             },
@@ -113,33 +129,53 @@ pub(super) fn select(name: &str, label: &str, choices: &[Choice], look: &Look<'_
     }
 }
 
-/// The number of a field, when the form changes it. An empty field is 0.
-pub(super) fn changed_number(form: &Form, word: &str) -> Option<Result<i64, NoNumber>> {
+/// The number of a field, when the form changes it. An empty field is 0, or the least where that is more.
+pub(super) fn changed_number(
+    form: &Form,
+    word: &'static str,
+    range: (i64, i64),
+) -> Option<Result<i64, Wrong>> {
     let text = changed(form, word)?;
     if text.is_empty() {
-        return Some(Ok(0));
+        return Some(Ok(range.0.max(0)));
     }
-    Some(text.parse().map_err(|_text| NoNumber))
+    Some(within(text, word, range))
 }
 
-/// What somebody typed is no number.
+/// The number that somebody typed into a field of this range.
+pub(super) fn within(text: &str, word: &'static str, range: (i64, i64)) -> Result<i64, Wrong> {
+    let (least, most) = range;
+    let number = text.parse().ok();
+    let number = number.filter(|number| (least..=most).contains(number));
+    number.ok_or(Wrong::Number(word, range))
+}
+
+/// Why what was filled in is nothing to be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NoNumber;
+pub(super) enum Wrong {
+    /// No number of this range stands in this field.
+    Number(&'static str, (i64, i64)),
+    /// It is no form of the page.
+    Form,
+}
 
 /// The value of a setting, when the form changes it.
 pub(super) fn changed_setting(
     form: &Form,
-    word: &str,
+    word: &'static str,
     kind: Kind,
-) -> Option<Result<Value, NoNumber>> {
+) -> Option<Result<Value, Wrong>> {
     match kind {
-        Kind::Number(least, _most) => changed_number(form, word).map(|number| match number {
-            // An empty field of one that is never 0.
-            Ok(0) => Ok(least.max(0).into()),
-            number => number.map(Value::from),
-        }),
+        Kind::Number(least, most) => {
+            let number = changed_number(form, word, (least, most));
+            number.map(|number| number.map(Value::from))
+        }
         Kind::Flag => changed(form, word).map(|text| Ok((!text.is_empty()).into())),
-        Kind::Place => changed(form, word).map(|text| Ok(text.into())),
+        // A browser sends the word; of an empty field nothing else can be meant.
+        Kind::Place => changed(form, word).map(|text| match text {
+            "" => Ok(USUAL.into()),
+            place => Ok(place.into()),
+        }),
     }
 }
 

@@ -6,10 +6,9 @@ mod shown;
 mod wished;
 mod words;
 
-use hyper::StatusCode;
 use maud::{Markup, html};
 
-use self::fields::{number, select, setting, was};
+use self::fields::{Wrong, number, select, setting, was, within};
 use self::words::{ANSWERS, CHANCES, Choice, OF_NOTIFICATIONS, OF_OPENING, TIMES};
 use super::Posted;
 use super::frame::Look;
@@ -47,14 +46,14 @@ pub(super) fn page(state: &State, invoice: Option<&str>, look: &Look<'_>) -> Mar
     let content = html! {
         h1 { (title) }
         p { (look.t(
-            "What you set here goes wrong from the next time on, until its count is used up or it is taken off.",
-            "Заданное здесь начнёт сбоить со следующего раза, пока счётчик не исчерпается или сбой не снимут.",
+            "A fault you set here shows from the next time on, until it has shown as often as you said or you take it off.",
+            "Заданный сбой действует со следующего раза: столько раз, сколько указано, или пока его не снимут.",
         )) }
         (shown::set_now(state, whose, look))
         h2 { (look.t("Set more", "Задать ещё")) }
         (scope.choice())
         h3 { (look.t("Notifications", "Уведомления")) }
-        (scope.counted("what-notifications", look.t("What goes wrong", "Что сбоит"), &OF_NOTIFICATIONS))
+        (scope.counted("what-notifications", look.t("What goes wrong", "Какой сбой"), &OF_NOTIFICATIONS))
         (scope.sending())
         h3 { (look.t("The service", "Сервис")) }
         (scope.service())
@@ -72,14 +71,14 @@ impl Scope<'_> {
         html! {
             @match self.whose {
                 Some(name) => p {
-                    (look.t("For this one alone: ", "Только для этой заявки: ")) strong { (name) } ". "
+                    (look.t("Only for ", "Только для ")) strong { (name) } ". "
                     a href="/cabinet/faults" { (look.t("For all invoices", "Для всех заявок")) }
                 },
                 None => details {
-                    summary { (look.t("For all invoices; choose one instead", "Для всех заявок; выбрать одну")) }
+                    summary { (look.t("For all invoices. Set faults for one only", "Для всех заявок. Задать сбои для одной")) }
                     form.faults method="get" action="/cabinet/faults" {
                         p {
-                            label for="whose" { (look.t("Order or invoice, also one to come", "Заказ или заявка, можно будущие")) }
+                            label for="whose" { (look.t("Order or invoice; it need not exist yet", "Заказ или заявка, можно ещё не созданные")) }
                             input #whose type="text" name="invoice" maxlength="200" required;
                         }
                         button { (look.t("Next", "Далее")) }
@@ -124,8 +123,8 @@ impl Scope<'_> {
         }
     }
 
-    fn setting(&self, word: &str, en: &'static str, ru: &'static str) -> Markup {
-        setting(word, self.look.t(en, ru), &self.wrongs, self.look)
+    fn setting(&self, word: &str) -> Markup {
+        setting(word, &self.wrongs, self.look)
     }
 
     fn sending(&self) -> Markup {
@@ -145,13 +144,16 @@ impl Scope<'_> {
                 plain.reorder,
             )
         };
-        let form = self.form("set", &html! {
-            (self.setting("presentation", "Where the token stands", "Где стоит токен"))
-            (self.setting("delay_ms", "Each waits first, ms", "Каждое ждёт, мс"))
-            (self.setting("give_up_ms", "The sender gives up after, ms (0: as usual)", "Отправитель сдаётся через, мс (0: как обычно)"))
-            (self.setting("copies", "Extra copies when sent more than once", "Лишних копий, если не один раз"))
-            (self.setting("reorder", "out of order: each after the next one", "не по порядку: каждое после следующего"))
-        });
+        let form = self.form(
+            "set",
+            &html! {
+                (self.setting("presentation"))
+                (self.setting("delay_ms"))
+                (self.setting("give_up_ms"))
+                (self.setting("copies"))
+                (self.setting("reorder"))
+            },
+        );
         let title = self.look.t("How they are sent", "Как они отправляются");
         folded(title, is_set(&self.wrongs), &form)
     }
@@ -179,14 +181,17 @@ impl Scope<'_> {
 
     fn opening(&self, state: &State) -> Markup {
         let look = self.look;
-        let hold = self.form("set", &html! {
-            (self.setting("hold_create_ms", "Its answer waits for a notification, ms", "Ответ ждёт уведомления, мс"))
-        });
+        let hold = self.form(
+            "set",
+            &html! {
+                (self.setting("hold_create_ms"))
+            },
+        );
         let pool = self.form("pool", &html! {
             (number("free", "free", look.t("Free requisites", "Свободные реквизиты"), &state.pool.free().to_string(), (0, MOST_FREE)))
         });
         let content = html! {
-            (self.counted("what-opening", look.t("What goes wrong", "Что сбоит"), &OF_OPENING))
+            (self.counted("what-opening", look.t("What goes wrong", "Какой сбой"), &OF_OPENING))
             (hold)
             @if self.whose.is_none() { (pool) }
         };
@@ -195,10 +200,13 @@ impl Scope<'_> {
     }
 
     fn clock(&self) -> Markup {
-        let form = self.form("set", &html! {
-            (self.setting("clock_skew_ms", "updatedAt is off by, ms", "updatedAt сдвинут на, мс"))
-            (self.setting("same_instant", "updatedAt stays when the status changes", "updatedAt не меняется при смене статуса"))
-        });
+        let form = self.form(
+            "set",
+            &html! {
+                (self.setting("clock_skew_ms"))
+                (self.setting("same_instant"))
+            },
+        );
         let is_set = self.wrongs.clock_skew_ms != 0 || self.wrongs.same_instant;
         folded(self.look.t("The clock", "Часы"), is_set, &form)
     }
@@ -219,21 +227,21 @@ fn chances(scope: &Scope<'_>, state: &State) -> Markup {
             }
         }
         p {
-            label for="of" { (look.t("And of the endpoint", "И у метода")) }
+            label for="of" { (look.t("And this endpoint", "И ещё метод")) }
             select #of name="of" { @for one in Endpoint::ALL { option value=(one.word()) { (one.word()) } } }
         }
         p {
-            label for="by" { (look.t("answered instead", "вместо ответа")) }
+            label for="by" { (look.t("answers instead", "отвечает вместо своего")) }
             select #by name="by" {
-                option value="" { (look.t("anything that passes", "любой временный сбой")) }
+                option value="" { (look.t("any fault that passes by itself", "любой временный сбой")) }
                 @for (word, en, ru) in ANSWERS { option value=(word) { (look.t(en, ru)) } }
             }
         }
-        (number("percent", "percent", look.t("of a hundred", "из ста"), "", (0, 100)))
+        (number("percent", "percent", look.t("times in a hundred", "раз из ста"), "", (0, 100)))
     });
     let is_set = !rates.shown().is_empty();
     folded(
-        look.t("By chance, of a hundred", "Случайно, из ста"),
+        look.t("At random, times in a hundred", "Случайно, раз из ста"),
         is_set,
         &form,
     )
@@ -253,22 +261,42 @@ pub(super) fn way(invoice: Option<&str>) -> String {
 }
 
 /// `POST /cabinet/faults`
-pub(super) fn act(state: &mut State, form: &Form) -> Posted {
-    let done = if form.get("act") == Some("pool") {
-        let free = form.get("free").and_then(|text| text.parse().ok());
-        free.map(|free| state.pool.set_free(free))
-    } else {
-        let asked = wished::wished(form).and_then(|wished| serde_json::from_value(wished).ok());
-        asked.and_then(|asked| fault::apply(state, asked).ok())
-    };
-    match done {
-        Some(()) => Posted::Done(way(form.get("invoice"))),
-        None => Posted::Refused(
-            StatusCode::BAD_REQUEST,
-            [
-                "That cannot be set so. Go back and look at the fields.",
-                "Так задать нельзя. Вернитесь и проверьте поля.",
-            ],
+pub(super) fn act(state: &mut State, form: &Form, look: &Look<'_>) -> Posted {
+    match set(state, form) {
+        Ok(()) => Posted::Done(way(form.get("invoice"))),
+        Err(wrong) => Posted::Unfit(refusal(wrong, look)),
+    }
+}
+
+fn set(state: &mut State, form: &Form) -> Result<(), Wrong> {
+    if form.get("act") == Some("pool") {
+        let free = within(form.get("free").unwrap_or("0"), "free", (0, MOST_FREE))?;
+        let free = usize::try_from(free).map_err(|_range| Wrong::Form)?;
+        state.pool.set_free(free);
+        return Ok(());
+    }
+    let asked = serde_json::from_value(wished::wished(form)?).map_err(|_form| Wrong::Form)?;
+    fault::apply(state, asked).map_err(|_words| Wrong::Form)
+}
+
+/// What a person reads whose form cannot be meant.
+fn refusal(wrong: Wrong, look: &Look<'_>) -> String {
+    match wrong {
+        Wrong::Number(word, (least, most)) => format!(
+            "{}{}{}{least}{}{most}.",
+            look.t("\u{201c}", "«"),
+            words::label(word, look).unwrap_or(word),
+            look.t(
+                "\u{201d} takes a whole number from ",
+                "»: нужно целое число от "
+            ),
+            look.t(" to ", " до "),
         ),
+        Wrong::Form => look
+            .t(
+                "This cannot be set: the sandbox does not know it, or too much is set already.",
+                "Так задать нельзя: песочница такого не знает, или задано уже слишком много.",
+            )
+            .to_owned(),
     }
 }

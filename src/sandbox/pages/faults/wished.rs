@@ -2,47 +2,50 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fields::{SETTINGS, changed_number, changed_setting};
+use super::fields::{SETTINGS, Wrong, changed_number, changed_setting, within};
 use super::words::CHANCES;
 use crate::sandbox::form::Form;
 
-/// What the form wishes for. `None`: it is none of this page, or is not filled in so that it could be meant.
-pub(super) fn wished(form: &Form) -> Option<Value> {
-    let mut wished = match form.get("act")? {
+/// Chances are of a hundred.
+pub(super) const PERCENT: (i64, i64) = (0, 100);
+
+/// What the form wishes for.
+pub(super) fn wished(form: &Form) -> Result<Value, Wrong> {
+    let mut wished = match form.get("act").ok_or(Wrong::Form)? {
         "reset" => Map::from_iter([("reset".to_owned(), true.into())]),
         "count" => {
-            let count = times(form.get("times")?)?;
-            Map::from_iter([(form.get("what")?.to_owned(), count)])
+            let count = times(form.get("times").unwrap_or_default())?;
+            Map::from_iter([(form.get("what").ok_or(Wrong::Form)?.to_owned(), count)])
         }
         "set" => settings(form)?,
         "service" => Map::from_iter([("api_status".to_owned(), instead(form)?)]),
         "rates" => Map::from_iter([("rates".to_owned(), rates(form)?)]),
-        _ => return None,
+        _ => return Err(Wrong::Form),
     };
     if let Some(invoice) = form.get("invoice") {
         wished.insert("invoice".to_owned(), invoice.trim().into());
     }
-    Some(wished.into())
+    Ok(wished.into())
 }
 
 /// The settings that the form changes.
-fn settings(form: &Form) -> Option<Map<String, Value>> {
+fn settings(form: &Form) -> Result<Map<String, Value>, Wrong> {
     let mut changed = Map::new();
     for (word, kind, _now) in SETTINGS {
         if let Some(value) = changed_setting(form, word, kind) {
-            changed.insert(word.to_owned(), value.ok()?);
+            changed.insert(word.to_owned(), value?);
         }
     }
-    Some(changed)
+    Ok(changed)
 }
 
 /// What an endpoint is to answer instead of its own.
-fn instead(form: &Form) -> Option<Value> {
-    let answer = form.get("answer")?;
+fn instead(form: &Form) -> Result<Value, Wrong> {
+    let answer = form.get("answer").ok_or(Wrong::Form)?;
     let mut api = Map::new();
     let mut put = |name: &str, value: Value| drop(api.insert(name.to_owned(), value));
-    put("endpoint", form.get("endpoint")?.into());
-    put("times", times(form.get("times")?)?);
+    put("endpoint", form.get("endpoint").ok_or(Wrong::Form)?.into());
+    put("times", times(form.get("times").unwrap_or_default())?);
     match answer.parse::<u16>() {
         Ok(status) => {
             put("status", status.into());
@@ -57,34 +60,37 @@ fn instead(form: &Form) -> Option<Value> {
         }
         Err(_word) => put("kind", answer.into()),
     }
-    Some(api.into())
+    Ok(api.into())
 }
 
 /// The rates that the form changes, and the one of an endpoint's answer that it adds.
-fn rates(form: &Form) -> Option<Value> {
+fn rates(form: &Form) -> Result<Value, Wrong> {
     let mut rates = Map::new();
     for (word, ..) in CHANCES {
-        if let Some(percent) = changed_number(form, word) {
-            rates.insert(word.to_owned(), percent.ok()?.into());
+        if let Some(percent) = changed_number(form, word, PERCENT) {
+            rates.insert(word.to_owned(), percent?.into());
         }
     }
     if let Some(percent) = form.get("percent") {
-        let percent: i64 = percent.parse().ok()?;
-        let endpoint = form.get("of")?;
+        let percent = within(percent, "percent", PERCENT)?;
+        let endpoint = form.get("of").ok_or(Wrong::Form)?;
         let word = match form.get("by") {
             Some(answer) => format!("{endpoint}.{answer}"),
             None => endpoint.to_owned(),
         };
         rates.insert(word, percent.into());
     }
-    Some(rates.into())
+    Ok(rates.into())
 }
 
-fn times(word: &str) -> Option<Value> {
+fn times(word: &str) -> Result<Value, Wrong> {
     match word {
-        "true" => Some(true.into()),
-        "false" => Some(false.into()),
-        number => number.parse::<u64>().ok().map(Value::from),
+        "true" => Ok(true.into()),
+        "false" => Ok(false.into()),
+        number => number
+            .parse::<u64>()
+            .map(Value::from)
+            .map_err(|_text| Wrong::Form),
     }
 }
 
@@ -95,7 +101,7 @@ mod tests {
     use crate::sandbox::control::fault::Asked;
     use crate::sandbox::state::faults::{Endpoint, Presentation, RateOf};
 
-    fn of(form: &str) -> Option<Value> {
+    fn of(form: &str) -> Result<Value, Wrong> {
         wished(&Form::parse(form))
     }
 
@@ -125,7 +131,7 @@ mod tests {
             is_known(&format!("act=set&presentation={one}&delay_ms=5"));
         }
         for (word, ..) in TIMES {
-            assert!(times(word).is_some());
+            assert!(times(word).is_ok());
         }
     }
 
@@ -133,22 +139,30 @@ mod tests {
     fn what_is_left_alone_is_not_wished_for() {
         let left = "was.presentation=bearer&presentation=bearer&was.reorder=true&reorder=true&was.give_up_ms=3000&give_up_ms=3000";
         let delay = format!("act=set&{left}&was.delay_ms=0&delay_ms=250");
-        assert_eq!(of(&delay), Some(json!({ "delay_ms": 250 })));
+        assert_eq!(of(&delay), Ok(json!({ "delay_ms": 250 })));
         let unchecked = "act=set&was.reorder=true&was.same_instant=&was.copies=2&copies=";
         let wanted = json!({ "reorder": false, "copies": 1 });
-        assert_eq!(of(unchecked), Some(wanted));
-        assert_eq!(of("act=set&was.delay_ms=0&delay_ms=soon"), None);
+        assert_eq!(of(unchecked), Ok(wanted));
+        for typed in ["soon", "-1", "600001"] {
+            let form = format!("act=set&was.delay_ms=0&delay_ms={typed}");
+            assert_eq!(of(&form), Err(Wrong::Number("delay_ms", (0, 600_000))));
+        }
+        let usual = Ok(json!({ "presentation": "usual" }));
+        for back in ["usual", ""] {
+            let form = format!("act=set&was.presentation=bearer&presentation={back}");
+            assert_eq!(of(&form), usual);
+        }
         assert_eq!(
             of("act=rates&was.lose=5&lose=5&was.late=0&late=2&of=fetch&by=404&percent=3"),
-            Some(json!({ "rates": { "late": 2, "fetch.404": 3 } }))
+            Ok(json!({ "rates": { "late": 2, "fetch.404": 3 } }))
         );
         assert_eq!(
             of("act=rates&of=create&by=&percent=9"),
-            Some(json!({ "rates": { "create": 9 } }))
+            Ok(json!({ "rates": { "create": 9 } }))
         );
         assert_eq!(
             of("act=rates&of=create&by=&percent="),
-            Some(json!({ "rates": {} }))
+            Ok(json!({ "rates": {} }))
         );
     }
 }

@@ -5,6 +5,106 @@ use super::super::frame::Look;
 /// A word, and what it says in both languages.
 pub(super) type Choice = (&'static str, &'static str, &'static str);
 
+/// A setting: its word, its label in both languages, and what is said of it where it is set, `#` being its value.
+pub(super) type Said = (&'static str, [&'static str; 2], [&'static str; 2]);
+
+/// Every setting.
+pub(super) const SAID: [Said; 8] = [
+    (
+        "presentation",
+        ["Where the token stands", "Где стоит токен"],
+        ["the token stands as #", "токен стоит как #"],
+    ),
+    (
+        "delay_ms",
+        ["Delay before each, ms", "Задержка перед каждым, мс"],
+        ["each delayed by # ms", "каждое с задержкой # мс"],
+    ),
+    (
+        "give_up_ms",
+        [
+            "The sender gives up after, ms (0: as usual)",
+            "Отправитель ждёт ответа, мс (0: как обычно)",
+        ],
+        [
+            "the sender gives up after # ms",
+            "отправитель ждёт ответа # мс",
+        ],
+    ),
+    (
+        "copies",
+        [
+            "Extra copies when sent more than once",
+            "Лишних копий при отправке не один раз",
+        ],
+        [
+            "extra copies when sent more than once: #",
+            "лишних копий при отправке не один раз: #",
+        ],
+    ),
+    (
+        "reorder",
+        [
+            "out of order: each after the next one",
+            "не по порядку: каждое после следующего",
+        ],
+        [
+            "out of order: each after the next one",
+            "не по порядку: каждое после следующего",
+        ],
+    ),
+    (
+        "hold_create_ms",
+        [
+            "Delay of the answer, with a notification before it, ms",
+            "Задержка ответа, уведомление уходит раньше, мс",
+        ],
+        [
+            "answered # ms late, after a notification",
+            "ответ с задержкой # мс, после уведомления",
+        ],
+    ),
+    (
+        "clock_skew_ms",
+        ["updatedAt is off by, ms", "updatedAt сдвинут на, мс"],
+        ["updatedAt is off by # ms", "updatedAt сдвинут на # мс"],
+    ),
+    (
+        "same_instant",
+        [
+            "updatedAt stays when the status changes",
+            "updatedAt не меняется при смене статуса",
+        ],
+        [
+            "updatedAt stays when the status changes",
+            "updatedAt не меняется при смене статуса",
+        ],
+    ),
+];
+
+/// What a person reads on the page where this word is set, if it is a word of the page.
+pub(super) fn label(word: &str, look: &Look<'_>) -> Option<&'static str> {
+    let field = match word {
+        "free" => Some(look.t("Free requisites", "Свободные реквизиты")),
+        "percent" | "rates" => Some(look.t("of a hundred", "из ста")),
+        "invoice" => Some(look.t("Order or invoice", "Заказ или заявка")),
+        _ => None,
+    };
+    let setting = SAID.iter().find(|(known, ..)| *known == word);
+    let setting = setting.map(|(_, [en, ru], _)| look.t(en, ru));
+    field
+        .or(setting)
+        .or_else(|| found(&CHANCES, word, look))
+        .or_else(|| found(&OF_NOTIFICATIONS, word, look))
+        .or_else(|| found(&OF_OPENING, word, look))
+}
+
+/// A choice's text, by its word.
+pub(super) fn found(choices: &[Choice], word: &str, look: &Look<'_>) -> Option<&'static str> {
+    let choice = choices.iter().find(|(known, ..)| *known == word);
+    choice.map(|(_, en, ru)| look.t(en, ru))
+}
+
 /// Faults of notifications that are counted.
 pub(super) const OF_NOTIFICATIONS: [Choice; 6] = [
     ("lose", "never sent", "не отправлять"),
@@ -23,8 +123,8 @@ pub(super) const OF_OPENING: [Choice; 2] = [
     ),
     (
         "drop_create_answer",
-        "it is made, its answer is lost",
-        "создать, но потерять ответ",
+        "the invoice is made, the answer is lost",
+        "создать заявку, но потерять ответ",
     ),
 ];
 /// What an endpoint answers instead. A number is an HTTP status.
@@ -32,21 +132,21 @@ pub(super) const ANSWERS: [Choice; 11] = [
     ("401", "401: the token is refused", "401: токен отвергнут"),
     ("403", "403", "403"),
     ("404", "404", "404"),
-    ("429", "429, try again later", "429, повторить позже"),
+    ("429", "429, try again later", "429: повторить позже"),
     ("500", "500", "500"),
-    ("503", "503 of an outage", "503 при аварии"),
+    ("503", "503, an outage", "503: авария"),
     ("html", "a proxy's HTML page", "HTML-страница прокси"),
     ("redirect", "a redirect", "перенаправление"),
-    ("hang", "nothing, it hangs", "ничего: зависнуть"),
+    ("hang", "nothing, it hangs", "ничего, зависает"),
     (
         "cut",
         "nothing, the connection closes",
-        "ничего: закрыть соединение",
+        "ничего, соединение закрывается",
     ),
     (
         "drop_answer",
-        "it is done, the connection closes",
-        "выполнить и закрыть соединение",
+        "the request is done, the connection closes",
+        "запрос выполняется, соединение закрывается",
     ),
 ];
 /// How often.
@@ -54,7 +154,7 @@ pub(super) const TIMES: [Choice; 4] = [
     ("1", "once", "один раз"),
     ("3", "three times", "три раза"),
     ("true", "always", "всегда"),
-    ("false", "not any more", "больше не надо"),
+    ("false", "never (take it off)", "ни разу (снять)"),
 ];
 /// What may happen by chance.
 pub(super) const CHANCES: [Choice; 14] = [
@@ -67,7 +167,7 @@ pub(super) const CHANCES: [Choice; 14] = [
     ("torn", "cut off in its middle", "оборвать посередине"),
     ("slow", "in slow pieces", "медленно, по частям"),
     ("presentation", "token elsewhere", "токен в другом месте"),
-    ("give_up", "given up after 3 s", "ждать ответа 3 с"),
+    ("give_up", "given up after 3 s", "ждать ответа лишь 3 с"),
     ("api", "any endpoint fails", "сбой любого метода"),
     ("no_requisites", "no requisites free", "нет реквизитов"),
     ("clock_skew", "the clock is off", "часы сбились"),
@@ -87,6 +187,8 @@ pub(in super::super) fn done(fault: &str, look: &Look<'_>) -> String {
         "torn" => look.t("cut off in its middle", "оборвано посередине"),
         "slow" => look.t("in slow pieces", "медленно, по частям"),
         "give_up_ms" => look.t("given up after # ms", "ожидание ответа # мс"),
+        "clock_skew_ms" => look.t("updatedAt off by # ms", "updatedAt сдвинут на # мс"),
+        "same_instant" => look.t("updatedAt left as it was", "updatedAt не изменён"),
         other => other,
     };
     text.replace('#', number)

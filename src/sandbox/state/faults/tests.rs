@@ -16,6 +16,7 @@ fn notice(order: &str, number: u64) -> Notice {
         status: "paid".into(),
         body: "{}".into(),
         reordered: false,
+        dated: None,
     }
 }
 
