@@ -77,6 +77,15 @@ impl Booked {
         (oldest..=self.due).any(|number| !tried.contains(&number))
     }
 
+    /// How many tries of its notifications something was done wrong to.
+    pub(super) fn faults(&self) -> usize {
+        let faults = |attempt: &&Value| {
+            let faults = attempt.get("faults").and_then(Value::as_array);
+            faults.is_some_and(|faults| !faults.is_empty())
+        };
+        self.attempts.iter().filter(faults).count()
+    }
+
     /// Whether tilld took a notification that says it is paid.
     pub(super) fn told_paid(&self, statuses: &Statuses) -> bool {
         self.attempts.iter().any(|attempt| {

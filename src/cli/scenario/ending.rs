@@ -202,6 +202,23 @@ impl Player<'_> {
         ])
     }
 
+    /// What a storm did, in a line: its rows alone do not show how much went wrong.
+    pub(super) async fn went_through(&self) -> Option<String> {
+        if !self.had_storm {
+            return None;
+        }
+        let book = self.scene.book().await.ok()?;
+        let statuses = self.scene.sandbox.statuses();
+        let paid = book.iter().filter(|one| statuses.is_paid(&one.status));
+        let faults: usize = book.iter().map(Booked::faults).sum();
+        Some(format!(
+            "{} orders opened, {} paid, {faults} notifications gone wrong, {} kills",
+            book.len(),
+            paid.count(),
+            self.kills
+        ))
+    }
+
     /// Numbers that are missing among the events.
     async fn gaps(&self) -> Result<Vec<String>, Trouble> {
         let (mut gaps, mut last) = (Vec::new(), 0);

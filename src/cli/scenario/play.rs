@@ -57,6 +57,7 @@ pub(super) async fn play(
         last: BTreeMap::new(),
         gone_back: BTreeSet::new(),
         still_for: still_for(&scenario.settings),
+        kills: 0,
         is_brief: is_brief(&scenario.settings),
         asked: BTreeMap::new(),
         had_storm: false,
@@ -71,7 +72,9 @@ pub(super) async fn play(
     let played = match acted {
         Ok(()) => {
             player.end().await;
+            let went_through = player.went_through().await;
             Ok(Played {
+                went_through,
                 seed,
                 rows: player.rows,
                 trace: player.trace,
@@ -102,6 +105,8 @@ pub(super) struct Player<'d> {
     pub(super) still_for: Duration,
     /// The customer is told at once where to pay, since the window may close by itself.
     is_brief: bool,
+    /// How often a storm had tilld killed.
+    pub(super) kills: usize,
     /// What was asked for each order.
     pub(super) asked: BTreeMap<String, draw::Asked>,
     /// So much went wrong that a person has invoices asked about at the end.
@@ -176,6 +181,11 @@ impl Player<'_> {
                 self.trace
                     .extend(lines.into_iter().map(|line| format!("  {line}")));
                 self.had_storm = true;
+                self.kills += drawn
+                    .rounds
+                    .iter()
+                    .map(|round| round.kills_ms.len())
+                    .sum::<usize>();
                 for plan in &drawn.orders {
                     let asked = plan.asked.clone();
                     self.asked.insert(asked.order.clone(), asked);

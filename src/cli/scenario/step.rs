@@ -133,8 +133,9 @@ pub(super) enum Mode {
     H2h,
     /// By the payment page.
     Redirect,
-    /// By the one that is drawn.
+    /// By the one that is drawn: it is left out.
     #[default]
+    #[serde(skip_deserializing)]
     Any,
 }
 
