@@ -17,8 +17,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
     read.map_err(|error| {
         let path = error.path.join(".");
         let kind = error.kind.to_string();
-        // What the TOML reader says of a line is drawn beneath it, over several lines.
-        let kind = kind.lines().next().unwrap_or_default();
+        let kind = in_one_line(&kind);
         let what = if path.is_empty() {
             kind.to_owned()
         } else {
@@ -26,6 +25,16 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
         };
         TomlError { what }
     })
+}
+
+/// What the TOML reader says of a line: where, then the line drawn over several ones, then what is wrong with it.
+fn in_one_line(kind: &str) -> String {
+    let is_said = |line: &&str| {
+        let rest = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());
+        !rest.starts_with('|') && !rest.is_empty()
+    };
+    let lines: Vec<&str> = kind.lines().filter(is_said).map(str::trim).collect();
+    lines.join(": ")
 }
 
 #[cfg(test)]
@@ -58,6 +67,7 @@ mod tests {
             ("names = [\"a\"]\nother = 1", "other"),
             ("names = [\"a\"]\n[[steps]]\nwiat = 1", "wiat"),
             ("names = [", "line 1"),
+            ("names = nothing", "column 9: "),
             ("", "names"),
         ] {
             let error = read::<Read>(text).expect_err(text).to_string();

@@ -42,6 +42,7 @@ use crate::http::{self, Limits, Response};
 use crate::shutdown::Shutdown;
 
 pub(crate) use self::config_file::{WriteError, config_text, write_config};
+pub(crate) use self::form::encode;
 pub(crate) use self::inventions::text as inventions;
 pub(crate) use self::notifier::SetupError;
 pub(crate) use self::statuses::Statuses;

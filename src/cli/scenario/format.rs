@@ -13,8 +13,6 @@ use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
 use crate::sandbox;
 
-/// The line every step begins with.
-const STEP: &str = "[[step]]";
 /// Longest scenario, in steps: what a person can follow, and the rest is drawn.
 const MOST_STEPS: usize = 500;
 /// Most orders of a storm.
@@ -67,7 +65,7 @@ pub(super) fn parse(text: &str) -> Result<Scenario, FormatError> {
         what,
     };
     let file: File = toml::read(text).map_err(|error| {
-        let mut error = about(error.to_string());
+        let mut error = about(plainly(&error.to_string()));
         error.line = error.line.or_else(|| line_of_key(text, &error.what));
         error
     })?;
@@ -78,10 +76,10 @@ pub(super) fn parse(text: &str) -> Result<Scenario, FormatError> {
         return Err(about(format!("a scenario has at most {MOST_STEPS} steps")));
     }
     check_settings(&file.settings).map_err(|what| about(what.to_owned()))?;
-    let lines = lines_of_steps(text);
+    let lines = lines_of_steps(text, file.step.len());
     let mut orders = Orders::default();
     let steps = file.step.into_iter().enumerate().map(|(at, keys)| {
-        let line = lines.get(at).copied().filter(|_| !lines.is_empty());
+        let line = lines.get(at).copied();
         let wrong = |what: String| FormatError {
             line,
             step: Some(at + 1),
@@ -114,14 +112,29 @@ fn act(keys: BTreeMap<String, Value>) -> Result<Act, String> {
     let named = keys.keys().next().cloned().unwrap_or_default();
     let value = Value::Object(keys.into_iter().collect());
     serde_json::from_value(value).map_err(|error| {
-        let what = error.to_string();
-        let what = what.replace("unknown variant", "unknown step");
-        if what.contains("unknown step") {
-            what
+        let what = plainly(&error.to_string());
+        let unknown = format!("unknown variant `{named}`");
+        if let Some(rest) = what.strip_prefix(&unknown) {
+            format!("unknown step `{named}`{rest}")
         } else {
-            format!("`{named}`: {what}")
+            format!(
+                "`{named}`: {}",
+                what.replace("unknown variant", "unknown word")
+            )
         }
     })
+}
+
+/// What a reader says, without the words of its language and without quotes in quotes.
+fn plainly(what: &str) -> String {
+    let mut what = what.replace("`one of `", "one of `").replace("``", "`");
+    for number in ["u64", "u32", "u16", "u8", "usize"] {
+        what = what.replace(
+            &format!("expected {number}"),
+            "expected a whole number, 0 or more",
+        );
+    }
+    what
 }
 
 fn check_settings(settings: &Settings) -> Result<(), &'static str> {
@@ -183,6 +196,12 @@ impl Orders {
         if let Some(amount) = &open.amount {
             Amount::parse_payable(amount).map_err(|error| format!("`amount`: {error}"))?;
         }
+        if is_reserved(&open.order) {
+            return Err(format!(
+                "`order`: `{}` is a name of orders that are drawn or judge a script",
+                open.order
+            ));
+        }
         self.0.push(open.order.clone());
         Ok(())
     }
@@ -193,6 +212,16 @@ impl Orders {
         }
         Err(format!("no step before it opens order `{order}`"))
     }
+}
+
+/// Orders of a storm are `S2-1`, those that judge a script `verify-paid`.
+fn is_reserved(order: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let drawn = order
+        .strip_prefix('S')
+        .and_then(|rest| rest.split_once('-'));
+    order.starts_with("verify-")
+        || drawn.is_some_and(|(step, number)| is_number(step) && is_number(number))
 }
 
 fn bounded(name: &str, number: u64, range: std::ops::RangeInclusive<u64>) -> Result<(), String> {
@@ -254,9 +283,26 @@ fn line_of_key(text: &str, what: &str) -> Option<usize> {
     })
 }
 
-fn lines_of_steps(text: &str) -> Vec<usize> {
-    let begins = |(at, line): (usize, &str)| line.trim_start().starts_with(STEP).then_some(at + 1);
-    text.lines().enumerate().filter_map(begins).collect()
+/// The lines the steps begin at; none where it is not sure that they are those.
+fn lines_of_steps(text: &str, steps: usize) -> Vec<usize> {
+    let is_head = |line: &str| {
+        let name = line
+            .trim_start()
+            .strip_prefix("[[")?
+            .split_once("]]")?
+            .0
+            .trim();
+        Some(name.trim_matches(['"', '\'']) == "step")
+    };
+    let begins = |(at, line): (usize, &str)| is_head(line)?.then_some(at + 1);
+    let lines: Vec<usize> = text.lines().enumerate().filter_map(begins).collect();
+    // A text over several lines may hold whatever looks like a head.
+    let is_sure = !text.contains("\"\"\"") && !text.contains("\'\'\'");
+    if is_sure && lines.len() == steps {
+        lines
+    } else {
+        Vec::new()
+    }
 }
 
 #[cfg(test)]
@@ -272,6 +318,12 @@ mod tests {
         let listed = "summary = 'x'\nstep = [{ open = { order = 'A-1' } }]\n";
         let scenario = parse(listed).expect("good");
         assert_eq!(scenario.steps.first().and_then(|step| step.line), None);
+        let spaced = text.replace("[[step]]\npay", " [[ step ]]\npay");
+        let scenario = parse(&spaced).expect("good");
+        assert_eq!(scenario.steps.last().and_then(|step| step.line), Some(6));
+        let told = text.replace("\"one\"", "\"\"\"\n[[step]]\n\"\"\"");
+        let scenario = parse(&told).expect("good");
+        assert_eq!(scenario.steps.last().and_then(|step| step.line), None);
     }
 
     #[test]
@@ -317,6 +369,27 @@ mod tests {
             (
                 &format!("{head}faults = {{ rates = {{ loose = 1 }} }}\n"),
                 ["step 2", "rate"],
+            ),
+            (
+                &format!("{head}open = {{ order = \"A-2\", mode = \"H2H\" }}\n"),
+                ["`open`: unknown word `H2H`", "expected `h2h` or `redirect`"],
+            ),
+            (
+                &format!("{head}open = {{ order = \"S2-1\" }}\n"),
+                ["step 2", "`S2-1` is a name"],
+            ),
+            (
+                &format!("{head}open = {{ order = \"verify-paid\" }}\n"),
+                ["step 2", "`verify-paid` is a name"],
+            ),
+            (
+                &format!("{head}lose = \"one\"\n"),
+                ["step 2", "expected a whole number"],
+            ),
+            ("summary = nothing\n", ["line 1", "string"]),
+            (
+                "summary = \"x\"\n[settings]\npoool = 1\n",
+                ["`poool`", "expected one of `pool`"],
             ),
             (&format!("{head}kill = false\n"), ["step 2", "`true`"]),
             (

@@ -1,7 +1,7 @@
 //! Plays a scenario once: its steps, then what must be so at the end of every one. Promises that whatever happens the daemon
 //! is stopped, and the service with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use tokio::time::{Duration, sleep};
@@ -12,10 +12,12 @@ use super::judged::Script;
 use super::mark::Mark;
 use super::report::{Played, Row, opened};
 use super::scene::{self, Scene, Tilld};
-use super::step::{Act, Ends, Expect, Open, Repeat, Scenario, Step, Yes};
+use super::step::{Act, Ends, Expect, Open, Repeat, Scenario, Settings, Step, Yes};
 use super::storm;
 use crate::cli::stage::directory::Directory;
 use crate::cli::stage::trouble::Trouble;
+use crate::invoice::status::Outcome;
+use crate::sandbox::encode;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 
@@ -57,6 +59,11 @@ pub(super) async fn play(
         scene,
         tilld,
         seed,
+        last: BTreeMap::new(),
+        gone_back: BTreeSet::new(),
+        still_for: still_for(&scenario.settings),
+        kills: 0,
+        is_brief: is_brief(&scenario.settings),
         asked: BTreeMap::new(),
         had_storm: false,
         rows: Vec::new(),
@@ -72,7 +79,8 @@ pub(super) async fn play(
     let played = match acted {
         Ok(()) => {
             player.end().await;
-            Ok(player.played())
+            let went_through = player.went_through().await;
+            Ok(player.played(went_through))
         }
         Err(ended) => {
             // How the stop went adds nothing to why it came to it.
@@ -91,6 +99,16 @@ pub(super) struct Player<'d> {
     /// The daemon.
     pub(super) tilld: Tilld<'d>,
     seed: u64,
+    /// What was expected last of orders that nothing happened to since: it must stay so.
+    pub(super) last: BTreeMap<String, (Step, Expect)>,
+    /// Ids of invoices whose money went back after they were paid exactly.
+    pub(super) gone_back: BTreeSet<String>,
+    /// A service that sends no more has been still for so long.
+    pub(super) still_for: Duration,
+    /// The customer is told at once where to pay, since the window may close by itself.
+    is_brief: bool,
+    /// How often a storm had tilld killed.
+    pub(super) kills: usize,
     /// What was asked for each order.
     pub(super) asked: BTreeMap<String, draw::Asked>,
     /// So much went wrong that a person has invoices asked about at the end.
@@ -135,7 +153,10 @@ impl Player<'_> {
         }
         if let Err(trouble) = self.settle().await {
             self.take_or("the orders", Err(trouble));
+            return;
         }
+        let rows = self.look_again().await;
+        self.take_or("the orders", rows);
     }
 
     /// Whether all was as expected so far.
@@ -160,7 +181,7 @@ impl Player<'_> {
     }
 
     /// What is told of it, with the orders' plain names.
-    fn played(&self) -> Played {
+    fn played(&self, went_through: Option<String>) -> Played {
         let plain = |text: &String| self.mark.plain(text);
         let row = |row: &Row| Row {
             what: plain(&row.what),
@@ -173,11 +194,13 @@ impl Player<'_> {
             rows: self.rows.iter().map(row).collect(),
             words: self.words.iter().map(plain).collect(),
             trace: self.trace.iter().map(plain).collect(),
+            went_through,
         }
     }
 
     async fn step(&mut self, step: &Step) -> Result<Vec<Row>, Trouble> {
         let number = step.number;
+        self.forget(&step.act);
         let told = |what: &str| format!("step {number}: {} {what}", word(&step.act));
         let happening = match &step.act {
             Act::Open(open) => return self.open(open, step).await,
@@ -192,12 +215,16 @@ impl Player<'_> {
                 self.trace
                     .extend(lines.into_iter().map(|line| format!("  {line}")));
                 self.had_storm = true;
+                self.kills += drawn
+                    .rounds
+                    .iter()
+                    .map(|round| round.kills_ms.len())
+                    .sum::<usize>();
                 for plan in &drawn.orders {
                     let asked = plan.asked.clone();
                     self.asked.insert(asked.order.clone(), asked);
                 }
-                storm::play(&self.scene, &mut self.tilld, wish, &drawn).await?;
-                return Ok(Vec::new());
+                return storm::play(&self.scene, &mut self.tilld, wish, &drawn).await;
             }
             Act::Wait(expect) => {
                 self.trace.push(told(&expect.order));
@@ -206,6 +233,8 @@ impl Player<'_> {
             Act::Expect(expect) => {
                 self.trace.push(told(&expect.order));
                 let compared = self.scene.look(expect).await?;
+                self.last
+                    .insert(expect.order.clone(), (step.clone(), expect.clone()));
                 return Ok(facts::rows(&expect.order, compared));
             }
             Act::Repeat(repeat) => {
@@ -233,7 +262,11 @@ impl Player<'_> {
         };
         let (order, what) = happening;
         self.trace.push(told(order));
-        self.scene.happen(order, what).await?;
+        if what == "refund" {
+            self.remember_money_of(order).await?;
+        }
+        let method = self.asked.get(order).map_or("SBP", |asked| asked.method);
+        self.scene.happen_by(order, method, what).await?;
         Ok(Vec::new())
     }
 
@@ -302,12 +335,50 @@ impl Player<'_> {
             .push(format!("step {}: open {}", step.number, opened(&asked)));
         self.asked.insert(open.order.clone(), asked.clone());
         let ends = self.scene.open(&asked, open.another).await?;
+        if self.is_brief && asked.is_redirect && ends == Ends::Open {
+            self.scene.told_where(&asked.order, asked.method).await?;
+        }
         // An invoice that was opened as it should is nothing to tell of.
         if open.ends == Ends::Open && ends == Ends::Open {
             return Ok(Vec::new());
         }
         let what = format!("{} open", open.order);
         Ok(vec![Row::new(what, open.ends.word(), ends.word())])
+    }
+
+    /// Leaves what was expected of orders that a step may change.
+    fn forget(&mut self, act: &Act) {
+        match act {
+            Act::Open(Open { order, .. })
+            | Act::Repeat(Repeat { order, .. })
+            | Act::Pay(order)
+            | Act::PayLess(order)
+            | Act::PayMore(order)
+            | Act::Cancel(order)
+            | Act::Expire(order)
+            | Act::Refund(order)
+            | Act::Forge(order)
+            | Act::Poll(order) => {
+                self.last.remove(order);
+            }
+            // What was cut off is done again.
+            Act::Kill(Yes) | Act::Down(Yes) | Act::Up(Yes) | Act::Storm(_) => self.last.clear(),
+            Act::Lose(_)
+            | Act::Faults(_)
+            | Act::Pool(_)
+            | Act::PauseMs(_)
+            | Act::Wait(_)
+            | Act::Expect(_) => {}
+        }
+    }
+
+    /// Writes down that an order's invoice was paid exactly, before its money goes back.
+    async fn remember_money_of(&mut self, order: &str) -> Result<(), Trouble> {
+        let booked = self.scene.booked(order).await?;
+        if self.truth(&booked, None) == Outcome::Paid {
+            self.gone_back.insert(booked.id);
+        }
+        Ok(())
     }
 
     async fn wait(&self, expect: &Expect) -> Result<Vec<Row>, Trouble> {
@@ -318,7 +389,7 @@ impl Player<'_> {
     }
 
     async fn repeat(&self, repeat: &Repeat) -> Result<Vec<Row>, Trouble> {
-        let path = format!("/invoices/{}/notify", repeat.order);
+        let path = format!("/invoices/{}/notify", encode(&repeat.order));
         let sent = self
             .scene
             .control(&path, &json!({ "times": repeat.times }))
@@ -343,6 +414,20 @@ fn instead(what: &str, wanted: &str, trouble: &Trouble) -> Row {
         Trouble::Otherwise { expected, found } => Row::new(what, expected, found),
         trouble => Row::new(what, wanted, chain(trouble)),
     }
+}
+
+/// A window that ends by itself within a scenario ends within this, s.
+const BRIEF_S: u64 = 120;
+/// Beside the time between two tries of a notification, one may be on its way for so long.
+const ON_ITS_WAY: Duration = Duration::from_millis(150);
+
+fn is_brief(settings: &Settings) -> bool {
+    settings.window_s / u64::from(settings.speed.max(1)) <= BRIEF_S
+}
+
+fn still_for(settings: &Settings) -> Duration {
+    let gap = settings.notify_retry_ms / u64::from(settings.speed.max(1));
+    Duration::from_millis(gap) + ON_ITS_WAY
 }
 
 /// The step's key in the file.

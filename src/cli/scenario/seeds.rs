@@ -98,13 +98,34 @@ pub(super) async fn one(work: &Work, seed: u64, signals: &mut Signals) -> Result
     played.await
 }
 
-/// With many seeds.
+/// What is known of many runs.
+#[derive(Debug, Default)]
+pub(super) struct Many {
+    /// How many came to their ends.
+    pub(super) count: u64,
+    /// Those that do not hold, in the order of their seeds and without their traces: the rest is not kept.
+    pub(super) failed: Vec<Played>,
+    /// Why there are no more of them than these.
+    pub(super) cut_short: Option<Failure>,
+}
+
+impl Many {
+    fn take(&mut self, mut played: Played) {
+        self.count += 1;
+        if !played.holds() {
+            played.trace = Vec::new();
+            self.failed.push(played);
+        }
+    }
+}
+
+/// With many seeds. Whatever cuts them short, what is known by then is told.
 pub(super) async fn many(
     work: Work,
     range: Range,
     jobs: Option<u64>,
     signals: &mut Signals,
-) -> Result<Vec<Played>, Failure> {
+) -> Many {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     let jobs = jobs.and_then(|jobs| usize::try_from(jobs).ok());
     let seeds = usize::try_from(range.last - range.first).unwrap_or(usize::MAX);
@@ -112,17 +133,19 @@ pub(super) async fn many(
         .unwrap_or(processors * FOR_EACH_PROCESSOR)
         .min(seeds + 1);
     let work = Arc::new(work);
-    let next = Arc::new(AtomicU64::new(range.first));
+    // Counted from the first one: the last may be the largest number there is.
+    let next = Arc::new(AtomicU64::new(0));
+    let length = range.last - range.first;
     // No bound: each seed is told once, and their number has one.
     let (sender, mut told) = mpsc::unbounded_channel();
     let mut threads = Vec::new();
     for _ in 0..jobs {
         let (work, next, sender) = (Arc::clone(&work), Arc::clone(&next), sender.clone());
         threads.push(thread::spawn(move || {
-            let seed = || next.fetch_add(1, Ordering::SeqCst);
-            let wanted = |seed: &u64| *seed <= range.last && !work.stop.is_requested();
-            while let Some(seed) = Some(seed()).filter(wanted) {
-                let ended = alone(&work, seed);
+            let at = || next.fetch_add(1, Ordering::SeqCst);
+            let wanted = |at: &u64| *at <= length && !work.stop.is_requested();
+            while let Some(at) = Some(at()).filter(wanted) {
+                let ended = alone(&work, range.first + at);
                 let goes_on = ended.is_ok();
                 if sender.send(ended).is_err() || !goes_on {
                     return;
@@ -131,18 +154,17 @@ pub(super) async fn many(
         }));
     }
     drop(sender);
-    let mut all = Vec::new();
-    let mut failed = None;
+    let mut all = Many::default();
     loop {
         tokio::select! {
             biased;
             () = signals.any() => work.stop.request(),
             ended = told.recv() => match ended {
-                Some(Ok(played)) => all.push(played),
+                Some(Ok(played)) => all.take(played),
                 Some(Err(failure)) => {
                     // One that cannot be set up: the others could not either.
                     work.stop.request();
-                    failed.get_or_insert(failure);
+                    all.cut_short.get_or_insert(failure);
                 }
                 None => break,
             },
@@ -150,17 +172,15 @@ pub(super) async fn many(
     }
     for thread in threads {
         if thread.join().is_err() {
-            return Err(Failure::new(Exit::Error, "a run of the scenario panicked"));
+            let panicked = || Failure::new(Exit::Error, "a run of the scenario panicked");
+            all.cut_short.get_or_insert_with(panicked);
         }
     }
-    match failed {
-        Some(failure) => Err(failure),
-        None if work.stop.is_requested() => Err(interrupted()),
-        None => {
-            all.sort_by_key(|played| played.seed);
-            Ok(all)
-        }
+    if work.stop.is_requested() {
+        all.cut_short.get_or_insert_with(interrupted);
     }
+    all.failed.sort_by_key(|played| played.seed);
+    all
 }
 
 /// One seed on this thread.
@@ -175,6 +195,25 @@ fn alone(work: &Work, seed: u64) -> Result<Played, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_hold_are_counted_and_not_kept() {
+        let played = |seed, seen: &str| Played {
+            seed,
+            rows: vec![super::super::report::Row::new("x", "1", seen)],
+            trace: vec!["long".to_owned()],
+            went_through: None,
+        };
+        let mut many = Many::default();
+        many.take(played(1, "1"));
+        many.take(played(2, "0"));
+        let kept: Vec<_> = many
+            .failed
+            .iter()
+            .map(|one| (one.seed, one.trace.len()))
+            .collect();
+        assert_eq!((many.count, kept), (2, vec![(2, 0)]));
+    }
 
     #[test]
     fn a_range_has_both_its_ends() {

@@ -18,7 +18,7 @@ use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::sum::Sum;
 use crate::opening::Order;
 use crate::opening::patient::Patience;
-use crate::sandbox::VisitError;
+use crate::sandbox::{Page, VisitError};
 use crate::shutdown::Shutdown;
 use crate::wire::create::ReturnUrls;
 
@@ -96,28 +96,33 @@ impl Scene<'_> {
 
     /// What a customer does on the payment page of an order's newest invoice.
     pub(super) async fn happen(&self, order: &str, what: &'static str) -> Result<(), Trouble> {
-        let mut page = self.visitor.open(&self.booked(order).await?.page).await?;
-        let button = ("happening", what);
-        if what == "expire" {
-            // Whoever lets the time pass may pay after it, and that needs a place to pay to.
-            match self.visitor.press(&page, ("method", "SBP"), &[]).await {
-                Ok(chosen) => page = chosen,
-                // An invoice that has its requisites.
-                Err(VisitError::NotOffered { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        match self.visitor.press(&page, button, &[]).await {
-            // The customer of a payment page chooses how to pay first.
-            Err(VisitError::NotOffered { .. }) => {
-                let page = self.visitor.press(&page, ("method", "SBP"), &[]).await?;
-                self.visitor.press(&page, button, &[]).await?;
-            }
-            pressed => {
-                pressed?;
-            }
-        }
+        self.happen_by(order, "SBP", what).await
+    }
+
+    /// The same, of a customer who pays by this method.
+    pub(super) async fn happen_by(
+        &self,
+        order: &str,
+        method: &str,
+        what: &'static str,
+    ) -> Result<(), Trouble> {
+        let page = self.told_where(order, method).await?;
+        self.visitor.press(&page, ("happening", what), &[]).await?;
         Ok(())
+    }
+
+    /// Opens the payment page of an order's newest invoice, and chooses how to pay where that is still to be chosen: whoever
+    /// cancels or lets the time pass may pay after it, and that needs a place to pay to.
+    pub(super) async fn told_where(&self, order: &str, method: &str) -> Result<Page, Trouble> {
+        let page = self.visitor.open(&self.booked(order).await?.page).await?;
+        match self.visitor.press(&page, ("method", method), &[]).await {
+            Ok(chosen) => Ok(chosen),
+            // An invoice that has its requisites or is over; or no requisite is free, which only a payment would miss.
+            Err(VisitError::NotOffered { .. } | VisitError::Answered { status: 409, .. }) => {
+                Ok(page)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A stranger who knows the address says that it is paid. Gives the HTTP status; `None` when nobody listens.

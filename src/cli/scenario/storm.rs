@@ -10,21 +10,23 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::draw::{Drawn, Happens, Plan, Round};
+use super::report::Row;
 use super::scene::{Scene, Tilld};
 use super::step::Storm;
 use crate::cli::stage::trouble::Trouble;
-use crate::sandbox::VisitError;
+use crate::sandbox::{VisitError, encode};
+use crate::telemetry::chain;
 
 /// A service that is away is so for this long at least: enough for several questions that meet nobody.
 const AWAY: Duration = Duration::from_millis(1_200);
 
-/// Plays it.
+/// Plays it. Gives a row for each order that something went wrong with.
 pub(super) async fn play(
     scene: &Scene<'_>,
     tilld: &mut Tilld<'_>,
     storm: &Storm,
     drawn: &Drawn,
-) -> Result<(), Trouble> {
+) -> Result<Vec<Row>, Trouble> {
     scene
         .control("/faults", &json!({ "rates": storm.rates }))
         .await?;
@@ -39,42 +41,52 @@ pub(super) async fn play(
             sleep(if round.is_away { AWAY } else { Duration::ZERO }),
         );
         killed?;
-        acted?;
         if round.is_away {
             away(scene, false).await?;
         }
+        if !acted.is_empty() {
+            let row = |(at, trouble): (usize, Trouble)| {
+                let plan = drawn.orders.get(at);
+                let order = plan.map_or("an order", |plan| plan.asked.order.as_str());
+                Row::new(order, "done", chain(&trouble))
+            };
+            return Ok(acted.into_iter().map(row).collect());
+        }
     }
     scene.control("/faults", &json!({ "reset": true })).await?;
-    Ok(())
+    Ok(Vec::new())
 }
 
-/// All of them, side by side on this thread. The first trouble ends it.
+/// All of them to their ends, side by side on this thread. Gives the troubles with the places of those that had them, in that
+/// order: which of them was the first is an accident.
 async fn all<F: Future<Output = Result<(), Trouble>>>(
     acts: impl Iterator<Item = F>,
-) -> Result<(), Trouble> {
-    let mut going: Vec<Pin<Box<F>>> = acts.map(Box::pin).collect();
+) -> Vec<(usize, Trouble)> {
+    let mut going: Vec<(usize, Pin<Box<F>>)> = acts.map(Box::pin).enumerate().collect();
+    let mut troubles = Vec::new();
     poll_fn(|context| {
-        let mut trouble = None;
-        going.retain_mut(|act| match act.as_mut().poll(context) {
+        going.retain_mut(|(at, act)| match act.as_mut().poll(context) {
             Poll::Pending => true,
             Poll::Ready(Ok(())) => false,
             Poll::Ready(Err(found)) => {
-                trouble.get_or_insert(found);
+                troubles.push((*at, found));
                 false
             }
         });
-        match trouble {
-            Some(trouble) => Poll::Ready(Err(trouble)),
-            None if going.is_empty() => Poll::Ready(Ok(())),
-            None => Poll::Pending,
+        if going.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
         }
     })
-    .await
+    .await;
+    troubles.sort_by_key(|(at, _)| *at);
+    troubles
 }
 
 /// What happens to an order in a round: in the first one it is opened.
 async fn act(scene: &Scene<'_>, plan: &Plan, round: usize) -> Result<(), Trouble> {
-    let order = plan.asked.order.as_str();
+    let (order, method) = (plan.asked.order.as_str(), plan.asked.method);
     let Some(at) = round.checked_sub(1) else {
         return scene.open_surely(&plan.asked).await;
     };
@@ -82,15 +94,15 @@ async fn act(scene: &Scene<'_>, plan: &Plan, round: usize) -> Result<(), Trouble
         return Ok(());
     };
     match happens {
-        Happens::Pay => scene.happen(order, "paid").await,
-        Happens::PayLess => scene.happen(order, "paid-less").await,
-        Happens::PayMore => scene.happen(order, "paid-more").await,
-        Happens::Cancel => scene.happen(order, "cancel").await,
-        Happens::Expire => scene.happen(order, "expire").await,
+        Happens::Pay => scene.happen_by(order, method, "paid").await,
+        Happens::PayLess => scene.happen_by(order, method, "paid-less").await,
+        Happens::PayMore => scene.happen_by(order, method, "paid-more").await,
+        Happens::Cancel => scene.happen_by(order, method, "cancel").await,
+        Happens::Expire => scene.happen_by(order, method, "expire").await,
         // Nobody may listen just now.
         Happens::Forge => scene.forge(order).await.map(|_status| ()),
         Happens::Repeat => {
-            let path = format!("/invoices/{order}/notify");
+            let path = format!("/invoices/{}/notify", encode(order));
             match scene.control(&path, &json!({})).await {
                 // It is on its way, later than whoever asked for it waits. What comes of it is judged at the end.
                 Err(Trouble::Visit(VisitError::Unanswered { .. })) => Ok(()),
@@ -141,4 +153,23 @@ pub(super) fn told(drawn: &Drawn) -> Vec<String> {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn troubles_are_told_in_the_order_of_the_orders() {
+        let acts = [30, 10, 20].into_iter().map(|ms| async move {
+            sleep(Duration::from_millis(ms)).await;
+            if ms == 20 {
+                return Ok(());
+            }
+            Err(Trouble::otherwise("nothing", ms.to_string()))
+        });
+        let troubles = all(acts).await;
+        let places: Vec<usize> = troubles.iter().map(|(at, _)| *at).collect();
+        assert_eq!(places, [0, 1]);
+    }
 }

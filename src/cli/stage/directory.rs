@@ -11,6 +11,11 @@ use crate::entropy;
 
 /// Secrets lie in it: its owner alone may enter.
 const MODE: u32 = 0o700;
+/// The daemon's socket in it.
+const SOCKET: &str = "/state/control.sock";
+/// What the system has room for, bytes.
+const LONGEST_SOCKET: usize = 107;
+
 /// What works in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum Kind {
@@ -77,6 +82,9 @@ pub(in crate::cli) enum DirectoryError {
     /// The config names files in it, and is UTF-8.
     #[error("`{}` is no UTF-8, which the config's paths must be", .0.display())]
     NotUtf8(PathBuf),
+    /// A socket lies in it, whose address has little room.
+    #[error("`{}` is too long for the socket in it, by {} bytes", .0.display(), .1)]
+    TooLong(PathBuf, usize),
     /// It cannot be used.
     #[error("could not use `{}` as the {}'s directory", path.display(), kind.word())]
     Io {
@@ -98,6 +106,11 @@ impl From<DirectoryError> for Failure {
             }
             DirectoryError::InUse(kind, _) => {
                 format!("stop that {} first, or name another directory", kind.word())
+            }
+            DirectoryError::TooLong(..) => {
+                "name a directory with a shorter path: with `--dir`, or the one for temporary files \
+                 with `TMPDIR`"
+                    .to_owned()
             }
             DirectoryError::Io { .. } => {
                 "name a directory you may write to with `--dir`".to_owned()
@@ -122,7 +135,14 @@ impl Directory {
     pub(in crate::cli) fn temporary(kind: Kind) -> Result<Self, DirectoryError> {
         let number = u32::from_ne_bytes(entropy::bytes());
         let name = format!("tilld-{}-{number:08x}", kind.word());
+        // `TMPDIR` may be relative, and what is started in other directories must find it.
         let path = std::env::temp_dir().join(name);
+        let path = std::path::absolute(&path).map_err(|source| DirectoryError::Io {
+            kind,
+            path: path.clone(),
+            source,
+        })?;
+        too_long(&path)?;
         let made = DirBuilder::new().mode(MODE).create(&path);
         made.map_err(|source| DirectoryError::Io {
             kind,
@@ -140,6 +160,7 @@ impl Directory {
             source,
         };
         let path = std::path::absolute(path).map_err(failed)?;
+        too_long(&path)?;
         let made = DirBuilder::new().recursive(true).mode(MODE).create(&path);
         made.map_err(failed)?;
         let is_empty = fs::read_dir(&path).map_err(failed)?.next().is_none();
@@ -261,6 +282,15 @@ impl Directory {
     }
 }
 
+/// Whether the daemon's socket still fits. Looked at before anything is made.
+fn too_long(path: &Path) -> Result<(), DirectoryError> {
+    let length = path.as_os_str().len() + SOCKET.len();
+    match length.checked_sub(LONGEST_SOCKET) {
+        None | Some(0) => Ok(()),
+        Some(over) => Err(DirectoryError::TooLong(path.to_owned(), over)),
+    }
+}
+
 impl Drop for Directory {
     fn drop(&mut self) {
         if self.is_kept {
@@ -306,6 +336,15 @@ mod tests {
         let again = Directory::named(Kind::Demo, &path).expect("a demo's directory");
         assert!(!again.state().exists() && !again.config().exists());
         assert!(path.join("notes").exists());
+    }
+
+    #[test]
+    fn one_whose_socket_would_not_fit_is_refused_before_it_is_made() {
+        let home = tempfile::tempdir().expect("a directory");
+        let path = home.path().join("a".repeat(LONGEST_SOCKET));
+        let refused = Directory::named(Kind::Scenario, &path);
+        assert!(matches!(refused, Err(DirectoryError::TooLong(..))));
+        assert!(!path.exists());
     }
 
     #[test]

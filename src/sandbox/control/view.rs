@@ -68,6 +68,7 @@ pub(super) fn invoice(state: &State, invoice: &Invoice) -> Value {
         "shop": shop_name(invoice.shop),
         "mode": match invoice.mode { Mode::H2h => "h2h", Mode::Redirect(_) => "redirect" },
         "page": format!("{}/{}", state.rules.payment_url, invoice.opaque),
+        "notifications": invoice.notices,
         "attempts": attempts,
         "for_tests": {
             "notificationToken": invoice.token.expose(),

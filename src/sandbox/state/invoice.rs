@@ -90,7 +90,7 @@ pub(crate) struct Invoice {
     pub(crate) notification_url: String,
     /// Its notify token.
     pub(crate) token: Secret,
-    pub(super) notices: u64,
+    pub(crate) notices: u64,
     /// What came of its notifications, oldest first.
     pub(crate) attempts: VecDeque<Attempt>,
 }

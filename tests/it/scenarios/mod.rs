@@ -1,6 +1,7 @@
 //! `tilld sandbox run` as a merchant and a merchant's CI run it: without a terminal, a home or a network. What is at stake: a
 //! scenario that is said to hold when it does not is worse than none, and one that leaves something behind is not run twice.
 
+mod course;
 mod files;
 mod interrupted;
 mod named;
