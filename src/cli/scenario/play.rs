@@ -153,10 +153,7 @@ impl Player<'_> {
         }
         if let Err(trouble) = self.settle().await {
             self.take_or("the orders", Err(trouble));
-            return;
         }
-        let rows = self.look_again().await;
-        self.take_or("the orders", rows);
     }
 
     /// Whether all was as expected so far.

@@ -133,13 +133,13 @@ fn money_that_went_back_unheard_is_owed_nothing() {
     holds(
         r#"
 summary = "paid and refunded before tilld hears of either"
-settings = { poll_s = 1, within_s = 60 }
+settings = { poll_s = 1 }
 step = [
   { open = { order = "A", mode = "h2h" } },
   { lose = 2 },
   { pay = "A" },
   { refund = "A" },
-  { expect = { order = "A", outcome = "reversed" } },
+  { expect = { order = "A", outcome = "failed", handed_over = 0 } },
 ]
 "#,
     );
