@@ -19,7 +19,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
         let kind = error.kind.to_string();
         let kind = in_one_line(&kind);
         let what = if path.is_empty() {
-            kind.to_owned()
+            kind
         } else {
             format!("`{path}`: {kind}")
         };

@@ -201,6 +201,7 @@ mod tests {
         let played = |seed, seen: &str| Played {
             seed,
             rows: vec![super::super::report::Row::new("x", "1", seen)],
+            words: Vec::new(),
             trace: vec!["long".to_owned()],
             went_through: None,
         };

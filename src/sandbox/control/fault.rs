@@ -83,7 +83,7 @@ pub(in super::super) struct Asked {
     give_up_ms: Option<i64>,
     /// `None`: left as it is; `null` and [`USUAL`] take it back.
     #[serde(default, deserialize_with = "told")]
-    presentation: Option<Option<String>>,
+    presentation: Option<String>,
     no_requisites: Option<Count>,
     rates: Option<BTreeMap<String, i64>>,
     clock_skew_ms: Option<i64>,
@@ -95,13 +95,18 @@ pub(in super::super) struct Asked {
 }
 
 /// A key that is there, though it may be `null`.
-fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
+fn told<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let word = Option::deserialize(deserializer)?;
+    Ok(Some(word.unwrap_or_else(|| USUAL.to_owned())))
 }
 
 fn api<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<AskedApi>, D::Error> {
     let there = Option::<Map<String, Value>>::deserialize(deserializer)?;
-    there.map(object).transpose().map_err(de::Error::custom)
+    there
+        .as_ref()
+        .map(object)
+        .transpose()
+        .map_err(de::Error::custom)
 }
 
 /// [`Times`] as JSON has it.
@@ -148,7 +153,7 @@ struct Wish {
     give_up_ms: Option<u64>,
     hold_create_ms: Option<u64>,
     clock_skew_ms: Option<i64>,
-    presentation: Option<Option<Presentation>>,
+    presentation: Option<Place>,
     api: Option<ApiFault>,
     rates: Vec<(RateOf, u8)>,
 }
@@ -190,21 +195,27 @@ fn for_one(name: &str, asked: &Asked) -> Result<(), Lack> {
     Ok(())
 }
 
+/// Where the token is to stand.
+enum Place {
+    /// Where it usually does.
+    Usual,
+    /// There.
+    At(Presentation),
+}
+
+fn place(word: &str) -> Result<Place, Lack> {
+    if word == USUAL {
+        return Ok(Place::Usual);
+    }
+    let known = Presentation::parse(word).map(Place::At);
+    known.ok_or_else(|| {
+        let forms = Presentation::FORMS.map(|form| format!("`{form}`"));
+        format!("`presentation` is {} or `{USUAL}`", forms.join(", ")).into()
+    })
+}
+
 fn wish(asked: &Asked) -> Result<Wish, Lack> {
-    let presentation = asked
-        .presentation
-        .as_ref()
-        .map(|word| match word.as_deref() {
-            None | Some(USUAL) => Ok(None),
-            Some(word) => Presentation::parse(word).map(Some).ok_or_else(|| {
-                format!(
-                    "`presentation` is {} or `{USUAL}`",
-                    Presentation::FORMS
-                        .map(|form| format!("`{form}`"))
-                        .join(", ")
-                )
-            }),
-        });
+    let presentation = asked.presentation.as_deref().map(place).transpose()?;
     let mut rates = Vec::new();
     for (word, percent) in asked.rates.iter().flatten() {
         let of = RateOf::parse(word).ok_or_else(|| {
@@ -234,7 +245,7 @@ fn wish(asked: &Asked) -> Result<Wish, Lack> {
             "`hold_create_ms` is 0 to 60000",
         )?,
         clock_skew_ms: skew.transpose()?,
-        presentation: presentation.transpose()?,
+        presentation,
         api: asked.api_status.as_ref().map(AskedApi::fault).transpose()?,
         rates,
     })
@@ -269,8 +280,11 @@ fn grant(wrongs: &mut Wrongs, asked: Asked, wish: Wish) {
     if let Some(ms) = wish.give_up_ms {
         wrongs.give_up_ms = (ms > 0).then_some(ms);
     }
-    if let Some(presentation) = wish.presentation {
-        wrongs.presentation = presentation;
+    if let Some(place) = wish.presentation {
+        wrongs.presentation = match place {
+            Place::Usual => None,
+            Place::At(presentation) => Some(presentation),
+        };
     }
     wrongs.clock_skew_ms = wish.clock_skew_ms.unwrap_or(wrongs.clock_skew_ms);
     wrongs.same_instant = asked.same_instant.unwrap_or(wrongs.same_instant);

@@ -36,15 +36,15 @@ const NO_OBJECT: &str = "the body is a JSON object, such as `{}`";
 /// What a value asks for, or what is wrong with it.
 pub(super) fn read_value<T: DeserializeOwned>(asked: &Value) -> Result<T, String> {
     match asked {
-        Value::Object(asked) => object(asked.clone()),
+        Value::Object(asked) => object(asked),
         _ => Err("it is an object of words and what they are set to".to_owned()),
     }
 }
 
 /// What an object asks for, or what is wrong with it.
-pub(super) fn object<T: DeserializeOwned>(asked: Map<String, Value>) -> Result<T, String> {
+pub(super) fn object<T: DeserializeOwned>(asked: &Map<String, Value>) -> Result<T, String> {
     let whole = Value::Object(asked.clone());
-    serde_json::from_value(whole).map_err(|cause| lack::<T>(&asked, &cause))
+    serde_json::from_value(whole).map_err(|cause| lack::<T>(asked, &cause))
 }
 
 /// Names the key that is wrong: the one that is wrong without the others too.

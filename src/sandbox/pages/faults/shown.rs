@@ -202,6 +202,10 @@ fn text(value: &Value) -> Option<String> {
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::indexing_slicing,
+    reason = "fields of JSON objects that the test makes itself are set"
+)]
 mod tests {
     use serde_json::json;
 
