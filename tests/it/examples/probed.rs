@@ -46,7 +46,7 @@ fn schemathesis_finds_nothing_that_is_not_described() {
     probe.finds_nothing().tried(8, 100);
     let created = shop.world.requests("create");
     assert!(
-        created > 10,
+        created > 2,
         "{created} creates came through to the service"
     );
 }
