@@ -74,10 +74,6 @@ fn daemons_login_of(
         [name.to_owned(), quoted(&whole.unwrap_or(value))]
     });
     let line = joined(kept.chain(["login".to_owned()]));
-    // Who looks after a daemon of root's is root.
-    if owner == "root" {
-        return line;
-    }
     format!("sudo -u {owner} {line}")
 }
 
@@ -191,8 +187,6 @@ mod tests {
             ]),
             "sudo -u tilld tilld --config /etc/a.toml --state-dir /s login"
         );
-        let roots = daemons_login_of(line(&["tilld", "serve"]), None, "root");
-        assert_eq!(roots, "tilld login");
         let relative = daemons_login_of(line(&["tilld", "--config=a.toml", "serve"]), None, "me");
         assert!(
             relative.starts_with("sudo -u me tilld --config /"),
