@@ -68,21 +68,25 @@ impl Driver {
                     .expect("a log"),
             )
         };
-        let mut command = Command::new("chromedriver");
-        command
-            .arg("--port=0")
-            .env("HOME", home.path())
-            .env("TMPDIR", home.path());
-        command
-            .stdin(Stdio::null())
-            .stdout(output())
-            .stderr(output());
-        let process = command
-            .process_group(0)
-            .spawn()
-            .expect("chromedriver starts");
+        let starts = || {
+            Command::new("chromedriver")
+                .arg("--port=0")
+                .env("HOME", home.path())
+                .env("TMPDIR", home.path())
+                .stdin(Stdio::null())
+                .stdout(output())
+                .stderr(output())
+                .process_group(0)
+                .spawn()
+                .expect("chromedriver starts")
+        };
         let said = "was started successfully on port ";
+        let mut process = starts();
         let port = wait_for(PATIENCE, "chromedriver to listen", || {
+            // It wants a port that is free for both versions of IP, and ends when its choice was not.
+            if process.try_wait().expect("a child").is_some() {
+                process = starts();
+            }
             let log = fs::read_to_string(&log).ok()?;
             let (_, rest) = log.split_once(said)?;
             rest.split_once('.')?.0.parse::<u16>().ok()
