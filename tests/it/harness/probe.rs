@@ -59,6 +59,8 @@ impl Probe<'_> {
         let mut command = Command::new("python3");
         command
             .env("PYTHONPATH", library())
+            // What it takes out of sets comes in an order that a seed of their hashes decides.
+            .env("PYTHONHASHSEED", &seed)
             .current_dir(self.dir)
             .stdin(Stdio::null())
             .args(["-m", "schemathesis.cli"])
