@@ -45,7 +45,10 @@ fn schemathesis_finds_nothing_that_is_not_described() {
     };
     probe.finds_nothing().tried(8, 100);
     let created = shop.world.requests("create");
-    assert!(created > 10, "{created} creates came through to the service");
+    assert!(
+        created > 10,
+        "{created} creates came through to the service"
+    );
 }
 
 /// The answers that only a daemon gives which waits, is full, or has no login: they are as described too.
