@@ -43,8 +43,10 @@ use schedule::{BellError, CronBell};
 const UMASK: u32 = 0o027;
 /// On top of what the loops promise, a stop may take this long before the process ends all the same.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
-/// Tries for the serve lock, since a command that asks whether a daemon runs holds it for an instant.
-const LOCK_TRIES: u32 = 5;
+/// Tries for the serve lock: a command that asks whether a daemon runs holds it for an instant, and so does a child that a
+/// killed daemon was just beginning, until it becomes the hook's program. A second in all, for nobody starts again what ended
+/// with the code for a held lock.
+const LOCK_TRIES: u32 = 50;
 /// Between two of them.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 

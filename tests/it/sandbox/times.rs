@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{JSON, Started};
 use crate::harness::{PATIENCE, Service, wait_for};
 
-/// Milliseconds between two times as the sandbox tells them, within one day.
+/// Milliseconds between two times as the sandbox tells them in plain spelling, within one day.
 #[track_caller]
 fn between_ms(from: &Value, to: &Value) -> i64 {
     let ms = |told: &Value| {
@@ -26,7 +26,7 @@ fn between_ms(from: &Value, to: &Value) -> i64 {
 #[test]
 fn the_window_and_the_pauses_between_tries_pass_sixty_times_faster() {
     let shop = Service::start(|_heard| (500, String::new()));
-    let sandbox = Started::new(&["--speed=60", "--window=120", "--notify-retry=60"]);
+    let sandbox = Started::new(&["--plain", "--speed=60", "--window=120", "--notify-retry=60"]);
     assert_eq!(sandbox.announced.get("speed"), Some(&json!(60)));
     let state = sandbox.control("GET", "/state", &json!({}));
     assert_eq!(state.get("speed"), Some(&json!(60)));
@@ -85,7 +85,7 @@ fn a_login_stays_open_for_a_person() {
 
 #[test]
 fn without_speed_times_are_the_services_and_nothing_is_said() {
-    let sandbox = Started::new(&[]);
+    let sandbox = Started::new(&["--plain"]);
     assert_eq!(sandbox.announced.get("speed"), Some(&json!(1)));
     let home = sandbox.ask("GET", "/", &[], "").body;
     assert!(!home.contains("faster"), "{home}");
