@@ -56,7 +56,8 @@ fn lived(world: &World) -> Vec<Secret> {
     assert_ne!(world.try_create("A-3").code, 0);
     let wrong = [("X-Notification-Token", STRANGER)];
     for invoice in &invoices {
-        assert_eq!(world.notify(&invoice.reference, &wrong, "{}").status, 401);
+        let body = invoice.object.to_string();
+        assert_eq!(world.notify(&invoice.reference, &wrong, &body).status, 401);
         let paid = world.dictate(invoice, "paid");
         let body = paid
             .with(&json!({ "notificationToken": paid.token }))

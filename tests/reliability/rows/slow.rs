@@ -23,6 +23,8 @@ const EACH: usize = 100;
 /// How long, short and long, seconds; and the pause after each honest one.
 const ATTACK_S: (usize, usize) = (15, 600);
 const PAUSE: Duration = Duration::from_millis(200);
+/// Answers that nobody reads, for each connection.
+const UNREAD: usize = 50;
 /// A slow sender sends a byte so often.
 const DRIP: Duration = Duration::from_millis(100);
 /// The 99th percentile of the honest.
@@ -47,7 +49,7 @@ fn kinds() -> [Kind; 3] {
             then: " ",
         },
         Kind {
-            first: look.repeat(2_000),
+            first: look.repeat(UNREAD),
             then: "",
         },
     ]
