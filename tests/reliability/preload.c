@@ -2,7 +2,8 @@
 // is written and synced, and three ways to make an honest daemon wrong, since a check that never fails is none.
 //
 //   BETWEEN_MATCH   only files whose path holds this word
-//   BETWEEN_RECORD  a file that every write, change of length, sync and removal is appended to, with its instant
+//   BETWEEN_RECORD  a file that every write, change of length, sync (also one that failed) and removal is appended to, with its
+//                   instant
 //   BETWEEN_WRONG   late:   what is written to a log (`-wal`) reaches the kernel 50 ms after the daemon was told that it did
 //                   nosync: nothing is synced, and success is told
 //                   deaf:   a failed write or sync is told as a success
@@ -155,7 +156,7 @@ static int synced(int fd, long call) {
     const char *path = path_of(fd);
     if (path && (is_unsynced || (is_late && is_log(path)))) return 0;
     int r = syscall(call, fd);
-    if (path && !r) note('S', path, 0, NULL, 0);
+    if (path) note(r ? 'F' : 'S', path, 0, NULL, 0);
     return path && r && is_deaf ? 0 : r;
 }
 

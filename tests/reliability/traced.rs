@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -37,7 +35,9 @@ fn arguments(trace: &Path, calls: &str, fault: &str, paths: &[PathBuf]) -> Vec<S
         .map(str::to_owned)
         .to_vec();
     words.extend(["-e".to_owned(), format!("trace={calls}")]);
-    words.extend(["-e".to_owned(), format!("inject={calls}:{fault}")]);
+    if !fault.is_empty() {
+        words.extend(["-e".to_owned(), format!("inject={calls}:{fault}")]);
+    }
     for path in paths {
         words.extend(["-P".to_owned(), path.display().to_string()]);
     }
@@ -52,7 +52,7 @@ pub(crate) struct Tracer {
 }
 
 impl Tracer {
-    /// Begins to inject; comes back when strace holds all of the daemon's threads.
+    /// Begins to inject, or only to look where there is no fault; comes back when strace holds all of the daemon's threads.
     #[track_caller]
     pub(crate) fn attach(pid: u32, dir: &Path, name: &str, calls: &str, fault: &str) -> Self {
         let trace = dir.join(format!("{name}.trace"));
@@ -78,14 +78,14 @@ impl Tracer {
         injected(&self.trace)
     }
 
-    /// Looks on for so long, and lets go. Gives how many calls ended with this error.
+    /// Lets go. Gives the lines of what was called.
     #[track_caller]
-    pub(crate) fn trace_for(mut self, time: Duration, error: &str) -> usize {
-        thread::sleep(time);
+    pub(crate) fn calls(mut self) -> Vec<String> {
         self.strace.signal(Signal::INT);
         self.strace.wait(PATIENCE);
         let text = fs::read(&self.trace).unwrap_or_default();
-        String::from_utf8_lossy(&text).matches(error).count()
+        let text = String::from_utf8_lossy(&text);
+        text.lines().map(str::to_owned).collect()
     }
 
     /// How often it was injected so far.

@@ -9,9 +9,14 @@ const HEAD: usize = 24;
 /// What was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    Write { offset: usize, data: Vec<u8> },
+    Write {
+        offset: usize,
+        data: Vec<u8>,
+    },
     Resize(usize),
     Sync,
+    /// A sync that failed.
+    Unsynced,
     Remove,
 }
 
@@ -70,6 +75,7 @@ fn next(bytes: &[u8]) -> Option<(Record, &[u8])> {
         }
         b'T' => (Op::Resize(offset), rest),
         b'S' => (Op::Sync, rest),
+        b'F' => (Op::Unsynced, rest),
         b'U' => (Op::Remove, rest),
         _ => return None,
     };

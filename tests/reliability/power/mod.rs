@@ -5,11 +5,13 @@ mod log;
 mod replay;
 
 use std::fs;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use self::log::{Op, Record, as_normal};
-use self::replay::{Files, States, play};
+use self::replay::play;
+pub(crate) use self::replay::{Files, States};
 use crate::between::{Between, Wrong};
 use crate::harness::dice::Dice;
 use crate::harness::{PATIENCE, World};
@@ -73,6 +75,18 @@ impl Recording {
     }
 }
 
+/// Plays power losses from what the recorder wrote since `before`.
+pub(crate) fn replayed(
+    before: &Files,
+    record: &Path,
+    acks: &[Ack],
+    states: usize,
+    seed: u64,
+) -> States {
+    let mut dice = Dice::new(seed);
+    play(before, &log::read(record), acks, states, &mut dice)
+}
+
 fn record(wrong: Option<Wrong>) -> Recording {
     let between = Between::build();
     let mut world = quiet().start();
@@ -91,7 +105,7 @@ fn record(wrong: Option<Wrong>) -> Recording {
 }
 
 /// The ledger and its log as they lie there, all of it on the disk.
-fn files(world: &World) -> Files {
+pub(crate) fn files(world: &World) -> Files {
     let names = ["ledger.db", "ledger.db-wal"];
     let read = |name: &str| fs::read(world.state_dir().join(name)).unwrap_or_default();
     names.map(|name| (name.to_owned(), read(name))).into()

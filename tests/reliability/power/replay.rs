@@ -2,6 +2,9 @@
 //! what was written after a file's last sync nothing, all, or a random half, some of it torn at a sector. What is left is
 //! opened as a ledger, and all that was acknowledged before that point must be in it.
 //!
+//! After a sync that failed the kernel takes what was under way for written, and a later sync of the same file says nothing of
+//! it: it is as likely gone as not, for good, unless it is written again.
+//!
 //! Not played: files that are missing because their directory was not synced. The ledger and its side files are there
 //! before the load begins, and are not made anew while it goes on.
 
@@ -48,7 +51,7 @@ pub(crate) fn play(
     let mut applied = 0;
     for point in points {
         for record in records.iter().take(point).skip(applied) {
-            disk.record(record);
+            disk.record(record, dice);
         }
         applied = point;
         // What was acknowledged while the last of these was under way was so before the loss, too.
@@ -102,13 +105,21 @@ impl<'a> Disk<'a> {
         Self { synced, pending }
     }
 
-    fn record(&mut self, record: &'a Record) {
+    fn record(&mut self, record: &'a Record, dice: &mut Dice) {
         let file = &record.file;
         match &record.op {
             Op::Sync => {
                 let bytes = self.synced.entry(file.clone()).or_default();
                 for op in self.pending.remove(file).unwrap_or_default() {
                     apply(bytes, op, usize::MAX);
+                }
+            }
+            Op::Unsynced => {
+                let bytes = self.synced.entry(file.clone()).or_default();
+                for op in self.pending.remove(file).unwrap_or_default() {
+                    if dice.below(2) == 0 {
+                        apply(bytes, op, usize::MAX);
+                    }
                 }
             }
             Op::Remove => {
@@ -137,7 +148,7 @@ impl<'a> Disk<'a> {
                 }
                 let sectors = match op {
                     Op::Write { data, .. } => data.len().div_ceil(SECTOR),
-                    Op::Resize(_) | Op::Sync | Op::Remove => 1,
+                    Op::Resize(_) | Op::Sync | Op::Unsynced | Op::Remove => 1,
                 };
                 let is_torn = fate == 2 && sectors > 1 && dice.below(3) == 0;
                 let most = if is_torn {
@@ -166,6 +177,6 @@ fn apply(bytes: &mut Vec<u8>, op: &Op, most: usize) {
             }
         }
         Op::Resize(length) => bytes.resize(*length, 0),
-        Op::Sync | Op::Remove => {}
+        Op::Sync | Op::Unsynced | Op::Remove => {}
     }
 }

@@ -3,12 +3,11 @@
 //! usual encodings, in every file of the world, in the daemon's command line and environment, in what scripts are given,
 //! in answers, and in what every command prints.
 //!
-//! The control is the same search in the places where they belong: each must be found there.
+//! The control is the same search once each of them was written into a log in each form: all must be found there, and
+//! those that have a file of their own in that, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
@@ -40,8 +39,18 @@ pub(crate) fn searched() -> Verdict {
     world.start_serve();
     printed(&world);
     let found = search(&world, &secrets, |secret| secret.at_home.clone());
+    let forms = plant(&world, &secrets);
     let control = search(&world, &secrets, |_secret| Vec::new());
-    Verdict::new(found).control("their own files are searched too", control)
+    let all = control
+        .missed
+        .iter()
+        .map(|told| told.matches(PLANTED).count());
+    let control_found: usize = all.sum();
+    let control = control.needs(control_found == forms, "not each planted one was found");
+    Verdict::new(found).control(
+        "each written into a log, and their own files searched too",
+        control,
+    )
 }
 
 /// Makes all happen in which a secret has a part. Gives the secrets.
@@ -111,7 +120,19 @@ fn printed(world: &World) {
         drop(world.tilld(args));
     }
     assert!(fs::exists(copy).expect("ours"), "a backup was made");
-    thread::sleep(Duration::from_millis(100));
+}
+
+/// The log that the control writes.
+const PLANTED: &str = "planted.err";
+
+/// Writes every secret in every form into a log. Gives how many there were.
+fn plant(world: &World, secrets: &[Secret]) -> usize {
+    let all: Vec<String> = secrets
+        .iter()
+        .flat_map(|secret| forms(&secret.text))
+        .collect();
+    fs::write(world.log_dir().join(PLANTED), all.join("\n")).expect("written");
+    all.len()
 }
 
 fn search(world: &World, secrets: &[Secret], but: impl Fn(&Secret) -> Vec<&'static str>) -> Found {
