@@ -30,7 +30,8 @@ pub(crate) struct World {
     dir: tempfile::TempDir,
     listen: SocketAddr,
     hooks: Vec<Hook>,
-    under: Vec<String>,
+    /// The program the daemon runs under from its next start on, see [`Setup::under`].
+    pub(crate) under: Vec<String>,
     sandbox: Process,
     addresses: Value,
     serve: Option<Process>,
@@ -151,6 +152,14 @@ impl World {
     /// Starts the daemon and waits until it says that it listens.
     #[track_caller]
     pub(crate) fn start_serve(&mut self) {
+        if let Err((code, said)) = self.try_start_serve() {
+            panic!("ended with {code}: {said}");
+        }
+    }
+
+    /// [`World::start_serve`], however it goes: the exit code of a daemon that ended before it listened, and what it said.
+    #[track_caller]
+    pub(crate) fn try_start_serve(&mut self) -> Result<(), (i32, String)> {
         assert!(self.serve.is_none(), "one daemon at a time");
         let mut command = self.command(&self.under);
         let mut serve = Process::spawn(
@@ -158,13 +167,16 @@ impl World {
             &self.log_dir(),
             &format!("serve-{}", next_name()),
         );
-        let mut ended = None;
+        let mut ended = false;
         wait_until(PATIENCE, "the daemon to listen", || {
-            ended = serve.ended();
-            ended.is_some() || serve.stdout().contains('\n')
+            ended = serve.ended().is_some();
+            ended || serve.stdout().contains('\n')
         });
-        assert!(ended.is_none(), "{ended:?}: {}", serve.stderr());
+        if ended {
+            return Err((serve.wait(PATIENCE), serve.stderr()));
+        }
         self.serve = Some(serve);
+        Ok(())
     }
 
     /// The daemon's process id.
