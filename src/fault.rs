@@ -10,6 +10,7 @@ const VARIABLE: &str = "TILLD_FAULTS";
 
 /// Passes a point.
 #[cfg(debug_assertions)]
+#[track_caller]
 pub(crate) fn point(name: &str) {
     played::point(name);
 }
@@ -53,6 +54,7 @@ mod played {
         }
     }
 
+    #[track_caller]
     pub(super) fn point(name: &str) {
         let Some(directory) = directory() else {
             return;
@@ -63,6 +65,6 @@ mod played {
         }
         // Whoever removes it is who panics.
         let panics = fs::remove_file(directory.join(format!("panic-{name}"))).is_ok();
-        assert!(!panics, "the fault of the point `{name}` is played");
+        assert!(!panics, "the fault of the point {name} is played");
     }
 }

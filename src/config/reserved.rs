@@ -7,11 +7,12 @@ use crate::hook::payload::VARIABLES;
 pub(super) const PREFIX: &str = "TILLD_";
 
 /// The switches of the test suite and of the benches. `TILLD_FAULTS` is heard by builds with debug assertions alone.
-const SWITCHES: [&str; 11] = [
+const SWITCHES: [&str; 12] = [
     "TILLD_FAULTS",
     "TILLD_FOLLOWERS",
     "TILLD_INVOICES",
     "TILLD_KILLS",
+    "TILLD_NOTIFICATIONS",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",
     "TILLD_PROGRAM",
