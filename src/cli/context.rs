@@ -65,6 +65,17 @@ impl Context {
         self.flags.listen = listen;
     }
 
+    /// The same surroundings, the settings to be read again.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            output: self.output,
+            config: self.config.clone(),
+            socket: self.socket.clone(),
+            flags: self.flags.clone(),
+            loaded: OnceCell::new(),
+        }
+    }
+
     /// What `--socket` names.
     pub(super) fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()

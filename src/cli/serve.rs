@@ -1,8 +1,5 @@
 //! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
 
-use std::net::SocketAddr;
-use std::os::unix::net::UnixListener;
-
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print_json, talk};
@@ -10,8 +7,9 @@ use super::{owner, reach, service};
 use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
+use crate::daemon::handed::{self, At, HandedError};
 use crate::daemon::{self, LockError, Start, plain};
-use crate::{clock, telemetry};
+use crate::{clock, fault, panics, telemetry};
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -32,14 +30,16 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         return report(&context);
     }
     // It changes the environment, so it comes before any thread.
-    let control = inherited_socket()?;
+    let handed = handed::take()?;
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
     telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
+    panics::end_with(Exit::Bug.code());
+    fault::tell();
     // Handed over by systemd, it lies where the socket unit says.
-    if control.is_none()
+    if handed.control.is_none()
         && let Some(trouble) = reach::trouble(&settings, &state_dir)
     {
         tracing::warn!("{trouble}");
@@ -47,40 +47,28 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     let public_url = settings.require_public()?.to_string();
     let client = service::client(&context)?;
     let json = context.output.json();
-    let ready = Box::new(move |address: SocketAddr| {
+    let ready = Box::new(move |at: &At| {
         if json {
             // A reader of stdout that went away is no reason to stop serving.
-            drop(print_json(&serde_json::json!({ "listen": address })));
+            drop(print_json(&serde_json::json!({ "listen": at.to_string() })));
         }
+    });
+    let read = Box::new(move || {
+        let context = context.anew();
+        check(&context)?;
+        Ok(context.settings()?.clone())
     });
     daemon::run(Start {
         settings,
         state_dir,
         public_url,
         client,
-        control,
+        handed,
+        read,
         ready,
     })
     .await?;
     Ok(Exit::Ok)
-}
-
-/// The control socket, when systemd listens on it and hands it over.
-fn inherited_socket() -> Result<Option<UnixListener>, Failure> {
-    let mut handed = listenfd::ListenFd::from_env();
-    for at in 0..handed.len() {
-        match handed.take_unix_listener(at) {
-            Ok(Some(socket)) => return Ok(Some(socket)),
-            Ok(None) => {}
-            Err(error) => {
-                let failure = Failure::new(Exit::Config, error);
-                return Err(failure
-                    .context("a socket that was handed over is no listening Unix socket")
-                    .hint("`ListenStream=` of the socket unit must be a path"));
-            }
-        }
-    }
-    Ok(None)
 }
 
 /// What a start would refuse.
@@ -137,6 +125,26 @@ fn report(context: &Context) -> Result<Exit, Failure> {
         ])?;
     }
     Ok(Exit::Ok)
+}
+
+impl From<HandedError> for Failure {
+    fn from(error: HandedError) -> Self {
+        let hint = match &error {
+            HandedError::Unknown { .. } | HandedError::Twice(_) => format!(
+                "`FileDescriptorName=` of each socket unit must be `{}` or `{}`",
+                handed::PUBLIC,
+                handed::CONTROL
+            ),
+            HandedError::Wrong { name: handed::CONTROL, .. } => {
+                "`ListenStream=` of the socket unit must be a path".to_owned()
+            }
+            HandedError::Wrong { .. } => {
+                "`ListenStream=` of the socket unit must be a port, an address with a port, or a path"
+                    .to_owned()
+            }
+        };
+        Self::new(Exit::Config, error).hint(hint)
+    }
 }
 
 impl From<daemon::Error> for Failure {

@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::sync::watch;
 
 use super::Start;
 use super::plain;
@@ -87,7 +87,7 @@ pub(crate) fn group(name: &str) -> io::Result<Option<u32>> {
 pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), SocketError> {
     let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let path = path(&start.settings, &start.state_dir, runtime.as_deref());
-    if let Some(inherited) = start.control.take() {
+    if let Some(inherited) = start.handed.control.take() {
         let given = inherited.local_addr().ok();
         let path = given
             .and_then(|at| at.as_pathname().map(Path::to_owned))
@@ -209,15 +209,15 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
     }
 }
 
-/// What it works with: the ledger, the service and the gate that all of this process share.
+/// What it works with: the ledger, the service and the gate that all of this process share, and the settings in use.
 pub(super) fn parts(
-    (settings, state_dir): (&Settings, &Path),
+    (settings, state_dir): (watch::Receiver<Settings>, &Path),
     (writer, reader): (Writer, Reader),
     (client, gate): (Client, Gate),
     told: Wake,
 ) -> control::Parts {
     control::Parts {
-        status: status(reader.clone(), settings.clone(), state_dir.to_owned()),
+        status: status(reader.clone(), settings, state_dir.to_owned()),
         writer,
         reader,
         client,
@@ -229,10 +229,10 @@ pub(super) fn parts(
 }
 
 /// How everything stands, for clients: the login is not theirs to know.
-fn status(reader: Reader, settings: Settings, state_dir: PathBuf) -> Status {
-    let settings = Arc::new(settings);
+fn status(reader: Reader, settings: watch::Receiver<Settings>, state_dir: PathBuf) -> Status {
     Box::new(move || {
-        let (reader, settings) = (reader.clone(), Arc::clone(&settings));
+        // Those that are in use now.
+        let (reader, settings) = (reader.clone(), settings.borrow().clone());
         let state_dir = state_dir.clone();
         Box::pin(async move {
             let login = (Login::Hidden, None);

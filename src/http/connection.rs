@@ -26,6 +26,10 @@ use crate::shutdown::Shutdown;
 /// hyper's smallest read buffer, in bytes; it panics below.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
+/// A stop that finds a client without a request waits so long, from the connection on, for one: who has just connected sends at
+/// once, and closing would lose what is under way. One that is silent for longer is closed.
+const NEWCOMER_TIME: Duration = Duration::from_secs(1);
+
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -92,6 +96,7 @@ where
     let (mut woken, mut told) = (false, false);
     let mut waker = None;
     poll_fn(|cx| {
+        let mut leaves_at = None;
         // The connection goes first: bytes that are there already count before a newcomer, a deadline or a stop does.
         loop {
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
@@ -118,6 +123,10 @@ where
             }
             match progress.stand() {
                 Stand::Between => return Poll::Ready(End::Stopped),
+                Stand::Fresh(since) => {
+                    leaves_at = Some(since + NEWCOMER_TIME);
+                    break;
+                }
                 Stand::Head => break,
                 Stand::Request => {}
             }
@@ -125,13 +134,17 @@ where
             told = true;
             connection.as_mut().graceful_shutdown();
         }
-        let Some((deadline, late)) = progress.deadline(&shared.limits) else {
+        let late = progress.deadline(&shared.limits);
+        let late = late.map(|(at, late)| (at, End::Late(late)));
+        let leaves = leaves_at.map(|at| (at, End::Stopped));
+        let first = late.into_iter().chain(leaves).min_by_key(|(at, _)| *at);
+        let Some((deadline, end)) = first else {
             return Poll::Pending;
         };
         if sleep.deadline() != deadline {
             sleep.as_mut().reset(deadline);
         }
-        sleep.as_mut().poll(cx).map(|()| End::Late(late))
+        sleep.as_mut().poll(cx).map(|()| end)
     })
     .await
 }

@@ -16,6 +16,7 @@ mod framing;
 mod full;
 mod local;
 mod progress;
+mod public;
 mod serve;
 mod socket;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub(crate) use body::{Body, BodyError, read_body};
 pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
 pub(crate) use local::{Local, serve_local};
+pub(crate) use public::{Peer, Public, serve_public};
 pub(crate) use serve::{Served, serve};
 
 /// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]

@@ -175,7 +175,7 @@ pub struct Refusal {
     pub reason: &'static str,
     /// When, milliseconds since 1970.
     pub at_ms: i64,
-    /// The peer's address.
+    /// The peer's address; `unix` for a proxy that came by a Unix socket.
     pub peer: String,
     /// The body's length, bytes.
     pub body_bytes: usize,

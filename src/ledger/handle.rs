@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::REDATE_AT_ONCE;
+use super::apply::Rules;
 use super::choice::Acting;
 use super::command::{
     Acceptance, After, AttemptRecord, Begun, Command, Intent, Lane, Operated, PollFailed,
@@ -273,6 +274,17 @@ impl Writer {
             }
             other => unreachable!("the writer answered a person's wish with {other:?}"),
         }
+    }
+
+    /// From now on hooks are owed what these rules say; nothing else of them counts. What is owed already stays owed.
+    pub(crate) fn owe(&self, rules: Rules) -> Result<(), WriteError> {
+        self.queue.owe(rules)
+    }
+
+    /// Resolves when the writing thread has turned once more: the proof that it is alive, whether it can store or not. With
+    /// [`WriteError::QueueFull`] it was not asked.
+    pub(crate) async fn probe(&self) -> Result<(), WriteError> {
+        self.queue.probe().await
     }
 
     /// Remembers a small fact, for `status`.

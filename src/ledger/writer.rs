@@ -18,6 +18,7 @@ use super::batch;
 use super::command::{Command, Operated, Recorded, Refusal, Reply};
 use super::error::WriteError;
 use super::store::{Store, StoreError};
+use crate::fault;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
@@ -43,6 +44,10 @@ enum Message {
     Together(Vec<Job>),
     /// Refusals were gathered: write them within [`GATHER_FOR`].
     Gathered,
+    /// Hooks are owed from now on what these say.
+    Owe(Box<Rules>),
+    /// Somebody asks whether the thread turns: answered at the end of the turn that takes it.
+    Probe(oneshot::Sender<()>),
 }
 
 /// Refusals waiting to be written. Owned by the handles; the thread takes them.
@@ -98,6 +103,7 @@ pub(super) fn start<S: Store>(
                 committed: false,
                 lost: false,
                 told: None,
+                probes: Vec::new(),
             };
             worker.run();
         })?;
@@ -138,14 +144,29 @@ impl Queue {
     /// Hands a command over and waits for its answer. Never waits for a place in the queue.
     pub(super) async fn ask(&self, command: Command) -> Result<Reply, WriteError> {
         let (reply, answer) = oneshot::channel();
-        match self
-            .messages
-            .try_send(Message::Job(Box::new(Job { command, reply })))
-        {
-            Ok(()) => answer.await.unwrap_or(Err(WriteError::Ended)),
+        self.send(Message::Job(Box::new(Job { command, reply })))?;
+        answer.await.unwrap_or(Err(WriteError::Ended))
+    }
+
+    fn send(&self, message: Message) -> Result<(), WriteError> {
+        match self.messages.try_send(message) {
+            Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => Err(WriteError::QueueFull),
             Err(TrySendError::Disconnected(_)) => Err(WriteError::Ended),
         }
+    }
+
+    /// What hooks are owed from now on.
+    pub(super) fn owe(&self, rules: Rules) -> Result<(), WriteError> {
+        self.send(Message::Owe(Box::new(rules)))
+    }
+
+    /// Resolves at the end of a turn of the thread that took this. A turn is bounded by how long a lock of others is waited for,
+    /// three times at most, and by the disk.
+    pub(super) async fn probe(&self) -> Result<(), WriteError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Probe(reply))?;
+        answer.await.map_err(|_dropped| WriteError::Ended)
     }
 
     /// Lets a command wait for the next [`Queue::ask_with_those`], but no longer than this, and waits for its answer.
@@ -255,6 +276,8 @@ struct Worker<S> {
     lost: bool,
     /// The last trouble that was logged, so that it is logged once and its end too.
     told: Option<String>,
+    /// Who asked for this turn.
+    probes: Vec<oneshot::Sender<()>>,
 }
 
 impl<S: Store> Worker<S> {
@@ -265,6 +288,7 @@ impl<S: Store> Worker<S> {
             let next = self
                 .inbox
                 .recv_timeout(wake_at.saturating_duration_since(Instant::now()));
+            fault::point("writer");
             let closed = matches!(next, Err(RecvTimeoutError::Disconnected));
             let jobs = self.drain(next.ok());
             if !jobs.is_empty() {
@@ -277,6 +301,10 @@ impl<S: Store> Worker<S> {
             self.look();
             let last = closed || self.lost;
             self.tidy_at = self.store.tidy(last);
+            for probe in self.probes.drain(..) {
+                // Nobody may wait for it any more.
+                probe.send(()).unwrap_or_default();
+            }
             if last {
                 return;
             }
@@ -308,6 +336,8 @@ impl<S: Store> Worker<S> {
                 Message::Gathered => {
                     self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
                 }
+                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Probe(probe) => self.probes.push(probe),
             }
             next = if jobs.len() < self.batch {
                 self.inbox.try_recv().ok()
@@ -365,6 +395,8 @@ impl<S: Store> Worker<S> {
                 Message::Job(job) => jobs.push(*job),
                 Message::Together(together) => jobs.extend(together),
                 Message::Gathered => self.flush_at = Some(Instant::now() + GATHER_FOR),
+                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Probe(probe) => self.probes.push(probe),
             }
         }
         self.tell(&failed);

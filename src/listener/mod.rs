@@ -17,24 +17,23 @@ pub mod route;
 mod tests;
 mod trace;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
-use tokio::net::TcpListener;
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::http::{self, Limits, Response, Served, read_body};
+use crate::http::{self, Limits, Peer, Public, Response, Served, read_body};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Refusal, Watched};
+use crate::panics::contained;
 use crate::shutdown::Shutdown;
-use crate::{clock, entropy};
+use crate::{clock, entropy, fault};
 
 pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
 pub use self::reason::Reason;
@@ -68,8 +67,8 @@ pub struct Settings {
 
 /// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
 /// began to store. The ledger's writer must outlive it.
-pub async fn run<B: Book>(
-    socket: TcpListener,
+pub(crate) async fn run<B: Book>(
+    socket: impl Into<Public>,
     settings: Settings,
     book: B,
     shutdown: Shutdown,
@@ -84,7 +83,7 @@ pub async fn run<B: Book>(
         storing: TaskTracker::new(),
         warned: Mutex::new(None),
     }));
-    let served = http::serve(socket, limits, listener.clone(), shutdown, drain).await;
+    let served = http::serve_public(socket.into(), limits, listener.clone(), shutdown, drain).await;
     let storing = &listener.0.storing;
     storing.close();
     if timeout(STORING_TIME, storing.wait()).await.is_err() {
@@ -142,15 +141,15 @@ impl Address {
 struct Arrival {
     address: Address,
     parts: Parts,
-    peer: SocketAddr,
+    peer: Peer,
     received_ms: i64,
     body: Option<Bytes>,
 }
 
 impl<B: Book> http::Service for Listener<B> {
-    type Peer = SocketAddr;
+    type Peer = Peer;
 
-    async fn call(&self, request: Request<http::Body>, peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<http::Body>, peer: Peer) -> Response {
         let inner = &self.0;
         let path = request.uri().path();
         match route(&inner.settings.public_path, request.method(), path) {
@@ -169,12 +168,8 @@ impl<B: Book> http::Service for Listener<B> {
 
 impl<B: Book> Inner<B> {
     /// One POST on an address: its headers, its body's shape, then its token.
-    async fn hear(
-        &self,
-        address: Address,
-        request: Request<http::Body>,
-        peer: SocketAddr,
-    ) -> Response {
+    async fn hear(&self, address: Address, request: Request<http::Body>, peer: Peer) -> Response {
+        fault::point("request");
         let received_ms = clock::wall_ms();
         let (parts, body) = request.into_parts();
         let mut arrival = Arrival {
@@ -296,7 +291,7 @@ impl<B: Book> Inner<B> {
         if let Some(news) = self.remembered.news(place, Instant::now()) {
             let writing = self.remembered.write(news, self.book.clone());
             // Nobody waits for it but the stop.
-            drop(self.storing.spawn(writing));
+            drop(self.storing.spawn(contained(Box::pin(writing))));
         }
     }
 
@@ -338,7 +333,7 @@ impl<B: Book> Inner<B> {
         response: Response,
     ) -> Response {
         let reason = reason.as_str();
-        let peer = arrival.peer.ip();
+        let peer = arrival.peer.host();
         if let Some(invoice) = invoice
             && self.may_warn()
         {
@@ -356,7 +351,7 @@ impl<B: Book> Inner<B> {
             header_names: header_names(&arrival.parts.headers),
             reason,
             at_ms: arrival.received_ms,
-            peer: peer.to_string(),
+            peer,
             body_bytes: body.map_or(0, <[u8]>::len),
             body_sha256: body.map(sha256_hex).unwrap_or_default(),
         });

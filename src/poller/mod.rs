@@ -31,6 +31,7 @@ use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
@@ -60,6 +61,13 @@ pub(crate) struct Settings {
     pub cadence: Duration,
     /// Questions under way at once.
     pub at_once: usize,
+}
+
+impl Settings {
+    /// The loop turns at least so often, what a turn does not counted: when no ring comes, it looks by itself.
+    pub(crate) fn turns_within(&self) -> Duration {
+        self.cadence * round::MISSED_RINGS
+    }
 }
 
 /// What the poller works with.
@@ -109,7 +117,7 @@ pub(crate) async fn run(
     parts: Parts,
     settings: Settings,
     bell: impl Bell,
-    wake: Wake,
+    (wake, pulse): (Wake, Pulse),
     shutdown: Shutdown,
 ) {
     let Parts {
@@ -152,7 +160,7 @@ pub(crate) async fn run(
         cadence: settings.cadence,
         at_once: settings.at_once,
     };
-    round::run(poller, gate, beat, bell, wake, shutdown).await;
+    round::run(poller, gate, beat, bell, (wake, pulse), shutdown).await;
 }
 
 impl Work for Poller {

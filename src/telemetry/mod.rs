@@ -6,6 +6,7 @@ mod stamp;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
@@ -13,6 +14,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use self::stamp::Stamp;
@@ -57,16 +59,37 @@ impl Level {
     }
 }
 
+/// What decides how much is logged, once logging was started.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
 /// Starts logging to stderr. Once per process. `now` tells the time in microseconds since 1970.
 ///
 /// # Errors
 /// When logging was started before.
 pub(crate) fn init(level: Level, format: Format, now: fn() -> u64) -> Result<(), TryInitError> {
     let layer = layer(format, now, || Escaping(io::stderr().lock()));
+    let (filter, handle) = reload::Layer::new(targets(level));
     tracing_subscriber::registry()
-        .with(layer.with_filter(targets(level)))
-        .try_init()
+        .with(layer.with_filter(filter))
+        .try_init()?;
+    // Only the first start of logging succeeds.
+    FILTER.get_or_init(|| handle);
+    Ok(())
 }
+
+/// Logs so much from now on.
+///
+/// # Errors
+/// When logging was not started.
+pub(crate) fn set_level(level: Level) -> Result<(), NotStarted> {
+    let filter = FILTER.get().ok_or(NotStarted)?;
+    filter.reload(targets(level)).map_err(|_gone| NotStarted)
+}
+
+/// Nothing is logged.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("logging was not started")]
+pub(crate) struct NotStarted;
 
 /// Writes events in this format to what `writer` makes.
 fn layer<W>(format: Format, now: fn() -> u64, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>

@@ -51,6 +51,7 @@ mod shop;
 mod status;
 mod stop;
 mod strangers;
+mod supervised;
 mod unit;
 mod unresolved;
 mod upgrade;

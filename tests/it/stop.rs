@@ -26,11 +26,7 @@ fn signal(world: &World, signal: Signal) {
 
 /// Asks the daemon to stop without waiting for it.
 fn ask_to_stop(world: &World) {
-    ask_to_stop_by(world, Signal::TERM);
-}
-
-fn ask_to_stop_by(world: &World, wish: Signal) {
-    signal(world, wish);
+    signal(world, Signal::TERM);
     wait_until(PATIENCE, "the wish to be heard", || {
         world.serve_log().contains("waiting up to")
     });
@@ -64,7 +60,7 @@ fn a_running_hook_finishes_and_no_other_begins() {
 }
 
 #[test]
-fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
+fn a_second_signal_waits_for_no_hook() {
     let mut world = Setup::new()
         .quiet()
         .hook("fulfil", &["paid"], HOLDS)
@@ -73,8 +69,8 @@ fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
         .start();
     world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
-    ask_to_stop_by(&world, Signal::HUP);
-    signal(&world, Signal::INT);
+    ask_to_stop(&world);
+    signal(&world, Signal::TERM);
     assert_eq!(world.serve_ends(PATIENCE), 0);
     let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
     assert_eq!(world.sql(attempts).concat(), ["1 interrupted"]);

@@ -59,6 +59,16 @@ pub(crate) struct Rules {
     pub restore: Restore,
 }
 
+impl Rules {
+    /// From now on hooks are owed what these rules say. All else stays as it was when the ledger was opened.
+    pub(in crate::ledger) fn owe_as(&mut self, other: Self) {
+        self.subscriptions = other.subscriptions;
+        self.on_abandoned = other.on_abandoned;
+        self.first_delay_ms = other.first_delay_ms;
+        self.longest_delay_ms = other.longest_delay_ms;
+    }
+}
+
 /// Why a command was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {

@@ -74,11 +74,12 @@ impl Stage {
         tokio::spawn(run(
             writer,
             reader,
-            self.settings.clone(),
+            watch::channel(self.settings.clone()).1,
             self.wake.clone(),
             Wishes {
                 stop: self.shutdown.clone(),
                 hurry: Shutdown::new(),
+                pulse: Pulse::default(),
             },
         ))
     }
@@ -109,6 +110,7 @@ impl Stage {
             starting: JoinSet::new(),
             rest_until: None,
             scan_at: Instant::now(),
+            longest_grace: self.settings.longest_grace(),
         }
     }
 

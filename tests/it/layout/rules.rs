@@ -12,10 +12,13 @@ const FORBIDDEN_NAMES: [&str; 7] = [
 ];
 
 /// Modules that import nothing of ours and that everybody may import.
-const LEAVES: [&str; 8] = [
+const LEAVES: [&str; 11] = [
     "clock",
     "entropy",
+    "fault",
+    "panics",
     "process_mark",
+    "pulse",
     "retry_after",
     "secret",
     "shutdown",
