@@ -5,6 +5,8 @@
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
+mod admin;
+mod alarm;
 mod apart;
 pub(crate) mod control;
 mod lock;
@@ -16,6 +18,7 @@ pub(crate) mod status;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sd_notify::NotifyState;
@@ -93,6 +96,9 @@ pub(crate) enum Error {
     /// There is no control socket.
     #[error("could not open the control socket")]
     Control(#[from] control::SocketError),
+    /// The admin listener has no place.
+    #[error("could not open the admin listener")]
+    Admin(#[from] admin::PlaceError),
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
@@ -135,11 +141,17 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         control: _taken,
         ready,
     } = start;
+    let admin_place = admin::take(&settings)?;
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let served = control::settings(&settings, &public_url);
-    let within = [heard.drain, hooks.stop_within(), served.stop_within()];
+    let within = [
+        heard.drain,
+        hooks.stop_within(),
+        served.stop_within(),
+        alarm::GRACE,
+    ];
     let within = within.into_iter().max().unwrap_or_default() + STOP_MARGIN;
 
     let (socket, address) = take_port(settings.listener.listen).await?;
@@ -149,6 +161,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
 
     warn_of_setup(&settings);
     let shutdown = Shutdown::new();
+    let counts = (Arc::clone(&heard.heard), Arc::clone(&hooks.runs));
     let bells = ledger.bells();
     let mut loops: JoinSet<&'static str> = JoinSet::new();
     let (reader, writer) = (ledger.reader(), ledger.writer());
@@ -161,6 +174,36 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         listen(socket, heard, book, stopping)
     })?;
     let gate = Gate::new(plain::gate_limits(&settings));
+    let looked = Arc::new(poller::Looked::default());
+    let shared = Arc::new(settings.clone());
+    if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &shared, &state_dir) {
+        let stopping = shutdown.clone();
+        loops.spawn(async move {
+            alarm::run(parts, stopping).await;
+            "the alarms"
+        });
+    }
+    // Goes on to the end of all others, so that it can be asked while they stop.
+    let (mut aside, aside_stops) = (JoinSet::new(), Shutdown::new());
+    if let Some((taken, name)) = admin_place {
+        let parts = crate::admin::Parts {
+            writer: writer.clone(),
+            reader: reader.clone(),
+            look: admin::look(reader.clone(), Arc::clone(&shared), state_dir.clone()),
+            heard: counts.0,
+            runs: counts.1,
+            client: client.clone(),
+            looked: Arc::clone(&looked),
+            cadence: admin::cadence(&settings),
+            listed: admin::listed(&settings),
+            draining: shutdown.clone(),
+        };
+        let stopping = aside_stops.clone();
+        beside(&mut aside, "admin", "the admin listener", move || {
+            tell_state(taken, parts, stopping)
+        })?;
+        tracing::info!(admin = %name, "tilld tells how it is on {name}");
+    }
     let parts = control::parts(
         (&settings, &state_dir),
         (writer.clone(), reader.clone()),
@@ -178,6 +221,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         gate,
         store: Store::new(&state_dir),
         elsewhere: Elsewhere::of_daemon(),
+        looked,
     };
     let (polls, stopping) = (plain::poller_settings(&settings), shutdown.clone());
     beside(&mut loops, "poller", "the poller", move || async move {
@@ -203,7 +247,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
-    let ended = supervise(&mut stop, &mut loops, &ledger).await;
+    let ended = supervise(&mut stop, &mut loops, &mut aside, &ledger).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
     let finished = finish(loops, within);
@@ -216,6 +260,8 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
             finished.await;
         }
     }
+    aside_stops.request();
+    finish(aside, STOP_MARGIN).await;
     ledger.close(STOP_MARGIN).await;
     drop(lock);
     tracing::info!("tilld has stopped");
@@ -283,6 +329,16 @@ async fn answer(
     tracing::info!(?served, "the control socket is closed");
 }
 
+/// Tells how the daemon is until the stop.
+async fn tell_state(taken: admin::Taken, parts: crate::admin::Parts, stop: Shutdown) {
+    match taken.waited_for() {
+        Ok(socket) => crate::admin::run(socket, parts, stop).await,
+        Err(error) => {
+            tracing::error!(reason = %error, "the admin listener's socket could not be waited for");
+        }
+    }
+}
+
 /// Says what works, and not as anybody would want it.
 fn warn_of_setup(settings: &Settings) {
     if settings.statuses.paid.is_empty() {
@@ -309,6 +365,7 @@ fn advice_for(pid: u32) -> Option<&'static str> {
 async fn supervise(
     stop: &mut StopSignals,
     loops: &mut JoinSet<&'static str>,
+    aside: &mut JoinSet<&'static str>,
     ledger: &Ledger,
 ) -> Result<(), Error> {
     let ended = tokio::select! {
@@ -317,6 +374,7 @@ async fn supervise(
             return Ok(());
         }
         Some(ended) = loops.join_next() => ended,
+        Some(ended) = aside.join_next() => ended,
         () = ledger.writer_ended() => Ok("the ledger's writer"),
     };
     let name = ended.unwrap_or("a part that panicked");

@@ -14,6 +14,7 @@ mod connection;
 mod flow;
 mod framing;
 mod full;
+mod host;
 mod local;
 mod progress;
 mod serve;
@@ -32,6 +33,7 @@ use hyper::{Request, StatusCode};
 pub(crate) use body::{Body, BodyError, read_body};
 pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
+pub(crate) use host::{is_loopback, is_own_address, is_own_name};
 pub(crate) use local::{Local, serve_local};
 pub(crate) use serve::{Served, serve};
 

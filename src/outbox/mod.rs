@@ -13,6 +13,7 @@ mod claims;
 mod hand;
 mod places;
 pub(crate) mod retry;
+mod runs;
 mod settings;
 mod settle;
 #[cfg(test)]
@@ -38,6 +39,7 @@ use crate::wake::Wake;
 
 pub(crate) use attempt::facts;
 pub(crate) use places::Room;
+pub(crate) use runs::Runs;
 pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
 
 use attempt::Went;

@@ -11,6 +11,7 @@ pub(crate) mod budget;
 pub(crate) mod counting;
 mod ended;
 mod login;
+mod looked;
 pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
@@ -34,6 +35,8 @@ use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
+
+pub(crate) use looked::Looked;
 
 use ask::Asker;
 use budget::Turn;
@@ -76,6 +79,8 @@ pub(crate) struct Parts {
     pub store: Store,
     /// Where else a token may come from.
     pub elsewhere: Elsewhere,
+    /// Where it notes that it goes on.
+    pub looked: Arc<Looked>,
 }
 
 /// The bell that sets the cadence. Rings may be lost; then [`Bell::renew`] is called.
@@ -92,6 +97,7 @@ struct Poller {
     writer: Writer,
     schedule: Schedule,
     login: Login,
+    looked: Arc<Looked>,
     /// Invoices that are being asked about.
     asked: HashSet<InvoiceKey>,
     /// Times that are counted again after the clock was wrong.
@@ -119,6 +125,7 @@ pub(crate) async fn run(
         gate,
         store,
         elsewhere,
+        looked,
     } = parts;
     let login = Login::new(store, elsewhere, client.origin());
     let asker = Arc::new(Asker {
@@ -143,6 +150,7 @@ pub(crate) async fn run(
         recheck: Recheck::at_start(&settings.schedule),
         schedule: settings.schedule,
         login,
+        looked,
         asked: HashSet::new(),
         turn: Turn::default(),
         book: Book::new(stored),
@@ -160,6 +168,7 @@ impl Work for Poller {
     type Ended = Ended;
 
     async fn look(&mut self) -> Seen {
+        self.looked.looks();
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
         let may_ask = self.login.token().is_some();
