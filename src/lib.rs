@@ -58,6 +58,7 @@
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
+//! | [`admin`] | for programs and people of this machine: whether it works, figures, a page; reads and changes nothing |
 //! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
 //! | [`control`] | the local socket through which the shop uses tilld without holding its secrets |
 //! | [`sandbox`] | the imitation payment service |
@@ -131,6 +132,7 @@
 //! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
 //! with their commands in `README.md` under "Try it", and nowhere else.
 
+mod admin;
 mod answer;
 #[doc(hidden)]
 pub mod bench;

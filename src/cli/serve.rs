@@ -79,6 +79,9 @@ fn check(context: &Context) -> Result<(), Failure> {
     for hook in settings.every_hook() {
         hook.check()?;
     }
+    if let Some(program) = settings.attention.program() {
+        program.check()?;
+    }
     plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
@@ -166,6 +169,9 @@ impl From<daemon::Error> for Failure {
                 .hint("make it with `groupadd --system`, or set `control.group` to another"),
             error @ Error::Control(SocketError::Io { .. }) => Self::new(Exit::Ownership, error).hint(
                 "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
+            ),
+            error @ Error::Admin(_) => Self::new(Exit::Error, error).hint(
+                "another program may listen there, or its directory be another user's: choose another `admin.listen`",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
             error @ Error::Presentation(_) => Self::new(Exit::Config, error).hint(

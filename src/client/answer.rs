@@ -80,6 +80,11 @@ impl Answer {
         })
     }
 
+    /// The HTTP status.
+    pub(super) const fn status(&self) -> u16 {
+        self.status
+    }
+
     /// True for a 4xx that will stay one: the service has judged the request.
     pub(super) const fn is_final_refusal(&self) -> bool {
         matches!(self.status, 400..=499) && !matches!(self.status, 408 | 429)

@@ -22,6 +22,7 @@ use crate::wire::problem;
 use address::{Address, AddressError};
 use answer::Answer;
 use error::{CreateError, Error, Foreign};
+use fetches::Fetches;
 use gate::Permit;
 use gate::outage::Verdict;
 use proxy::Proxy;
@@ -30,6 +31,7 @@ pub(crate) mod address;
 mod answer;
 pub(crate) mod credentials;
 pub(crate) mod error;
+mod fetches;
 pub(crate) mod gate;
 pub(crate) mod login;
 mod private_file;
@@ -107,6 +109,7 @@ struct Inner {
     address: Address,
     asking: reqwest::Client,
     posting: reqwest::Client,
+    fetches: Fetches,
 }
 
 impl fmt::Debug for Client {
@@ -170,6 +173,7 @@ impl Client {
             address,
             asking,
             posting,
+            fetches: Fetches::default(),
         })))
     }
 
@@ -252,7 +256,10 @@ impl Client {
     ) -> Result<Report, Error> {
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
-        let answer = Answer::receive(request, "fetch", &[token]).await?;
+        let answer = Answer::receive(request, "fetch", &[token])
+            .await
+            .inspect_err(|error| self.0.fetches.unanswered(error))?;
+        self.0.fetches.answered(answer.status());
         let decoded = answer.success(Answer::refused_one)?.invoice()?;
         if decoded.id == *id {
             Ok(decoded)
@@ -261,6 +268,11 @@ impl Client {
                 why: Foreign::OtherInvoice,
             })
         }
+    }
+
+    /// How questions about invoices were answered since the process began.
+    pub(crate) fn fetches(&self) -> &Fetches {
+        &self.0.fetches
     }
 
     /// Fetches one invoice in a turn of the gate, and tells the gate how that ended.

@@ -1,7 +1,7 @@
 //! Names under the prefix `TILLD_` that are no settings: a hook that calls `tilld` hands them on, and tests and benches set the rest.
 //! They are neither read nor reported as unknown, and no setting may ever bear one of them (a test of this module).
 
-use crate::hook::payload::VARIABLES;
+use crate::hook::payload::{ALARM_VARIABLES, VARIABLES};
 
 /// The prefix of variables that are read as settings.
 pub(super) const PREFIX: &str = "TILLD_";
@@ -25,7 +25,9 @@ const SWITCHES: [&str; 12] = [
 /// Every variable that has the prefix and is no setting: those a hook is started with, and the switches of tests and
 /// benches.
 pub fn reserved() -> impl Iterator<Item = &'static str> {
-    VARIABLES.into_iter().chain(SWITCHES)
+    let of_alarms = ALARM_VARIABLES.into_iter();
+    let of_alarms = of_alarms.filter(|name| !VARIABLES.contains(name));
+    VARIABLES.into_iter().chain(of_alarms).chain(SWITCHES)
 }
 
 /// True for a variable that is no setting although it has the prefix.

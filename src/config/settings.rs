@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::invoice::status::StatusLists;
 use crate::telemetry::{Format, Level};
 
+use super::admin::{Admin, Attention};
 use super::control::Control;
 use super::hooks::{Hook, OnAbandoned, Outbox};
 use super::presentations::Presentations;
@@ -48,6 +49,10 @@ pub struct Settings {
     pub on_abandoned: Option<OnAbandoned>,
     /// The ledger.
     pub ledger: Ledger,
+    /// Where this machine may ask how tilld is.
+    pub admin: Admin,
+    /// Who is told when something needs a person.
+    pub attention: Attention,
 }
 
 /// The word for `service.proxy` that leaves the choice to `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
@@ -328,5 +333,8 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("ledger.refusal_rows", (100, 1_000_000)),
         ("ledger.queue", (16, 65_536)),
         ("ledger.batch", (1, 1024)),
+        ("attention.timeout_s", (1, 3600)),
+        ("attention.polled_in_a_row", (0, 1000)),
+        ("attention.silent_after_s", (0, 90 * DAY_S)),
     ])
 }

@@ -128,6 +128,7 @@ impl Settings {
             ),
         ];
         rules.extend(self.control.rules());
+        rules.extend([self.admin.rule(), self.attention.rule()]);
         rules
     }
 

@@ -33,6 +33,8 @@ use crate::wake::Wake;
 pub(crate) const FILE: &str = "control.sock";
 /// What the name of its lock ends with.
 const LOCK: &str = ".lock";
+/// The mode of a socket for which none is set: the owner's and the group's.
+pub(super) const MODE: u32 = 0o660;
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
 /// How long a newcomer waits for a connection. Most calls are done in some milliseconds.
@@ -94,7 +96,9 @@ pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), Socke
             .unwrap_or(path);
         return ready(inherited, path);
     }
-    let made = make(&start.settings, &path)?;
+    let control = &start.settings.control;
+    let mode = control.mode_bits().unwrap_or(MODE);
+    let made = make(&path, control.group.as_deref(), mode)?;
     ready(made, path)
 }
 
@@ -109,7 +113,12 @@ fn ready(socket: UnixListener, path: PathBuf) -> Result<(UnixListener, PathBuf),
     }
 }
 
-fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
+/// Makes a socket: whoever may write by its group and mode may connect.
+pub(super) fn make(
+    path: &Path,
+    group_name: Option<&str>,
+    mode: u32,
+) -> Result<UnixListener, SocketError> {
     let failed = |doing: &'static str| {
         move |source| SocketError::Io {
             doing,
@@ -124,13 +133,12 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
-    if let Some(name) = &settings.control.group {
+    if let Some(name) = group_name {
         let group = group(name)
             .map_err(failed("find the group of"))?
-            .ok_or_else(|| SocketError::NoGroup(name.clone()))?;
+            .ok_or_else(|| SocketError::NoGroup(name.to_owned()))?;
         chown(path, None, Some(group)).map_err(failed("give a group to"))?;
     }
-    let mode = settings.control.mode_bits().unwrap_or(0o660);
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of"))?;
     Ok(socket)

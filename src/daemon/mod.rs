@@ -5,6 +5,8 @@
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
+mod admin;
+mod alarm;
 mod apart;
 pub(crate) mod control;
 pub(crate) mod handed;
@@ -24,6 +26,7 @@ mod watchdog;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
@@ -108,6 +111,9 @@ pub(crate) enum Error {
     /// There is no control socket.
     #[error("could not open the control socket")]
     Control(#[from] control::SocketError),
+    /// The admin listener has no place.
+    #[error("could not open the admin listener")]
+    Admin(#[from] admin::PlaceError),
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
@@ -156,6 +162,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         ready,
     } = start;
     fault::point("start");
+    let admin_place = admin::take(&settings)?;
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let (socket, at) = public(handed.public, settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
@@ -171,7 +178,8 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         client,
         ledger: &ledger,
     };
-    let (mut loops, takers) = begin((socket, asked), bell, ground, &wishes)?;
+    let (mut loops, mut aside, takers) =
+        begin((socket, asked, admin_place), bell, ground, &wishes)?;
     let watching = loops.watch(ledger.writer(), wishes.stop.clone());
     let mut reload = Reload::new(read, settings, takers);
 
@@ -182,9 +190,11 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     systemd::tell(&[Word::Ready, Word::Alive, Word::Status(serves.clone())]);
     ready(&at);
     let heard = (&mut signals, &mut reload, serves.as_str());
-    let ended = supervise(heard, &mut loops.running, &ledger).await;
+    let ended = supervise(heard, &mut loops.running, &mut aside, &ledger).await;
     let within = loops.stop_within(&state_dir, reload.last());
     stop(&mut signals, loops.running, within, &wishes).await;
+    wishes.last.request();
+    finish(aside, STOP_MARGIN).await;
     // Both hold the writer.
     drop(reload);
     watching.abort();
@@ -204,20 +214,29 @@ struct Ground<'a> {
     ledger: &'a Ledger,
 }
 
+/// The listener's, the control socket's, and the admin listener's when there is one.
+type Sockets = (
+    Socket,
+    std::os::unix::net::UnixListener,
+    Option<(admin::Taken, String)>,
+);
+
 /// What all that runs is told.
 #[derive(Default)]
 struct Wishes {
     stop: Shutdown,
     hurry: Shutdown,
+    /// For what can be asked while all others stop.
+    last: Shutdown,
 }
 
 /// Begins all that runs. Gives with it who takes up other settings meanwhile.
 fn begin(
-    (socket, asked): (Socket, std::os::unix::net::UnixListener),
+    (socket, asked, admin_place): Sockets,
     bell: CronBell,
     ground: Ground<'_>,
     wishes: &Wishes,
-) -> Result<(Loops, Vec<Taker>), Error> {
+) -> Result<(Loops, JoinSet<&'static str>, Vec<Taker>), Error> {
     let Ground {
         settings,
         state_dir,
@@ -228,7 +247,9 @@ fn begin(
     let heard = plain::listener_settings(settings, public_url)?;
     let served = control::settings(settings, public_url);
     let bells = ledger.bells();
-    let mut loops = Loops::new(settings, heard.drain.max(served.stop_within()));
+    let others = heard.drain.max(served.stop_within()).max(alarm::GRACE);
+    let mut loops = Loops::new(settings, others);
+    let counted = Arc::clone(&heard.heard);
     let (reader, writer) = (ledger.reader(), ledger.writer());
     let book = LedgerBook {
         reader: reader.for_a_thread(),
@@ -240,6 +261,11 @@ fn begin(
     })?;
     let gate = Gate::new(plain::gate_limits(settings));
     let (in_use, settings_in_use) = watch::channel(settings.clone());
+    let look = admin::look(
+        reader.clone(),
+        settings_in_use.clone(),
+        state_dir.to_owned(),
+    );
     let parts = control::parts(
         (settings_in_use, state_dir),
         (writer.clone(), reader.clone()),
@@ -250,6 +276,8 @@ fn begin(
     loops.begin("control", "the control socket", None, move |_pulse| {
         answer(asked, served, parts, stop)
     })?;
+    let looked = Arc::new(poller::Looked::default());
+    let asked_of = client.clone();
     let parts = poller::Parts {
         writer: writer.clone(),
         reader: reader.for_a_thread(),
@@ -257,6 +285,7 @@ fn begin(
         gate,
         store: Store::new(state_dir),
         elsewhere: Elsewhere::of_daemon(),
+        looked: Arc::clone(&looked),
     };
     let (polls, stop) = (plain::poller_settings(settings), wishes.stop.clone());
     let turns = Some(polls.turns_within());
@@ -270,16 +299,39 @@ fn begin(
         reassess::run(over, all, stop).await;
         "the look over stored invoices"
     });
-    let (hooks, hooks_in_use) = watch::channel(plain::outbox_settings(settings, state_dir));
+    let handed_over = plain::outbox_settings(settings, state_dir);
+    let runs = Arc::clone(&handed_over.runs);
+    let (hooks, hooks_in_use) = watch::channel(handed_over);
     let takers = takers::all(in_use, (writer.clone(), hooks), state_dir);
-    let Wishes { stop, hurry } = wishes;
+    if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &look, settings, state_dir)
+    {
+        let stop = wishes.stop.clone();
+        loops.running.spawn(async move {
+            alarm::run(parts, stop).await;
+            "the alarms"
+        });
+    }
+    let parts = crate::admin::Parts {
+        writer: writer.clone(),
+        reader: reader.clone(),
+        look,
+        heard: counted,
+        runs,
+        client: asked_of,
+        looked,
+        cadence: admin::cadence(settings),
+        listed: admin::listed(settings),
+        draining: wishes.stop.clone(),
+    };
+    let aside = admin::begin(admin_place, parts, wishes.last.clone())?;
+    let Wishes { stop, hurry, .. } = wishes;
     let (stop, hurry) = (stop.clone(), hurry.clone());
     let turns = Some(outbox::TURNS_WITHIN);
     loops.begin("outbox", "the outbox", turns, move |pulse| {
         let wishes = outbox::Wishes { stop, hurry, pulse };
         outbox::run(writer, reader, hooks_in_use, bells.owed, wishes)
     })?;
-    Ok((loops, takers))
+    Ok((loops, aside, takers))
 }
 
 /// Stops what runs, within this time; sooner when somebody wishes it once more.
@@ -376,6 +428,7 @@ fn advice_for(pid: u32) -> Option<&'static str> {
 async fn supervise(
     (signals, reload, serves): (&mut Signals, &mut Reload, &str),
     loops: &mut JoinSet<&'static str>,
+    aside: &mut JoinSet<&'static str>,
     ledger: &Ledger,
 ) -> Result<(), Error> {
     let ended = loop {
@@ -388,6 +441,7 @@ async fn supervise(
                 Wish::Reload => reload.again(serves),
             },
             Some(ended) = loops.join_next() => break ended,
+            Some(ended) = aside.join_next() => break ended,
             () = ledger.writer_ended() => break Ok("the ledger's writer"),
         }
     };

@@ -3,6 +3,7 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::proxy::Proxy;
@@ -157,6 +158,7 @@ pub(crate) fn listener_settings(
         presentations,
         limits,
         drain: Duration::from_secs(heard.drain_s),
+        heard: Arc::default(),
     })
 }
 
@@ -205,6 +207,9 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
             work_dir: state_dir.join(RUN_DIRECTORY),
             home: launch::home(),
         },
+        runs: Arc::new(outbox::Runs::of(
+            settings.every_hook().into_iter().map(|hook| hook.name),
+        )),
     }
 }
 

@@ -4,6 +4,7 @@
 //! after a new start, which costs nobody anything where systemd holds the sockets.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -32,7 +33,13 @@ pub(super) fn all(
             let rules = plain::rules(new).map_err(|error| error.to_string())?;
             // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
             writer.owe(rules).map_err(|error| error.to_string())?;
-            hooks.send_replace(plain::outbox_settings(new, &state_dir));
+            let mut fresh = plain::outbox_settings(new, &state_dir);
+            // Counted on where they stand.
+            fresh.runs = Arc::clone(&hooks.borrow().runs);
+            fresh
+                .runs
+                .know(new.every_hook().into_iter().map(|hook| hook.name));
+            hooks.send_replace(fresh);
             in_use.send_modify(|old| {
                 old.hook.clone_from(&new.hook);
                 old.on_abandoned.clone_from(&new.on_abandoned);

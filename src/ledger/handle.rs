@@ -287,6 +287,12 @@ impl Writer {
         self.queue.probe().await
     }
 
+    /// Resolves when the writing thread has had a turn for this: it took and gave back the write lock, and changed nothing.
+    pub async fn turn(&self) -> Result<(), WriteError> {
+        let nothing = Command::Redate(Vec::new(), 0);
+        self.queue.ask(nothing).await.map(drop)
+    }
+
     /// Remembers a small fact, for `status`.
     pub async fn note(&self, key: &'static str, value: String) -> Result<(), WriteError> {
         self.queue.ask(Command::Note(key, value)).await.map(drop)

@@ -7,6 +7,7 @@
 
 mod answer;
 mod book;
+mod heard;
 pub mod notification;
 mod outlive;
 pub mod presentation;
@@ -36,6 +37,7 @@ use crate::shutdown::Shutdown;
 use crate::{clock, entropy, fault};
 
 pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
+pub use self::heard::Heard;
 pub use self::reason::Reason;
 
 use self::notification::{Notification, is_compressed, is_form};
@@ -63,6 +65,8 @@ pub struct Settings {
     pub limits: Limits,
     /// How long requests in progress may go on after a stop.
     pub drain: Duration,
+    /// Where what is heard is counted.
+    pub heard: Arc<Heard>,
 }
 
 /// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
@@ -274,6 +278,7 @@ impl<B: Book> Inner<B> {
                 answer::unauthorized(),
             ),
             Ok(_stored) => {
+                self.settings.heard.stored(arrival.received_ms);
                 self.remember(place);
                 answer::stored()
             }
@@ -332,6 +337,7 @@ impl<B: Book> Inner<B> {
         reason: Reason,
         response: Response,
     ) -> Response {
+        self.settings.heard.refused(reason);
         let reason = reason.as_str();
         let peer = arrival.peer.host();
         if let Some(invoice) = invoice

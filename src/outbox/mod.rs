@@ -14,6 +14,7 @@ mod hand;
 mod places;
 mod renew;
 pub(crate) mod retry;
+mod runs;
 mod settings;
 mod settle;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use crate::wake::Wake;
 
 pub(crate) use attempt::facts;
 pub(crate) use places::Room;
+pub(crate) use runs::Runs;
 pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
 
 use attempt::Went;

@@ -1,6 +1,8 @@
 //! How everything stands, from the ledger and the settings: what `tilld status` shows and the control socket gives. Reads no
 //! big table and no secret, so it is quick with a million invoices.
 
+pub(crate) mod measures;
+mod needs;
 mod polling;
 mod report;
 
@@ -8,13 +10,14 @@ use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, ReadError, Reader};
+use crate::ledger::{FILE_NAME, Overview, ReadError, Reader};
 use crate::poller::standing::{self, Standing};
 
+pub(crate) use needs::Need;
 pub(crate) use polling::{Access, Polling};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Count, Due, LedgerFile, Login, Report, Restored};
+pub(crate) use report::{Around, Due, LedgerFile, Login, Report, Restored};
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
@@ -24,8 +27,19 @@ pub(crate) async fn look(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    (login, login_stored_ms): (Login, Option<i64>),
+    login: (Login, Option<i64>),
 ) -> Result<Report, ReadError> {
+    let (_overview, report) = survey(reader, settings, state_dir, login).await?;
+    Ok(report)
+}
+
+/// As [`look`], with what the ledger said.
+pub(crate) async fn survey(
+    reader: &Reader,
+    settings: &Settings,
+    state_dir: &Path,
+    (login, login_stored_ms): (Login, Option<i64>),
+) -> Result<(Overview, Report), ReadError> {
     let now_ms = wall_ms();
     let overview = reader
         .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
@@ -39,7 +53,8 @@ pub(crate) async fn look(
         login_stored_ms,
         standing: standing.as_deref().and_then(Standing::from_json),
     };
-    Ok(Report::new(&overview, settings, around))
+    let report = Report::new(&overview, settings, around);
+    Ok((overview, report))
 }
 
 /// Asked about, never opened: SQLite's locks go with the first descriptor that is closed.

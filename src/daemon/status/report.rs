@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::needs::{Need, needs};
 use super::polling::{DueOfClass, Polling};
 use crate::answer::attention::advice;
 use crate::config::{Presentations, Settings, Statuses};
@@ -36,6 +37,9 @@ pub(crate) struct Report {
     pub(crate) unknown_hooks: Vec<String>,
     pub(crate) restored: Option<Restored>,
     pub(crate) needs_person: bool,
+    /// All that does, the most pressing first.
+    #[serde(default)]
+    pub(crate) needs: Vec<Need>,
 }
 
 /// What is known beside ledger and settings.
@@ -211,7 +215,6 @@ impl Report {
         let owed = owed_names(settings);
         let mut unknown_hooks = overview.awaited.clone();
         unknown_hooks.retain(|name| !owed.contains(name));
-        let waits_for_person = overview.held.count > 0 || overview.abandoned.count > 0;
         let oldest_ms = overview.oldest_due_ms;
         let commonest = overview.commonest_refusal.as_ref();
         let pinned = settings.listener.presentations != Presentations::Auto;
@@ -231,16 +234,17 @@ impl Report {
         // What a daemon noted that was killed since, or whose log is short again, stands no more.
         let held_now = around.daemon_running && around.ledger.wal_bytes > LOG_KEPT_BYTES;
         let held = overview.log_held_ms.filter(|_| held_now).map(time);
+        let now_ms = around.now_ms;
         let polling = Polling::new(overview, settings, &around);
         let restored = overview.restore.map(|restore| Restored {
             at: time(restore.at_ms),
             generation: restore.generation,
             held: overview.held_restored.into(),
         });
-        Self {
+        let mut report = Self {
             daemon_running: around.daemon_running,
             ledger: LedgerFile {
-                wal_held_since: held.clone(),
+                wal_held_since: held,
                 ..around.ledger
             },
             login: around.login,
@@ -267,19 +271,18 @@ impl Report {
                 held: overview.held.into(),
                 abandoned: overview.abandoned.into(),
             },
-            needs_person: !attention.is_empty()
-                || !unsorted.is_empty()
-                || !unknown_hooks.is_empty()
-                || waits_for_person
-                || held.is_some()
-                || polling.needs_login(),
             polling,
             attention,
             more_attention: overview.more_attention,
             unsorted,
             unknown_hooks,
             restored,
-        }
+            needs_person: false,
+            needs: Vec::new(),
+        };
+        report.needs = needs(&report, overview, &settings.attention, now_ms);
+        report.needs_person = !report.needs.is_empty();
+        report
     }
 }
 
@@ -362,7 +365,7 @@ pub(crate) mod tests {
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
-                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false}"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false,"needs":[]}"#,
             )
         );
     }
@@ -407,7 +410,9 @@ pub(crate) mod tests {
                 ..around()
             };
             let told = Report::new(&overview, &Settings::default(), around);
-            assert_eq!(told.needs_person, told.ledger.wal_held_since.is_some());
+            let words: Vec<&str> = told.needs.iter().map(|need| need.reason.as_str()).collect();
+            assert_eq!(words.contains(&"log"), told.ledger.wal_held_since.is_some());
+            assert_eq!(words.contains(&"daemon"), !daemon_running);
             told.ledger.wal_held_since
         };
         let since = Some("2026-11-28T10:00:00.000Z".to_owned());

@@ -5,6 +5,7 @@
 mod abandonment;
 mod backup;
 pub(crate) mod bulk;
+mod census;
 mod checkpoint;
 mod chosen;
 mod columns;

@@ -164,6 +164,7 @@ impl<B: Book> Running<B> {
                 ..Limits::default()
             },
             drain,
+            heard: Arc::default(),
         };
         let shutdown = Shutdown::new();
         let task = tokio::spawn(run(socket, settings, book.clone(), shutdown.clone()));

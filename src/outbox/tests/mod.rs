@@ -57,6 +57,7 @@ impl Stage {
             longest_delay_ms: 60_000,
             drain: LONG,
             surroundings,
+            runs: Arc::default(),
         };
         let ledger = Owing::new(dir.path());
         let wake = ledger.owed();
