@@ -57,7 +57,7 @@
 //! | [`opening`] | opens an invoice safely: row first, then the request, then the record |
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
-//! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
+//! | [`daemon`] | the only place that wires tasks: start, supervise, watch, read the settings again, stop |
 //! | [`admin`] | for programs and people of this machine: whether it works, figures, a page; reads and changes nothing |
 //! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
 //! | [`control`] | the local socket through which the shop uses tilld without holding its secrets |
@@ -117,6 +117,9 @@
 //! Read `invoice/transition/mod.rs` (what a claim does), then `ledger/apply/mod.rs` (how it is recorded), then
 //! `daemon/mod.rs` (what runs beside what). `tilld demo` shows all of it at work, and `tests/it/notifications.rs` is how a
 //! behaviour is pinned down from outside.
+//!
+//! Builds with debug assertions play faults, and releases play none: `TILLD_FAULTS=DIR` names a directory whose files say at which
+//! point a loop panics or stands still (`fault.rs`), and `tests/it/supervised` is where they are played.
 //!
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
 //! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, then the benches. A test

@@ -22,9 +22,9 @@ thread_local! {
     static CONTAINED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on a panic outside of [`contained`] ends the process with this code, and each is told in one line of the log.
-/// After the log was started.
-pub(crate) fn end_with(code: u8) {
+/// From now on a panic outside of [`contained`] ends the process with this code, and each is told in one line of the log, which
+/// `flush` has written. After the log was started.
+pub(crate) fn end_with(code: u8, flush: fn()) {
     std::panic::set_hook(Box::new(move |panic| {
         let (place, said) = (place(panic), harmless(panic.payload()));
         if CONTAINED.get() {
@@ -44,6 +44,7 @@ pub(crate) fn end_with(code: u8) {
             thread = name,
             "tilld has a bug and ends, to be started anew: `{name}` panicked at {place}: {said}"
         );
+        flush();
         end(code);
     }));
 }

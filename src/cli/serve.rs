@@ -1,5 +1,7 @@
 //! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
 
+use std::io::{self, Write as _};
+
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print_json, talk};
@@ -36,7 +38,9 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     owner::check(&state_dir)?;
     telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
-    panics::end_with(Exit::Bug.code());
+    panics::end_with(Exit::Bug.code(), || {
+        io::stderr().flush().unwrap_or_default()
+    });
     fault::tell();
     // Handed over by systemd, it lies where the socket unit says.
     if handed.control.is_none()

@@ -195,7 +195,8 @@ async fn answer<S: Service>(
         "answered {status}"
     );
     let unread = has_body && may_leave_the_body(status);
-    if unread || ends_the_connection(status) || progress.is_evicted() {
+    let stops = progress.is_evicted() || shared.shutdown.is_requested();
+    if unread || ends_the_connection(status) || stops {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));

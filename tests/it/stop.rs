@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
-use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -102,27 +101,6 @@ fn a_hook_longer_than_the_drain_is_ended_and_runs_again_at_the_next_start() {
         [1, 2].map(|attempt| format!("{event} {attempt}"))
     );
     assert_eq!(world.value("SELECT state FROM deliveries"), "done");
-}
-
-#[test]
-fn systemd_is_told_when_it_serves_and_when_it_stops() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("notify");
-    let systemd = UnixDatagram::bind(&path).expect("a socket");
-    systemd.set_read_timeout(Some(PATIENCE)).expect("a limit");
-    let heard = || {
-        let mut word = [0; 256];
-        let length = systemd.recv(&mut word).expect("tilld speaks");
-        String::from_utf8_lossy(word.get(..length).unwrap_or_default()).into_owned()
-    };
-    let socket = format!("NOTIFY_SOCKET={}", path.display());
-    let mut world = Setup::new().quiet().under(&["env", &socket]).start();
-    assert!(heard().lines().any(|line| line == "READY=1"));
-    // It is ready only when notifications are heard.
-    let issued = world.create("A-1");
-    assert_eq!(world.tell(&issued, &issued.object.to_string()).status, 200);
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    assert!(heard().lines().any(|line| line == "STOPPING=1"));
 }
 
 #[test]

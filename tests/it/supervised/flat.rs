@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::harness::{Issued, PATIENCE, Setup, Wire, World, dice, head, wait_until};
 
 /// Notifications, unless `TILLD_NOTIFICATIONS` says otherwise.
-const NOTIFICATIONS: usize = 4_000;
+const NOTIFICATIONS: usize = 1_500;
 /// The memory of the second tenth is compared with that of the last: in the first the pages that are kept fill up.
 const TENTHS: usize = 10;
 /// What the process may have grown between those, bytes. Of a few notifications it is as much as its buffers and the history

@@ -129,7 +129,9 @@ fn a_hook_that_runs_goes_on_while_its_settings_change() {
     world.pay("A-1");
     crate::harness::wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     rewrite(&world, "timeout_s = 30", "timeout_s = 20");
+    rewrite(&world, "outbox.drain_s = 1", "outbox.drain_s = 2");
     reload(&world, &systemd);
+    logs(&world, "`hook`, `outbox.drain_s` changed");
     world.pay("A-2");
     assert_eq!(world.hook_log("fulfil"), ["A-1"]);
     let running = "SELECT order_id FROM deliveries WHERE state = 'running'";

@@ -132,7 +132,7 @@ fn a_writer_that_stands_still_is_not_told_as_alive() {
     stands_still("writer", "the ledger's writer", Duration::from_secs(5));
 }
 
-/// As above, for as long as their bounds are: `cargo test --test it stand_still -- --ignored`.
+/// As above, for as long as their bounds are.
 #[test]
 #[ignore = "takes three quarters of a minute"]
 fn loops_that_stand_still_are_not_told_as_alive() {
