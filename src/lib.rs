@@ -68,7 +68,8 @@
 //! | [`clock`] [`entropy`] [`fault`] [`panics`] [`process_mark`] [`pulse`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
-//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/examples`
+//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/reliability`
+//! takes the same worlds through what years bring, each with a control that must fail, and prints a table. `tests/examples`
 //! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded

@@ -17,7 +17,7 @@ pub(crate) struct Line {
 
 /// The heads of the columns.
 const HEADS: [&str; 9] = [
-    "row", "what", "N", "seed", "date", "figure", "bar", "result", "control",
+    "id", "what", "N", "seed", "date", "figure", "bar", "result", "control",
 ];
 
 impl Line {
@@ -88,7 +88,7 @@ pub(crate) fn block(line: &Line) -> String {
     let cells = line.cells();
     for (head, cell) in HEADS.iter().zip(&cells) {
         match *head {
-            "row" => write!(text, "{cell:<5}"),
+            "id" => write!(text, "{cell:<5}"),
             "what" => writeln!(text, "{cell}"),
             // The same for all, said once.
             "seed" | "date" => Ok(()),

@@ -109,7 +109,10 @@ const HOMES: [(&str, &[&str]); 8] = [
 ];
 
 /// Outside crates that stand behind one place of the tests.
-const TEST_HOMES: [(&str, &[&str]); 1] = [("rusqlite", &["tests/it/harness/ledger.rs"])];
+const TEST_HOMES: [(&str, &[&str]); 1] = [(
+    "rusqlite",
+    &["tests/it/harness/ledger.rs", "tests/reliability/stored.rs"],
+)];
 
 /// Paths of pure code: everything comes in as an argument.
 const PURE: [&str; 23] = [

@@ -54,7 +54,7 @@ impl Recording {
         let syncs = records.iter().filter(|record| record.op == Op::Sync);
         let syncs = syncs.count();
         let States {
-            states,
+            played,
             with_lost,
             lost,
             damaged,
@@ -62,16 +62,16 @@ impl Recording {
             unsynced,
         } = play(&self.before, records, &self.acks, states, dice);
         let n = format!(
-            "{states} states of {} writes, {syncs} syncs, {} acks",
+            "{played} states of {} writes, {syncs} syncs, {} acks",
             records.len() - syncs,
             self.acks.len()
         );
-        let figure = format!("{with_lost} of {states} with lost acks ({lost}), {damaged} damaged");
+        let figure = format!("{with_lost} of {played} with lost acks ({lost}), {damaged} damaged");
         Found::new(n, figure)
             .bar(with_lost == 0, format!("{lost} acknowledged and gone"))
             .bar(damaged == 0, format!("{damaged} states damaged"))
             .needs(unsynced > 0, "no write was under way in any state")
-            .needs(looked_for > states, "too little was acknowledged")
+            .needs(looked_for > played, "too little was acknowledged")
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 /// What was found in all states.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct States {
-    pub(crate) states: usize,
+    pub(crate) played: usize,
     pub(crate) with_lost: usize,
     pub(crate) lost: usize,
     pub(crate) damaged: usize,
@@ -80,7 +80,7 @@ fn look(files: &Files, due: &[Ack], found: &mut States) {
     for (name, bytes) in files {
         fs::write(dir.path().join(name), bytes).expect("written");
     }
-    found.states += 1;
+    found.played += 1;
     found.looked_for += due.len();
     match stored::statuses(&dir.path().join("ledger.db")) {
         Ok(stored) => {

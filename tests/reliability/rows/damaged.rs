@@ -22,7 +22,7 @@ type Damage = fn(&World, &Path, &[u8]);
 
 const DAMAGES: [(&str, Damage); 6] = [
     ("empty", |_world, file, _bytes| {
-        fs::write(file, "").expect("written")
+        fs::write(file, "").expect("written");
     }),
     ("cut by a page", |_world, file, bytes| {
         let cut = bytes.get(..bytes.len() - PAGE).expect("several pages");
@@ -66,9 +66,11 @@ pub(crate) fn refused() -> Verdict {
         world.ledger(),
         ["ledger.db-wal", "ledger.db-shm"],
     );
-    let remove = |name: &str| {
-        // A log that is not the file's own would be another damage.
-        fs::remove_file(state.join(name)).unwrap_or_default();
+    let alone = || {
+        for name in side {
+            // A log that is not the file's own would be another damage.
+            fs::remove_file(state.join(name)).unwrap_or_default();
+        }
     };
     // Whoever opens it last moves the log into the file.
     drop(world.neighbour());
@@ -76,9 +78,9 @@ pub(crate) fn refused() -> Verdict {
     let mut starts = Vec::new();
     for (what, damage) in DAMAGES {
         put_back(&file, &sound);
-        side.iter().for_each(|name| remove(name));
+        alone();
         damage(&world, &file, &sound);
-        side.iter().for_each(|name| remove(name));
+        alone();
         let before = look(&file);
         let began = Instant::now();
         let ran = world.try_serve();
@@ -91,7 +93,7 @@ pub(crate) fn refused() -> Verdict {
         });
     }
     put_back(&file, &sound);
-    side.iter().for_each(|name| remove(name));
+    alone();
     let began = Instant::now();
     let (code, said) = world.try_serve();
     let control = [Start {

@@ -62,7 +62,8 @@ fn crowd(pid: u32, address: SocketAddr, stay: Duration, logs: &Path) -> Crowded 
     // Looked at while strace is not there: it would be the work that is measured.
     let (began, before) = (Instant::now(), processor(pid));
     thread::sleep(stay);
-    let busy = (processor(pid) - before).as_millis() * 100 / began.elapsed().as_millis();
+    let busy =
+        processor(pid).saturating_sub(before).as_millis() * 100 / began.elapsed().as_millis();
     let tracer = Tracer::attach(pid, logs, "accepts", "accept4,accept", "");
     // Long enough for one that asks again each second.
     thread::sleep(Duration::from_secs(2));

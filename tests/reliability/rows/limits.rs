@@ -15,8 +15,9 @@ use crate::verdict::{Found, Verdict};
 
 /// Bytes of a body at most, as the settings have it.
 const BODY: usize = 1024 * 1024;
-/// Bytes read after an answer: 64 KiB are thrown away so that the sender can read it, and hyper reads one buffer more. Memory that grows meanwhile.
+/// Bytes read after an answer: 64 KiB are thrown away so that the sender can read it, and hyper reads one buffer more.
 const READ: usize = 96 * 1024;
+/// Memory that grows meanwhile.
 const GROWN_KIB: u64 = 2 * 1024;
 /// Rounds of all of them; the first brings what is needed once.
 const ROUNDS: usize = 5;
@@ -46,9 +47,10 @@ fn all(target: &str) -> Vec<Beyond> {
     };
     let chunk = [b"4000\r\n".to_vec(), letters(), b"\r\n".to_vec()].concat();
     let long = format!("X-B: {}\r\nContent-Length: 0\r\n", "b".repeat(64 * 1024));
-    let many: String = (0..200)
+    let many: Vec<String> = (0..200)
         .map(|number| format!("X-{number}: 1\r\n"))
         .collect();
+    let many = many.concat();
     // Of an invoice nobody knows, as any other is.
     let path = post("Content-Length: 30\r\n") + r#"{"id":"inv-1","status":"paid"}"#;
     let path = path.replace(target, &(target.to_owned() + &"a".repeat(9 * 1024)));
@@ -110,7 +112,8 @@ pub(crate) fn passed() -> Verdict {
         most <= READ,
         format!("{which}: {most} bytes read after the answer"),
     );
-    found.figure += &format!("; {} KiB read after an answer ({which})", most / 1024);
+    let read = format!("; {} KiB read after an answer ({which})", most / 1024);
+    found.figure.push_str(&read);
     let own = std::process::id();
     let control = offered(bare_hyper(), &target, 1, || resident_kib(own));
     Verdict::new(found).control("bare hyper", control)

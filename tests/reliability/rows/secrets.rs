@@ -185,6 +185,9 @@ fn forms(text: &str) -> Vec<String> {
         let core = text.trim_end_matches('=').chars().skip(4);
         core.take(20).collect::<String>()
     });
-    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-    [text.to_owned(), hex].into_iter().chain(cores).collect()
+    let hex: Vec<String> = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    [text.to_owned(), hex.concat()]
+        .into_iter()
+        .chain(cores)
+        .collect()
 }

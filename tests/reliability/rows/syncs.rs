@@ -81,7 +81,7 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
     let n = format!(
         "{rounds} × once, {broken_s} s for good: {injected} failed syncs, {} acks; {} power losses",
         acks.len(),
-        lossy.states,
+        lossy.played,
     );
     let time = |time: Duration| {
         if time > PATIENCE {
@@ -113,7 +113,7 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
         .bar(to_503 <= SOON && to_200 <= SOON, "not told in time")
         .needs(injected > rounds, "no sync failed")
         .needs(
-            lossy.looked_for > lossy.states,
+            lossy.looked_for > lossy.played,
             "too little was acknowledged",
         )
 }

@@ -265,9 +265,10 @@ impl Maker<'_> {
         );
         let upgrade = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n";
         self.add("an upgrade", watched, &format!("{upgrade}{length}"), "");
-        let headers: String = (0..200)
+        let headers: Vec<String> = (0..200)
             .map(|number| format!("X-{number}: 1\r\n"))
             .collect();
+        let headers = headers.concat();
         self.add("200 headers", watched, &format!("{headers}{length}"), "");
         let long = format!("X-B: {}\r\n{length}", "b".repeat(65_000));
         self.add("a header of 64 KiB", watched, &long, "");
