@@ -59,6 +59,7 @@
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, watch, read the settings again, stop |
 //! | [`admin`] | for programs and people of this machine: whether it works, figures, a page; reads and changes nothing |
+//! | [`doctor`] | the checks of everything a payment needs on its way, each with a finding and a hint |
 //! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
 //! | [`control`] | the local socket through which the shop uses tilld without holding its secrets |
 //! | [`sandbox`] | the imitation payment service |
@@ -146,6 +147,7 @@ mod clock;
 pub mod config;
 mod control;
 mod daemon;
+mod doctor;
 mod entropy;
 mod fault;
 pub mod hook;

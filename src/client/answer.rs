@@ -80,6 +80,11 @@ impl Answer {
         })
     }
 
+    /// The service's own clock, milliseconds since 1970.
+    pub(super) const fn service_ms(&self) -> Option<i64> {
+        self.service_ms
+    }
+
     /// The HTTP status.
     pub(super) const fn status(&self) -> u16 {
         self.status

@@ -138,10 +138,7 @@ impl Client {
         if connect.is_zero() {
             return Err(SettingsError::Timeouts);
         }
-        if CryptoProvider::get_default().is_none() {
-            // reqwest panics without a provider. Losing the race to another thread is as good as winning it.
-            drop(ring::default_provider().install_default());
-        }
+        install_tls();
         let build = |idle| {
             let mut builder = reqwest::Client::builder()
                 .user_agent(USER_AGENT)
@@ -270,6 +267,14 @@ impl Client {
         }
     }
 
+    /// Asks for the base address itself, without a token: the status of whatever answers there, and its clock where the answer
+    /// is dated, milliseconds since 1970.
+    pub(crate) async fn knock(&self) -> Result<(u16, Option<i64>), Error> {
+        let request = self.0.asking.get(self.0.address.base());
+        let answer = Answer::receive(request, "knock", &[]).await?;
+        Ok((answer.status(), answer.service_ms()))
+    }
+
     /// How questions about invoices were answered since the process began.
     pub(crate) fn fetches(&self) -> &Fetches {
         &self.0.fetches
@@ -307,6 +312,14 @@ impl Client {
             request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
         }
         Answer::receive(request.body(body.expose().to_owned()), "post", hidden).await
+    }
+}
+
+/// Makes TLS ready, once for the process: reqwest panics without a provider.
+pub(crate) fn install_tls() {
+    if CryptoProvider::get_default().is_none() {
+        // Losing the race to another thread is as good as winning it.
+        drop(ring::default_provider().install_default());
     }
 }
 

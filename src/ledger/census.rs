@@ -56,6 +56,11 @@ impl Reader {
         self.ask(move |store| store.events_before(at_ms)).await
     }
 
+    /// Reads the whole file through: what is wrong with it first, or nothing.
+    pub(crate) async fn quick_check(&self) -> Result<Option<String>, ReadError> {
+        self.ask(|store| store.quick_check()).await
+    }
+
     /// How many invoices there are.
     pub(crate) async fn invoice_count(&self) -> Result<u64, ReadError> {
         let newest = self.ask(|store| store.newest_invoice()).await?;

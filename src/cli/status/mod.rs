@@ -14,9 +14,10 @@ use crate::client::credentials::Store;
 use crate::daemon::status::{self, Login, Report};
 
 /// The ends a script must tell apart.
-pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
-under attention, a delivery that is held, was given up or has no hook, a status name that stands on no list, a login that
-polling needs, a log that cannot be moved into the ledger's file";
+pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
+runs, an invoice under attention, a delivery that is held, was given up or has no hook, a status name that
+stands on no list, a login that polling needs, notifications that do not arrive, a log that cannot be moved
+into the ledger's file";
 
 /// Flags of `status`.
 #[derive(Debug, clap::Args)]

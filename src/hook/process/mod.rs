@@ -31,7 +31,7 @@ use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 
 /// Where programs that a hook calls by name are looked for.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The locale of a hook: texts are UTF-8, everything else as everywhere.
 const LANG: &str = "C.UTF-8";

@@ -47,6 +47,15 @@ impl ReadStore {
         Ok(low)
     }
 
+    /// What is wrong with the file first, or nothing.
+    pub(in crate::ledger) fn quick_check(&self) -> Result<Option<String>, StoreError> {
+        let asked = self
+            .0
+            .query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
+        let told = asked.map_err(from_sqlite)?;
+        Ok(Some(told).filter(|told| told != "ok"))
+    }
+
     /// The number of the newest invoice; none is ever removed, so there are as many.
     pub(in crate::ledger) fn newest_invoice(&self) -> Result<i64, StoreError> {
         let newest = "SELECT coalesce(max(id), 0) FROM invoice";

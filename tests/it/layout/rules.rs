@@ -89,6 +89,7 @@ const HOMES: [(&str, &[&str]); 8] = [
         "reqwest",
         &[
             "src/client/",
+            "src/doctor/request",
             "src/hook/post",
             "src/sandbox/notifier",
             "src/sandbox/visitor",
@@ -99,6 +100,7 @@ const HOMES: [(&str, &[&str]); 8] = [
         "nix",
         &[
             "src/daemon/control.rs",
+            "src/doctor/user.rs",
             "src/hook/inherited.rs",
             "src/hook/members.rs",
         ],
@@ -115,7 +117,13 @@ const TEST_HOMES: [(&str, &[&str]); 1] = [(
 )];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 23] = [
+const PURE: [&str; 29] = [
+    "src/admin/census",
+    "src/admin/chart",
+    "src/daemon/alarm/episodes",
+    "src/daemon/status/measures",
+    "src/daemon/status/needs",
+    "src/doctor/address",
     "src/cli/scenario/draw",
     "src/cli/scenario/format",
     "src/cli/scenario/step",
