@@ -8,6 +8,7 @@
 mod apply;
 mod backup;
 mod batch;
+mod check;
 mod choice;
 mod command;
 pub(crate) mod direct;
@@ -44,6 +45,7 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules, standing};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
+pub(crate) use check::{check, contract};
 pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Page, Whose};
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Intent, Lane, NoAnswer, Objection, Operated,

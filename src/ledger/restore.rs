@@ -11,7 +11,7 @@ use super::sqlite::SqliteStore;
 use super::store::{Store as _, StoreError};
 
 /// The mark's file in the state directory.
-const MARK: &str = "ledger.mark";
+pub(super) const MARK: &str = "ledger.mark";
 
 /// What an opening found.
 #[derive(Debug)]

@@ -50,6 +50,7 @@ mod shapes;
 mod shop;
 mod status;
 mod stop;
+mod storage;
 mod strangers;
 mod unit;
 mod unresolved;
