@@ -48,6 +48,8 @@ pub struct Settings {
     pub on_abandoned: Option<OnAbandoned>,
     /// The ledger.
     pub ledger: Ledger,
+    /// For how long texts are kept.
+    pub retention: Retention,
 }
 
 /// The word for `service.proxy` that leaves the choice to `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
@@ -264,6 +266,36 @@ pub struct Ledger {
     pub batch: u64,
     /// When the log is moved into the file. Default `after_answers`.
     pub checkpoint: Checkpoint,
+    /// Bytes of a log that cannot be moved beyond which a person should know. Default 64 MiB: no usual read is in the way for
+    /// so long, and a disk has that.
+    pub log_attention_bytes: u64,
+    /// Bytes of a log that cannot be moved beyond which notifications are answered 503 instead of filling the disk. Default
+    /// 1 GiB.
+    pub log_bound_bytes: u64,
+    /// Lets the ledger lie on a network file system. Default false: opened by two machines it is damaged.
+    pub network: bool,
+}
+
+/// `[retention]`: for how many days what an order was about is kept after the invoice is over. Amounts, statuses, events and
+/// deliveries are kept for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Days for requisites and payment page, 0 for ever. Default 180: a payment is disputed within about half a year, and
+    /// whose account it went to is nobody's business after that.
+    pub requisites_days: u64,
+    /// Days for the service's raw documents, which have the requisites in them, and for what scripts wrote; 0 as long as the
+    /// requisites. Default 90: they help to find out what went wrong, which is noticed within weeks, and take most of the room.
+    pub raw_days: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            requisites_days: 180,
+            raw_days: 90,
+        }
+    }
 }
 
 /// When the ledger's log is moved into its file, which takes as long as hundreds of commits.
@@ -287,6 +319,9 @@ impl Default for Ledger {
             queue: 4096,
             batch: 256,
             checkpoint: Checkpoint::AfterAnswers,
+            log_attention_bytes: 64 * 1_048_576,
+            log_bound_bytes: 1_073_741_824,
+            network: false,
         }
     }
 }
@@ -328,5 +363,9 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("ledger.refusal_rows", (100, 1_000_000)),
         ("ledger.queue", (16, 65_536)),
         ("ledger.batch", (1, 1024)),
+        ("ledger.log_attention_bytes", (16 * 1_048_576, 1 << 40)),
+        ("ledger.log_bound_bytes", (32 * 1_048_576, 1 << 40)),
+        ("retention.requisites_days", (0, 36_500)),
+        ("retention.raw_days", (0, 36_500)),
     ])
 }

@@ -10,6 +10,7 @@ pub(crate) mod control;
 mod lock;
 pub(crate) mod plain;
 mod reassess;
+mod retention;
 mod schedule;
 pub(crate) mod status;
 
@@ -184,12 +185,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         parts.reader.furnish().await;
         poller::run(parts, polls, bell, bells.ask, stopping).await;
     })?;
-    let (over, all) = (writer.clone(), reader.clone());
-    let stopping = shutdown.clone();
-    loops.spawn(async move {
-        reassess::run(over, all, stopping).await;
-        "the look over stored invoices"
-    });
+    look_after(&mut loops, (&writer, &reader), &settings, &shutdown);
     let hurry = Shutdown::new();
     let wishes = outbox::Wishes {
         stop: shutdown.clone(),
@@ -244,6 +240,26 @@ fn beside<Part: Future<Output = ()>>(
         name
     });
     Ok(())
+}
+
+/// Looks over what is stored, beside all that comes from outside: once after the lists changed, and for what is old.
+fn look_after(
+    loops: &mut JoinSet<&'static str>,
+    (writer, reader): (&ledger::Writer, &ledger::Reader),
+    settings: &Settings,
+    stop: &Shutdown,
+) {
+    let (over, all, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    loops.spawn(async move {
+        reassess::run(over, all, stopping).await;
+        "the look over stored invoices"
+    });
+    let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    let keep = plain::retention(settings);
+    loops.spawn(async move {
+        retention::run(emptier, walker, keep, stopping).await;
+        "the emptying of old invoices"
+    });
 }
 
 /// Hears notifications until the stop.

@@ -49,6 +49,14 @@ pub(super) fn settle(
     })
 }
 
+/// How many events the ledger had that was here, if there was one with any.
+pub(super) fn known_events(state_dir: &Path) -> Option<i64> {
+    match mark::load(&state_dir.join(MARK)) {
+        Found::Mark(mark) if mark.event > 0 => Some(mark.event),
+        Found::Mark(_) | Found::Nothing | Found::Damaged => None,
+    }
+}
+
 /// True when nothing says that the ledger is a copy.
 fn stands(store: &mut SqliteStore, found: &Found, now: &Mark) -> Result<bool, StoreError> {
     Ok(mark::judge(found, now, is_stamped(store)?).is_none())

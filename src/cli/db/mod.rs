@@ -2,6 +2,7 @@
 
 mod backup;
 mod check;
+mod prune;
 mod schema;
 
 use super::context::Context;
@@ -22,6 +23,9 @@ enum Action {
     /// Look the whole ledger over, while `serve` runs or not
     #[command(after_help = check::ENDS)]
     Check(check::Args),
+    /// Empty requisites and raw documents of invoices that were over long ago
+    #[command(after_help = prune::ENDS)]
+    Prune(prune::Args),
     /// Print the views that readers of the ledger rely on
     #[command(after_help = schema::ENDS)]
     Schema(schema::Args),
@@ -32,6 +36,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match args.action {
         Action::Backup(args) => backup::run(args, context).await,
         Action::Check(args) => check::run(args, context).await,
+        Action::Prune(args) => prune::run(args, context).await,
         Action::Schema(args) => schema::run(args, context).await,
     }
 }

@@ -3,17 +3,20 @@
 
 mod polling;
 mod report;
+mod storage;
 
 use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, ReadError, Reader};
+use crate::ledger::{FILE_NAME, ReadError, Reader, holders};
 use crate::poller::standing::{self, Standing};
 
 pub(crate) use polling::{Access, Polling};
 #[cfg(test)]
 pub(crate) use report::tests;
+pub(crate) use storage::Storage;
+
 pub(crate) use report::{Around, Count, Due, LedgerFile, Login, Report, Restored};
 
 /// Refusals are counted over this time: a day.
@@ -35,6 +38,7 @@ pub(crate) async fn look(
         now_ms,
         daemon_running: super::is_served(state_dir),
         ledger: file(state_dir),
+        storage: storage(reader, state_dir),
         login,
         login_stored_ms,
         standing: standing.as_deref().and_then(Standing::from_json),
@@ -54,5 +58,20 @@ fn file(state_dir: &Path) -> LedgerFile {
         wal_bytes: bytes(Path::new(&log)),
         path: path.display().to_string(),
         wal_held_since: None,
+    }
+}
+
+/// What the file lies on, and how its writer fares.
+fn storage(reader: &Reader, state_dir: &Path) -> Storage {
+    // What cannot be asked needs nobody.
+    let disk = rustix::fs::statvfs(state_dir).ok();
+    Storage {
+        free_bytes: disk
+            .as_ref()
+            .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        read_only: disk
+            .is_some_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)),
+        readers: holders(&state_dir.join(FILE_NAME)),
+        health: reader.health(),
     }
 }

@@ -1,15 +1,14 @@
 //! What needs a person, for people: one line each, then what helps. Pure.
 
-use super::measures::{number, size};
+use super::measures::number;
 use crate::answer::argv;
 use crate::daemon::status::{Access, Polling};
-use crate::daemon::status::{Count, LedgerFile, Report, Restored};
+use crate::daemon::status::{Count, Report, Restored};
 
 /// What needs a person, each with what helps.
 pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
     let mut pairs = Vec::new();
     pairs.extend(login(&report.polling));
-    pairs.extend(log(&report.ledger));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
     if held.count > 0 {
         pairs.push(("held", told_held(held, report.restored.as_ref())));
@@ -37,6 +36,11 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
         ));
     }
     for reason in &report.attention {
+        // Not of invoices, but of the ledger's file or its disk.
+        if reason.orders.is_empty() {
+            pairs.push(("attention", format!("{}: {}", reason.reason, reason.advice)));
+            continue;
+        }
         let invoices = if reason.count == 1 {
             "invoice"
         } else {
@@ -66,7 +70,11 @@ pub(super) fn needs(report: &Report) -> Vec<(&'static str, String)> {
             pairs.push(("", reason.advice.to_string()));
         }
     }
-    if !report.attention.is_empty() {
+    if report
+        .attention
+        .iter()
+        .any(|reason| !reason.orders.is_empty())
+    {
         pairs.push((
             "",
             "`tilld invoice list --attention` lists them all, `tilld explain ORDER` tells one"
@@ -105,17 +113,6 @@ fn told_held(held: Count, restored: Option<&Restored>) -> String {
             )
         }
     }
-}
-
-fn log(ledger: &LedgerFile) -> Option<(&'static str, String)> {
-    let since = ledger.wal_held_since.as_ref()?;
-    let (takes, path) = (size(ledger.wal_bytes), &ledger.path);
-    let told = format!(
-        "it takes {takes} and cannot be moved into the ledger's file since {since}: end the program that keeps a read \
-         transaction open on it, for example a SELECT that is not read to its end; `fuser -v {path}` names those that have \
-         it open"
-    );
-    Some(("log", told))
 }
 
 fn deliveries(count: Count) -> String {
