@@ -70,7 +70,7 @@ fn what_does_not_belong_together_is_told_with_11() {
             "UPDATE delivery SET state = 'done'",
         ),
         (
-            "ALTER TABLE refusal ADD COLUMN mine",
+            "ALTER TABLE refusal ADD COLUMN mine TEXT",
             "table refusal is not as this tilld makes it",
             "ALTER TABLE refusal DROP COLUMN mine",
         ),

@@ -63,9 +63,9 @@ fn after_a_sync_that_failed_the_file_is_opened_anew_before_anything_is_acknowled
     let after = lines
         .get(injected.expect("syncs failed")..)
         .unwrap_or_default();
-    let opened = after.iter().position(|line| {
-        line.contains("openat") && line.contains("ledger.db\"") && line.contains("O_RDWR")
-    });
+    let opened = after
+        .iter()
+        .position(|line| line.contains("openat") && line.contains("ledger.db-wal\""));
     let synced = after.iter().position(|line| {
         line.contains("sync(") && !line.contains("INJECTED") && line.contains("ledger.db-wal")
     });
