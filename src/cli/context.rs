@@ -76,6 +76,11 @@ impl Context {
         }
     }
 
+    /// Takes `--i-know`, which outranks the settings. Before the settings are first asked for.
+    pub(super) fn set_network_known(&mut self, is_known: bool) {
+        self.flags.network = is_known.then(|| "true".to_owned());
+    }
+
     /// What `--socket` names.
     pub(super) fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()

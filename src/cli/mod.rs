@@ -120,7 +120,7 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
-    /// Make a backup of the ledger
+    /// Look after the ledger's file: back it up, look it over
     Db(db::Args),
     /// Show all that happened to an order, oldest first, and why each thing was decided
     Explain(explain::Args),

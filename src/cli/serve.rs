@@ -22,11 +22,15 @@ pub(super) struct Args {
     /// Listen on IP:PORT, whatever the settings say
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
+    /// Serve a ledger on a network file system all the same: no other machine opens it
+    #[arg(long)]
+    i_know: bool,
 }
 
 /// Runs `serve`.
 pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failure> {
     context.set_listen(args.listen);
+    context.set_network_known(args.i_know);
     check(&context)?;
     if args.check {
         return report(&context);

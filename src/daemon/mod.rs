@@ -15,6 +15,7 @@ mod loops;
 pub(crate) mod plain;
 mod reassess;
 pub(crate) mod reload;
+mod retention;
 mod schedule;
 mod signals;
 mod starting;
@@ -293,12 +294,12 @@ fn begin(
         parts.reader.furnish().await;
         poller::run(parts, polls, bell, (bells.ask, pulse), stop).await;
     })?;
-    let (over, all) = (writer.clone(), reader.clone());
-    let stop = wishes.stop.clone();
-    loops.running.spawn(async move {
-        reassess::run(over, all, stop).await;
-        "the look over stored invoices"
-    });
+    look_after(
+        &mut loops.running,
+        (&writer, &reader),
+        settings,
+        &wishes.stop,
+    );
     let handed_over = plain::outbox_settings(settings, state_dir);
     let runs = Arc::clone(&handed_over.runs);
     let (hooks, hooks_in_use) = watch::channel(handed_over);
@@ -368,6 +369,26 @@ async fn public(handed: Option<Socket>, address: SocketAddr) -> Result<(Socket, 
     };
     let at = socket.at().map_err(failed)?;
     Ok((socket, at))
+}
+
+/// Looks over what is stored, beside all that comes from outside: once after the lists changed, and for what is old.
+fn look_after(
+    loops: &mut JoinSet<&'static str>,
+    (writer, reader): (&ledger::Writer, &ledger::Reader),
+    settings: &Settings,
+    stop: &Shutdown,
+) {
+    let (over, all, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    loops.spawn(async move {
+        reassess::run(over, all, stopping).await;
+        "the look over stored invoices"
+    });
+    let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    let keep = plain::retention(settings);
+    loops.spawn(async move {
+        retention::run(emptier, walker, keep, stopping).await;
+        "the emptying of old invoices"
+    });
 }
 
 /// Hears notifications until the stop.

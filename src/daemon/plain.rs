@@ -17,7 +17,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::Limits;
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Checkpoint, Lists, Options, Restore, Rules};
+use crate::ledger::{Bounds, Checkpoint, Lists, LogLimits, Network, Options, Restore, Rules};
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
@@ -93,6 +93,15 @@ pub(crate) fn ledger_options(
             crate::config::Checkpoint::AfterAnswers => Checkpoint::AfterAnswers,
             crate::config::Checkpoint::InCommit => Checkpoint::InCommit,
         },
+        log_limits: LogLimits {
+            attention_bytes: ledger.log_attention_bytes,
+            bound_bytes: ledger.log_bound_bytes,
+        },
+        network: if ledger.network {
+            Network::Known
+        } else {
+            Network::Refused
+        },
         bounds: Bounds {
             history_per_invoice: small(ledger.history_per_invoice),
             history_rows: small(ledger.history_rows),
@@ -101,6 +110,14 @@ pub(crate) fn ledger_options(
         rules: rules(settings)?,
         lists: Lists::Adopt,
     })
+}
+
+/// For how long texts are kept.
+pub(super) fn retention(settings: &Settings) -> super::retention::Keep {
+    super::retention::Keep {
+        requisites_days: settings.retention.requisites_days,
+        raw_days: settings.retention.raw_days,
+    }
 }
 
 /// How a one-shot command opens the ledger: it has more patience than somebody who waits for an answer.

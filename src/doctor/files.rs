@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::Finding;
 use crate::daemon::status::measures::size;
-use crate::ledger::{FILE_NAME, LOG_KEPT_BYTES, Reader, SECRET_DIRECTORY};
+use crate::ledger::{FILE_NAME, LOG_TRIED_BYTES, Reader, SECRET_DIRECTORY};
 use crate::telemetry::chain;
 
 const LEDGER: &str = "ledger";
@@ -20,7 +20,7 @@ const DISK: &str = "disk";
 /// How long the whole file may be read for; a bigger one is left to `db check`.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
 /// So much longer than usual a log may be while there is much to do.
-const LOG_LONG: u64 = 8 * LOG_KEPT_BYTES;
+const LOG_LONG: u64 = 8 * LOG_TRIED_BYTES;
 /// Room on the disk, bytes: below the first payments stop soon, below the second somebody should look.
 const ROOM_FAIL: u64 = 100 * 1_048_576;
 const ROOM_WARN: u64 = 1_024 * 1_048_576;

@@ -12,9 +12,10 @@ use super::command::{
     Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
 };
 use super::error::WriteError;
+use super::queue::Queue;
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::{Sealed, Sealer};
-use super::writer::Queue;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -237,6 +238,18 @@ impl Writer {
                 Ok(done)
             }
             other => unreachable!("the writer answered a reassessment with {other:?}"),
+        }
+    }
+
+    /// Empties outdated texts of these invoices, at most [`EMPTIED_AT_ONCE`](super::retention::EMPTIED_AT_ONCE) of them.
+    pub(crate) async fn empty(
+        &self,
+        keys: Vec<InvoiceKey>,
+        cutoffs: Cutoffs,
+    ) -> Result<Emptied, WriteError> {
+        match self.queue.ask(Command::Empty(keys, cutoffs)).await? {
+            Reply::Emptied(emptied) => Ok(emptied),
+            other => unreachable!("the writer answered an emptying with {other:?}"),
         }
     }
 

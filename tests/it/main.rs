@@ -52,6 +52,7 @@ mod shapes;
 mod shop;
 mod status;
 mod stop;
+mod storage;
 mod strangers;
 mod supervised;
 mod unit;

@@ -4,9 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::measures::{number, size, span};
+use super::measures::{number, span};
 use super::polling::{Access, Polling};
-use super::report::{Count, LedgerFile, Report, Restored};
+use super::report::{Count, Report, Restored, UnderAttention};
 use crate::answer::argv;
 use crate::config::Attention;
 use crate::ledger::Overview;
@@ -66,7 +66,6 @@ pub(super) fn needs(
         );
     }
     needs.extend(login(&report.polling));
-    needs.extend(log(&report.ledger));
     needs.extend(silent(overview, settings, now_ms));
     needs.extend(polled(overview, settings));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
@@ -90,36 +89,9 @@ pub(super) fn needs(
             "configure it again and restart `serve`, or `tilld delivery abandon --all --hook {hook} --state waiting`"
         )));
     }
-    needs.extend(report.attention.iter().map(|reason| {
-        let invoices = if reason.count == 1 {
-            "invoice"
-        } else {
-            "invoices"
-        };
-        let at_least = if report.more_attention {
-            "at least "
-        } else {
-            ""
-        };
-        let named = u64::try_from(reason.orders.len()).unwrap_or_default();
-        let more = if reason.count > named || report.more_attention {
-            " and others"
-        } else {
-            ""
-        };
-        let told = format!(
-            "{}: {at_least}{} {invoices}, order {}{more}",
-            reason.reason,
-            reason.count,
-            reason.orders.join(", ")
-        );
-        let advice = Some(reason.advice.to_string()).filter(|advice| !advice.is_empty());
-        Need {
-            orders: reason.orders.clone(),
-            advice: advice.into_iter().collect(),
-            ..Need::new(&reason.reason, told)
-        }
-    }));
+    let more = report.more_attention;
+    let attention = report.attention.iter();
+    needs.extend(attention.map(|reason| under_attention(reason, more)));
     needs.extend(report.unsorted.iter().map(|name| {
         let events = if name.events == 1 { "event" } else { "events" };
         let told = format!(
@@ -129,6 +101,38 @@ pub(super) fn needs(
         Need::new("unsorted", told).helped_by(&name.line)
     }));
     needs
+}
+
+/// Why invoices stand under attention, or what of the ledger's disk does. With `more` others do that are not counted.
+pub(super) fn under_attention(reason: &UnderAttention, more_attention: bool) -> Need {
+    if reason.orders.is_empty() {
+        let told = format!("{}: {}", reason.reason, reason.advice);
+        return Need::new(&reason.reason, told);
+    }
+    let invoices = if reason.count == 1 {
+        "invoice"
+    } else {
+        "invoices"
+    };
+    let at_least = if more_attention { "at least " } else { "" };
+    let named = u64::try_from(reason.orders.len()).unwrap_or_default();
+    let more = if reason.count > named || more_attention {
+        " and others"
+    } else {
+        ""
+    };
+    let told = format!(
+        "{}: {at_least}{} {invoices}, order {}{more}",
+        reason.reason,
+        reason.count,
+        reason.orders.join(", ")
+    );
+    let advice = Some(reason.advice.to_string()).filter(|advice| !advice.is_empty());
+    Need {
+        orders: reason.orders.clone(),
+        advice: advice.into_iter().collect(),
+        ..Need::new(&reason.reason, told)
+    }
 }
 
 /// No notification for as long as the merchant finds too long. Before the first one it is counted from the first event.
@@ -181,17 +185,6 @@ fn told_held(held: Count, restored: Option<&Restored>) -> String {
             )
         }
     }
-}
-
-fn log(ledger: &LedgerFile) -> Option<Need> {
-    let since = ledger.wal_held_since.as_ref()?;
-    let (takes, path) = (size(ledger.wal_bytes), &ledger.path);
-    let told = format!(
-        "it takes {takes} and cannot be moved into the ledger's file since {since}: end the program that keeps a read \
-         transaction open on it, for example a SELECT that is not read to its end; `fuser -v {path}` names those that have \
-         it open"
-    );
-    Some(Need::new("log", told))
 }
 
 fn deliveries(count: Count) -> String {

@@ -18,6 +18,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
 use super::command::{After, Command, Reply};
+use super::retention::Emptied;
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
@@ -160,6 +161,13 @@ pub(super) fn apply<S: Store>(
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
+        Command::Empty(keys, cutoffs) => {
+            let mut emptied = Emptied::default();
+            for key in keys {
+                emptied.add(store.empty(*key, *cutoffs)?);
+            }
+            Ok(Reply::Emptied(emptied))
+        }
     }
 }
 
