@@ -29,16 +29,12 @@ fn a_sound_ledger_is_said_to_be_sound_while_it_is_served_and_after() {
         assert_eq!(told.get("events"), Some(&json!(2)), "{told}");
     };
     look(&world);
-    let people = world.tilld(&["db", "check"]).ends_with(0).stdout;
-    assert!(
-        people.contains("every page and reference was read"),
-        "{people}"
-    );
     assert_eq!(world.stop_serve(PATIENCE), 0);
     look(&world);
     std::fs::remove_file(world.state_dir().join("ledger.mark")).expect("removed");
     let told = world.tilld(&["db", "check"]).ends_with(0).stdout;
     assert!(told.contains("`ledger.mark` is not there"), "{told}");
+    assert!(told.contains("every page and reference was read"), "{told}");
 }
 
 /// Each of these would lose an order its delivery, or a reader its answer, without a word.
@@ -87,15 +83,12 @@ fn what_does_not_belong_together_is_told_with_11() {
         assert!(ran.stdout.contains(told), "{told}: {ran:?}");
         assert!(ran.stderr.contains("is damaged: "), "{ran:?}");
         assert!(ran.stderr.contains("hint: stop `tilld serve`"), "{ran:?}");
-        let json = world.tilld(&["db", "check", "--json"]).ends_with(11).stdout;
-        assert!(json.contains("\"sound\":false"), "{json}");
         neighbour.tamper(heal);
         if heal.is_empty() {
             neighbour.tamper("INSERT INTO secret SELECT * FROM kept");
         }
-        drop(neighbour);
-        world.tilld(&["db", "check"]).ends_with(0);
     }
+    world.tilld(&["db", "check"]).ends_with(0);
 }
 
 #[test]
@@ -115,8 +108,8 @@ fn a_page_that_was_overwritten_is_found_and_nothing_is_written() {
     whole.read_exact_at(&mut kept, page).expect("read");
     file.write_all_at(&[0xff; 64], page).expect("written");
     let harmed = std::fs::read(world.ledger()).expect("read");
-    let ran = world.tilld(&["db", "check"]).ends_with(11);
-    assert!(ran.stdout.contains("damaged"), "{ran:?}");
+    let ran = world.tilld(&["db", "check", "--json"]).ends_with(11);
+    assert!(ran.stdout.contains("\"sound\":false"), "{ran:?}");
     assert_eq!(std::fs::read(world.ledger()).expect("read"), harmed);
     // Else the look after the test would find it too.
     file.write_all_at(&kept, page).expect("written");
