@@ -43,7 +43,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
     panics::end_with(Exit::Bug.code(), || {
-        io::stderr().flush().unwrap_or_default()
+        io::stderr().flush().unwrap_or_default();
     });
     fault::tell();
     // Handed over by systemd, it lies where the socket unit says.
