@@ -58,6 +58,21 @@ fn systemd_waits_longer_than_a_stop_may_take() {
     }
 }
 
+/// One that waits for the ledger as long as it may is no reason to start anew (A43).
+#[test]
+fn the_watchdog_waits_longer_than_the_ledger_may_be_held() {
+    let budget = keys()
+        .into_iter()
+        .find(|key| key.name == "ledger.busy_budget_ms");
+    let budget = budget.and_then(|key| key.default).expect("a default");
+    let budget_ms: u64 = budget.parse().expect("milliseconds");
+    let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
+    let most: u64 = value(&unit, "WatchdogSec").parse().expect("seconds");
+    assert!(most * 1000 > 2 * (3 * budget_ms + 5000), "{most} s");
+    // A process that was stopped heeds no other.
+    assert_eq!(value(&unit, "WatchdogSignal"), "SIGKILL");
+}
+
 /// What a hook may not do in the unit's sandbox is said where a person looks for it, with the line that allows it (A38).
 #[test]
 fn the_unit_says_how_a_directory_is_opened_for_hooks() {
