@@ -9,10 +9,15 @@ use super::control::{self, SocketError};
 use super::status::{self, Login};
 use super::{alarm, plain};
 use crate::admin::{self, Socket};
+use crate::client::Client;
 use crate::config::{AdminPlace, Settings};
 use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
+use crate::listener::Heard;
+use crate::outbox::Runs;
+use crate::poller::Looked;
+use crate::shutdown::Shutdown;
 
 /// Where the program of `[attention]` runs, in the state directory; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
@@ -66,7 +71,7 @@ impl Taken {
 }
 
 /// How everything stands, for the admin listener.
-pub(super) fn look(reader: Reader, settings: Arc<Settings>, state_dir: PathBuf) -> admin::Look {
+fn look(reader: Reader, settings: Arc<Settings>, state_dir: PathBuf) -> admin::Look {
     Box::new(move || {
         let (reader, settings) = (reader.clone(), Arc::clone(&settings));
         let state_dir = state_dir.clone();
@@ -81,7 +86,7 @@ pub(super) fn look(reader: Reader, settings: Arc<Settings>, state_dir: PathBuf) 
 /// The alarms, when a program is set.
 pub(super) fn alarm(
     (writer, reader): (Writer, Reader),
-    settings: &Arc<Settings>,
+    settings: &Settings,
     state_dir: &Path,
 ) -> Option<alarm::Parts> {
     let (path, args) = settings.attention.run.split_first()?;
@@ -91,7 +96,11 @@ pub(super) fn alarm(
         timeout: Duration::from_secs(settings.attention.timeout_s),
         grace: alarm::GRACE,
     };
-    let survey = look(reader.clone(), Arc::clone(settings), state_dir.to_owned());
+    let survey = look(
+        reader.clone(),
+        Arc::new(settings.clone()),
+        state_dir.to_owned(),
+    );
     let look: alarm::Look = Box::new(move || {
         let survey = survey();
         Box::pin(async move { survey.await.map(|(_overview, report)| report.needs) })
@@ -109,14 +118,33 @@ pub(super) fn alarm(
     })
 }
 
+/// What the admin listener tells of.
+pub(super) fn parts(
+    (writer, reader): (Writer, Reader),
+    (settings, state_dir): (&Settings, &Path),
+    (heard, runs): (Arc<Heard>, Arc<Runs>),
+    client: &Client,
+    looked: &Arc<Looked>,
+    draining: &Shutdown,
+) -> admin::Parts {
+    let shared = Arc::new(settings.clone());
+    admin::Parts {
+        look: look(reader.clone(), shared, state_dir.to_owned()),
+        writer,
+        reader,
+        heard,
+        runs,
+        client: client.clone(),
+        looked: Arc::clone(looked),
+        cadence: plain::poller_settings(settings).cadence,
+        listed: listed(settings),
+        draining: draining.clone(),
+    }
+}
+
 /// Every status name that stands on a list.
-pub(super) fn listed(settings: &Settings) -> Vec<String> {
+fn listed(settings: &Settings) -> Vec<String> {
     let lists = settings.statuses.lists();
     let all = [lists.open, lists.paid, lists.failed, lists.reversed];
     all.into_iter().flatten().collect()
-}
-
-/// How often the poller looks at least.
-pub(super) fn cadence(settings: &Settings) -> Duration {
-    plain::poller_settings(settings).cadence
 }

@@ -14,6 +14,7 @@ pub(crate) mod plain;
 mod reassess;
 mod schedule;
 pub(crate) mod status;
+mod telling;
 
 use std::io;
 use std::net::SocketAddr;
@@ -41,6 +42,7 @@ pub(crate) use lock::{LockError, is_served};
 
 use lock::ServeLock;
 use schedule::{BellError, CronBell};
+use telling::Telling;
 
 /// Files are made readable by the group at most, and hooks inherit it: 0027.
 const UMASK: u32 = 0o027;
@@ -146,14 +148,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     let heard = plain::listener_settings(&settings, &public_url)?;
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let served = control::settings(&settings, &public_url);
-    let within = [
-        heard.drain,
-        hooks.stop_within(),
-        served.stop_within(),
-        alarm::GRACE,
-    ];
-    let within = within.into_iter().max().unwrap_or_default() + STOP_MARGIN;
-
+    let within = longest([heard.drain, hooks.stop_within(), served.stop_within()]);
     let (socket, address) = take_port(settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
@@ -162,8 +157,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     warn_of_setup(&settings);
     let shutdown = Shutdown::new();
     let counts = (Arc::clone(&heard.heard), Arc::clone(&hooks.runs));
-    let bells = ledger.bells();
-    let mut loops: JoinSet<&'static str> = JoinSet::new();
+    let (bells, mut loops) = (ledger.bells(), JoinSet::new());
     let (reader, writer) = (ledger.reader(), ledger.writer());
     let book = LedgerBook {
         reader: reader.for_a_thread(),
@@ -175,35 +169,15 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     })?;
     let gate = Gate::new(plain::gate_limits(&settings));
     let looked = Arc::new(poller::Looked::default());
-    let shared = Arc::new(settings.clone());
-    if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &shared, &state_dir) {
-        let stopping = shutdown.clone();
-        loops.spawn(async move {
-            alarm::run(parts, stopping).await;
-            "the alarms"
-        });
-    }
-    // Goes on to the end of all others, so that it can be asked while they stop.
-    let (mut aside, aside_stops) = (JoinSet::new(), Shutdown::new());
-    if let Some((taken, name)) = admin_place {
-        let parts = crate::admin::Parts {
-            writer: writer.clone(),
-            reader: reader.clone(),
-            look: admin::look(reader.clone(), Arc::clone(&shared), state_dir.clone()),
-            heard: counts.0,
-            runs: counts.1,
-            client: client.clone(),
-            looked: Arc::clone(&looked),
-            cadence: admin::cadence(&settings),
-            listed: admin::listed(&settings),
-            draining: shutdown.clone(),
-        };
-        let stopping = aside_stops.clone();
-        beside(&mut aside, "admin", "the admin listener", move || {
-            tell_state(taken, parts, stopping)
-        })?;
-        tracing::info!(admin = %name, "tilld tells how it is on {name}");
-    }
+    let telling = Telling {
+        ledgers: (writer.clone(), reader.clone()),
+        settled: (&settings, &state_dir),
+        counts,
+        client: &client,
+        looked: &looked,
+        stop: &shutdown,
+    };
+    let mut aside = telling.start(&mut loops, admin_place)?;
     let parts = control::parts(
         (&settings, &state_dir),
         (writer.clone(), reader.clone()),
@@ -247,25 +221,21 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
-    let ended = supervise(&mut stop, &mut loops, &mut aside, &ledger).await;
+    let ended = supervise(&mut stop, &mut loops, &mut aside.parts, &ledger).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
-    let finished = finish(loops, within);
-    tokio::pin!(finished);
-    tokio::select! {
-        () = &mut finished => {}
-        name = stop.pressed() => {
-            tracing::warn!(signal = name, "tilld is asked to stop again: running hooks are ended now");
-            hurry.request();
-            finished.await;
-        }
-    }
-    aside_stops.request();
-    finish(aside, STOP_MARGIN).await;
+    stop_in_order(loops, within, &mut stop, &hurry).await;
+    aside.stop().await;
     ledger.close(STOP_MARGIN).await;
     drop(lock);
     tracing::info!("tilld has stopped");
     ended
+}
+
+/// How long a stop may take when the parts promise these times: the alarms' is the same whatever is set.
+fn longest(promised: [Duration; 3]) -> Duration {
+    let all = promised.into_iter().chain([alarm::GRACE]);
+    all.max().unwrap_or_default() + STOP_MARGIN
 }
 
 /// Takes the listener's port, and says which it is. Each runtime has its own list of sockets to look at, so it is on none.
@@ -329,12 +299,21 @@ async fn answer(
     tracing::info!(?served, "the control socket is closed");
 }
 
-/// Tells how the daemon is until the stop.
-async fn tell_state(taken: admin::Taken, parts: crate::admin::Parts, stop: Shutdown) {
-    match taken.waited_for() {
-        Ok(socket) => crate::admin::run(socket, parts, stop).await,
-        Err(error) => {
-            tracing::error!(reason = %error, "the admin listener's socket could not be waited for");
+/// Waits for the loops; whoever asks a second time does not want to wait for running hooks.
+async fn stop_in_order(
+    loops: JoinSet<&'static str>,
+    within: Duration,
+    stop: &mut StopSignals,
+    hurry: &Shutdown,
+) {
+    let finished = finish(loops, within);
+    tokio::pin!(finished);
+    tokio::select! {
+        () = &mut finished => {}
+        name = stop.pressed() => {
+            tracing::warn!(signal = name, "tilld is asked to stop again: running hooks are ended now");
+            hurry.request();
+            finished.await;
         }
     }
 }

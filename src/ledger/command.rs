@@ -332,6 +332,8 @@ pub(crate) enum Command {
     Adopt(InvoiceKey, Box<Observation>),
     /// A person agrees to reported figures.
     Accept(Acceptance),
+    /// A person has looked at what stands under attention at this invoice; now, milliseconds since 1970.
+    Seen(InvoiceKey, i64),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
 }
@@ -353,6 +355,6 @@ pub(crate) enum Reply {
     Reassessed(Reassessed),
     /// To all else.
     Done,
-    /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].
+    /// To [`Command::Track`], [`Command::Adopt`], [`Command::Accept`] and [`Command::Seen`].
     Operated(Operated),
 }

@@ -22,7 +22,8 @@ fn the_status_page_can_be_read_by_all() {
     let less = world.dictate_fields(&less, &json!({ "status": "paid", "amount": "500" }));
     assert_eq!(world.tell_as_it_is(&less).status, 200);
     world.faults(&json!({ "lose": true }));
-    let lost = world.create("an-order-with-a-long-name-that-has-no-place-to-break-at-all-0123456789");
+    let lost =
+        world.create("an-order-with-a-long-name-that-has-no-place-to-break-at-all-0123456789");
     world.dictate(&lost, "paid");
     wait_until(PATIENCE, "it to be found", || {
         world.value("SELECT count(*) FROM invoices WHERE found_by = 'poll'") == "1"
@@ -31,11 +32,16 @@ fn the_status_page_can_be_read_by_all() {
     let inspector = Inspector::new(IN_ENGLISH);
     let person = &inspector.person;
     person.open(&format!("http://{}/", place(&world)));
-    assert!(person.title().contains("need a person · tilld"), "{}", person.title());
+    assert!(
+        person.title().contains("need a person · tilld"),
+        "{}",
+        person.title()
+    );
     let open = "document.querySelectorAll('details').forEach(one => { one.open = true })";
     person.script(open, &[]);
     inspector.look_over("status-page");
-    let scripts = "return document.scripts.length + document.querySelectorAll('[onclick], [style]').length";
+    let scripts =
+        "return document.scripts.length + document.querySelectorAll('[onclick], [style]').length";
     assert_eq!(person.script(scripts, &[]), 0);
     let complaints = person.complaints();
     assert!(complaints.is_empty(), "{complaints:?}");
