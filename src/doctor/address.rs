@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with the public address before anybody asks it (A14). Pure.
+//! What can be seen to be wrong with the public address before anybody asks it (A14).
 
 use std::net::IpAddr;
 
