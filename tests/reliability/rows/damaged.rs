@@ -118,8 +118,7 @@ fn put_back(file: &Path, sound: &[u8]) {
 
 /// With the mode tilld gives its files: another one would be another fault.
 fn as_tilld_has_it(file: &Path) {
-    let mode = if file.is_dir() { 0o750 } else { 0o640 };
-    fs::set_permissions(file, fs::Permissions::from_mode(mode)).expect("ours");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o640)).expect("ours");
 }
 
 /// All there is to see of the file: its bytes, or that it is a directory.
