@@ -10,6 +10,7 @@ use super::{owner, reach, service};
 use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
+use crate::daemon::plain::ListenerError;
 use crate::daemon::{self, LockError, Start, plain};
 use crate::{clock, telemetry};
 
@@ -160,9 +161,14 @@ impl From<daemon::Error> for Failure {
                 "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
-            error @ Error::Presentation(_) => Self::new(Exit::Config, error).hint(
+            error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(
                 "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",
             ),
+            Error::Listener(ListenerError::Certificate(cause)) => {
+                let exit = if cause.is_of_rights() { Exit::Ownership } else { Exit::Config };
+                let hint = cause.hint();
+                Self::new(exit, cause).hint(hint)
+            }
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)
                 .hint("another program may listen there: choose another `listener.listen`"),

@@ -28,8 +28,8 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
+use crate::http::Certificates;
 use crate::ledger::{self, Ledger, OpenError};
-use crate::listener::presentation::PlaceError;
 use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
 use crate::{outbox, poller};
@@ -37,6 +37,7 @@ use crate::{outbox, poller};
 pub(crate) use lock::{LockError, is_served};
 
 use lock::ServeLock;
+use plain::ListenerError;
 use schedule::{BellError, CronBell};
 
 /// Files are made readable by the group at most, and hooks inherit it: 0027.
@@ -78,9 +79,9 @@ pub(crate) enum Error {
     /// A hook's selector is unknown.
     #[error("could not read a hook's selectors")]
     Selector(#[from] UnknownSelector),
-    /// A presentation is unknown.
-    #[error("could not read `listener.presentations`")]
-    Presentation(#[from] PlaceError),
+    /// Notifications cannot be heard as the settings say.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
     /// The address is taken or not ours.
     #[error("could not listen on {address}")]
     Listen {
@@ -137,6 +138,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     } = start;
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let heard = plain::listener_settings(&settings, &public_url)?;
+    let certificates = heard.certificates.clone();
     let hooks = plain::outbox_settings(&settings, &state_dir);
     let served = control::settings(&settings, &public_url);
     let within = [heard.drain, hooks.stop_within(), served.stop_within()];
@@ -203,7 +205,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
     tell_systemd(&[NotifyState::Ready]);
     ready(address);
-    let ended = supervise(&mut stop, &mut loops, &ledger).await;
+    let ended = supervise(&mut stop, &mut loops, &ledger, certificates.as_ref()).await;
     tell_systemd(&[NotifyState::Stopping]);
     shutdown.request();
     let finished = finish(loops, within);
@@ -310,14 +312,22 @@ async fn supervise(
     stop: &mut StopSignals,
     loops: &mut JoinSet<&'static str>,
     ledger: &Ledger,
+    certificates: Option<&Certificates>,
 ) -> Result<(), Error> {
-    let ended = tokio::select! {
-        name = stop.requested() => {
-            tracing::info!(signal = name, "tilld is asked to stop");
-            return Ok(());
+    let ended = loop {
+        let stop = tokio::select! {
+            name = stop.requested() => name,
+            Some(ended) = loops.join_next() => break ended,
+            () = ledger.writer_ended() => break Ok("the ledger's writer"),
+        };
+        match (stop, certificates) {
+            // Told where it is done; what was there stays.
+            (HANGUP, Some(certificates)) => drop(certificates.reload_and_tell()),
+            (name, _) => {
+                tracing::info!(signal = name, "tilld is asked to stop");
+                return Ok(());
+            }
         }
-        Some(ended) = loops.join_next() => ended,
-        () = ledger.writer_ended() => Ok("the ledger's writer"),
     };
     let name = ended.unwrap_or("a part that panicked");
     tracing::error!("{name} ended by itself: tilld stops, to be started anew");
@@ -353,8 +363,11 @@ fn tell_systemd(state: &[NotifyState<'_>]) {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP. There is nothing to reload while it runs, so SIGHUP is a wish to stop in order as well, and
-/// a terminal that goes away takes no hook with it halfway.
+/// What a SIGHUP is called.
+const HANGUP: &str = "SIGHUP";
+
+/// SIGTERM, SIGINT and SIGHUP. A certificate is read again at a SIGHUP; where there is none, it is a wish to stop in order as
+/// well, and a terminal that goes away takes no hook with it halfway.
 struct StopSignals {
     terminate: Signal,
     hangup: Signal,
@@ -381,7 +394,7 @@ impl StopSignals {
     async fn requested(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => "SIGHUP",
+            _ = self.hangup.recv() => HANGUP,
             _ = self.interrupt.recv() => "SIGINT",
         }
     }

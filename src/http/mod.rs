@@ -14,12 +14,14 @@ mod connection;
 mod flow;
 mod framing;
 mod full;
+mod head;
 mod local;
 mod progress;
 mod serve;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::fmt;
 use std::future::Future;
@@ -34,6 +36,8 @@ pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
 pub(crate) use local::{Local, serve_local};
 pub(crate) use serve::{Served, serve};
+pub(crate) use tls::serve_secured;
+pub(crate) use tls::{CertificateError, CertificateFiles, Certificates};
 
 /// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]
 /// for the others.
