@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::net::UnixListener;
+use std::time::Duration;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -13,6 +14,9 @@ use crate::daemon::control::SocketError;
 use crate::daemon::plain::ListenerError;
 use crate::daemon::{self, LockError, Start, plain};
 use crate::{clock, telemetry};
+
+/// How long the end waits for somebody to read the log.
+const LOG_WITHIN: Duration = Duration::from_secs(1);
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -37,7 +41,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
-    telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
+    telemetry::init_daemon(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
     // Handed over by systemd, it lies where the socket unit says.
     if control.is_none()
@@ -54,7 +58,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
             drop(print_json(&serde_json::json!({ "listen": address })));
         }
     });
-    daemon::run(Start {
+    let ended = daemon::run(Start {
         settings,
         state_dir,
         public_url,
@@ -62,7 +66,9 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         control,
         ready,
     })
-    .await?;
+    .await;
+    telemetry::flush(LOG_WITHIN);
+    ended?;
     Ok(Exit::Ok)
 }
 

@@ -6,10 +6,11 @@ use crate::hook::payload::VARIABLES;
 /// The prefix of variables that are read as settings.
 pub(super) const PREFIX: &str = "TILLD_";
 
-/// The switches of the test suite and of the benches.
-const SWITCHES: [&str; 10] = [
+/// The switches of the test suite and of the benches. `TILLD_JOURNAL` is heard by builds with debug assertions alone.
+const SWITCHES: [&str; 11] = [
     "TILLD_FOLLOWERS",
     "TILLD_INVOICES",
+    "TILLD_JOURNAL",
     "TILLD_KILLS",
     "TILLD_NO_SKIP",
     "TILLD_ORDERS",

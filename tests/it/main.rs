@@ -30,6 +30,7 @@ mod limits;
 mod line;
 mod lists;
 mod login;
+mod logs;
 mod network;
 mod notifications;
 mod nudges;
