@@ -57,17 +57,20 @@
 //! | [`opening`] | opens an invoice safely: row first, then the request, then the record |
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
-//! | [`daemon`] | the only place that wires tasks: start, supervise, stop |
+//! | [`daemon`] | the only place that wires tasks: start, supervise, watch, read the settings again, stop |
+//! | [`admin`] | for programs and people of this machine: whether it works, figures, a page; reads and changes nothing |
+//! | [`doctor`] | the checks of everything a payment needs on its way, each with a finding and a hint |
 //! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
 //! | [`control`] | the local socket through which the shop uses tilld without holding its secrets |
 //! | [`sandbox`] | the imitation payment service |
 //! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing. `cli/stage` is what a demo and a scenario play on, `cli/scenario` plays |
-//! | [`clock`] [`entropy`] [`process_mark`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//! | [`clock`] [`entropy`] [`fault`] [`panics`] [`process_mark`] [`pulse`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
-//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/examples`
+//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/reliability`
+//! takes the same worlds through what years bring, each with a control that must fail, and prints a table. `tests/examples`
 //! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
@@ -117,6 +120,9 @@
 //! `daemon/mod.rs` (what runs beside what). `tilld demo` shows all of it at work, and `tests/it/notifications.rs` is how a
 //! behaviour is pinned down from outside.
 //!
+//! Builds with debug assertions play faults, and releases play none: `TILLD_FAULTS=DIR` names a directory whose files say at which
+//! point a loop panics or stands still (`fault.rs`), and `tests/it/supervised` is where they are played.
+//!
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
 //! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, then the benches. A test
 //! that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
@@ -131,6 +137,7 @@
 //! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
 //! with their commands in `README.md` under "Try it", and nowhere else.
 
+mod admin;
 mod answer;
 #[doc(hidden)]
 pub mod bench;
@@ -140,7 +147,9 @@ mod clock;
 pub mod config;
 mod control;
 mod daemon;
+mod doctor;
 mod entropy;
+mod fault;
 pub mod hook;
 mod http;
 pub mod invoice;
@@ -148,8 +157,10 @@ mod ledger;
 pub mod listener;
 mod opening;
 mod outbox;
+mod panics;
 mod poller;
 mod process_mark;
+mod pulse;
 mod retry_after;
 mod sandbox;
 pub mod secret;

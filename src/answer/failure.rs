@@ -45,11 +45,13 @@ pub(crate) enum Exit {
     Ownership,
     /// Something needs a person.
     Attention,
+    /// A panic: tilld has a bug.
+    Bug,
 }
 
 impl Exit {
     /// All of them, by their number.
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Ok,
         Self::Error,
         Self::Usage,
@@ -67,6 +69,7 @@ impl Exit {
         Self::LoginMaybe,
         Self::Ownership,
         Self::Attention,
+        Self::Bug,
     ];
 
     /// The one with this number.
@@ -94,6 +97,7 @@ impl Exit {
             Self::LoginMaybe => (14, "login may have been granted"),
             Self::Ownership => (15, "wrong owner or mode"),
             Self::Attention => (16, "something needs a person"),
+            Self::Bug => (17, "tilld has a bug, which the log names"),
         }
     }
 
@@ -117,6 +121,7 @@ impl Exit {
             Self::LoginMaybe => "login_maybe",
             Self::Ownership => "ownership",
             Self::Attention => "attention",
+            Self::Bug => "bug",
         }
     }
 
@@ -255,11 +260,11 @@ mod tests {
     #[test]
     fn the_numbers_are_those_scripts_rely_on() {
         let numbers = Exit::ALL.map(Exit::code);
-        assert!(numbers.into_iter().eq(0..17));
+        assert!(numbers.into_iter().eq(0..18));
         for exit in Exit::ALL {
             assert_eq!(Exit::from_code(exit.code()), Some(exit));
         }
-        assert_eq!(Exit::from_code(17), None);
+        assert_eq!(Exit::from_code(18), None);
     }
 
     #[test]

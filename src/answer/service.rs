@@ -78,7 +78,7 @@ pub(crate) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
         CreateError::NotCreated { source: cause } => {
             let is_refused = matches!(cause, Error::Refused { .. });
             let failure = failure(cause, source).context("the invoice was not created");
-            let hint = "look at amount, currency and method, then run the command again";
+            let hint = "look at amount, currency, method and `public_url` under [listener], then run the command again";
             hinted(failure, is_refused.then_some(hint))
         }
     }

@@ -65,6 +65,22 @@ impl Context {
         self.flags.listen = listen;
     }
 
+    /// The same surroundings, the settings to be read again.
+    pub(super) fn anew(&self) -> Self {
+        Self {
+            output: self.output,
+            config: self.config.clone(),
+            socket: self.socket.clone(),
+            flags: self.flags.clone(),
+            loaded: OnceCell::new(),
+        }
+    }
+
+    /// Takes `--i-know`, which outranks the settings. Before the settings are first asked for.
+    pub(super) fn set_network_known(&mut self, is_known: bool) {
+        self.flags.network = is_known.then(|| "true".to_owned());
+    }
+
     /// What `--socket` names.
     pub(super) fn socket(&self) -> Option<&Path> {
         self.socket.as_deref()

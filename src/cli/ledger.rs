@@ -93,9 +93,27 @@ impl From<OpenError> for Failure {
                 Exit::Ledger,
                 "restart `tilld serve` with this version: it brings the ledger up to date",
             ),
+            OpenError::Gone { .. } => (
+                Exit::Ledger,
+                "put the newest backup in its place, as \"Backup and restore\" in the README says; to begin with an empty ledger, \
+                 remove `ledger.mark` beside it",
+            ),
             OpenError::Absent { .. } => (
                 Exit::NotFound,
                 "it is made by the first `tilld invoice create` or `tilld serve`; check `state_dir`",
+            ),
+            OpenError::Rights(wrong) => {
+                let remedy = wrong.remedy();
+                return Self::new(Exit::Ownership, error).hint(remedy);
+            }
+            OpenError::Network { .. } => (
+                Exit::Ledger,
+                "a log shared over a network damages the ledger: name a directory on a disk of this machine with `state_dir`; \
+                 if you know that no other machine opens it, `tilld serve --i-know`, or `ledger.network = true`",
+            ),
+            OpenError::MountedAlone { .. } => (
+                Exit::Ledger,
+                "mount the directory, not the file: the newest commits are in the log beside it",
             ),
             OpenError::OldSqlite { .. } => {
                 (Exit::Ledger, "build tilld with the SQLite it brings along")

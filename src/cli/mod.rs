@@ -10,6 +10,7 @@ mod control;
 mod db;
 mod delivery;
 mod demo;
+mod doctor;
 mod event;
 mod explain;
 mod failure;
@@ -119,10 +120,13 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
-    /// Make a backup of the ledger
+    /// Look after the ledger's file: back it up, look it over
     Db(db::Args),
     /// Show all that happened to an order, oldest first, and why each thing was decided
     Explain(explain::Args),
+    /// Look at everything a payment needs on its way, and say what to mend
+    #[command(after_help = doctor::ENDS)]
+    Doctor(doctor::Args),
     /// Show how everything stands and what needs a person
     #[command(after_help = status::ENDS)]
     Status(status::Args),
@@ -184,6 +188,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Hook(args) => hook::run(args, context).await,
         Command::Db(args) => db::run(args, context).await,
         Command::Explain(args) => explain::run(args, context).await,
+        Command::Doctor(args) => doctor::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
     }
 }
@@ -232,6 +237,7 @@ fn goes_over_socket(command: &Command, global: &Global) -> Result<(), Failure> {
         Command::Hook(_) => "hook",
         Command::Db(_) => "db",
         Command::Explain(_) => "explain",
+        Command::Doctor(_) => "doctor",
     };
     Err(takes_no_socket(name))
 }

@@ -1,7 +1,5 @@
 //! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
 
-use std::net::SocketAddr;
-use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use super::context::Context;
@@ -11,12 +9,16 @@ use super::{owner, reach, service};
 use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
+use crate::daemon::handed::{self, At, HandedError};
 use crate::daemon::plain::ListenerError;
 use crate::daemon::{self, LockError, Start, plain};
-use crate::{clock, telemetry};
+use crate::{clock, fault, panics, telemetry};
 
 /// How long the end waits for somebody to read the log.
 const LOG_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a panic does: the process ends within a second of it.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -27,24 +29,30 @@ pub(super) struct Args {
     /// Listen on IP:PORT, whatever the settings say
     #[arg(long, value_name = "IP:PORT")]
     listen: Option<String>,
+    /// Serve a ledger on a network file system all the same: no other machine opens it
+    #[arg(long)]
+    i_know: bool,
 }
 
 /// Runs `serve`.
 pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failure> {
     context.set_listen(args.listen);
+    context.set_network_known(args.i_know);
     check(&context)?;
     if args.check {
         return report(&context);
     }
     // It changes the environment, so it comes before any thread.
-    let control = inherited_socket()?;
+    let handed = handed::take()?;
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
     telemetry::init_daemon(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
+    panics::end_with(Exit::Bug.code(), || telemetry::flush(LAST_WORDS));
+    fault::tell();
     // Handed over by systemd, it lies where the socket unit says.
-    if control.is_none()
+    if handed.control.is_none()
         && let Some(trouble) = reach::trouble(&settings, &state_dir)
     {
         tracing::warn!("{trouble}");
@@ -52,42 +60,30 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     let public_url = settings.require_public()?.to_string();
     let client = service::client(&context)?;
     let json = context.output.json();
-    let ready = Box::new(move |address: SocketAddr| {
+    let ready = Box::new(move |at: &At| {
         if json {
             // A reader of stdout that went away is no reason to stop serving.
-            drop(print_json(&serde_json::json!({ "listen": address })));
+            drop(print_json(&serde_json::json!({ "listen": at.to_string() })));
         }
+    });
+    let read = Box::new(move || {
+        let context = context.anew();
+        check(&context)?;
+        Ok(context.settings()?.clone())
     });
     let ended = daemon::run(Start {
         settings,
         state_dir,
         public_url,
         client,
-        control,
+        handed,
+        read,
         ready,
     })
     .await;
     telemetry::flush(LOG_WITHIN);
     ended?;
     Ok(Exit::Ok)
-}
-
-/// The control socket, when systemd listens on it and hands it over.
-fn inherited_socket() -> Result<Option<UnixListener>, Failure> {
-    let mut handed = listenfd::ListenFd::from_env();
-    for at in 0..handed.len() {
-        match handed.take_unix_listener(at) {
-            Ok(Some(socket)) => return Ok(Some(socket)),
-            Ok(None) => {}
-            Err(error) => {
-                let failure = Failure::new(Exit::Config, error);
-                return Err(failure
-                    .context("a socket that was handed over is no listening Unix socket")
-                    .hint("`ListenStream=` of the socket unit must be a path"));
-            }
-        }
-    }
-    Ok(None)
 }
 
 /// What a start would refuse.
@@ -97,6 +93,9 @@ fn check(context: &Context) -> Result<(), Failure> {
     let public = settings.require_public()?;
     for hook in settings.every_hook() {
         hook.check()?;
+    }
+    if let Some(program) = settings.attention.program() {
+        program.check()?;
     }
     plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
     if std::env::var_os(ENV_TOKEN).is_some() {
@@ -146,6 +145,26 @@ fn report(context: &Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
+impl From<HandedError> for Failure {
+    fn from(error: HandedError) -> Self {
+        let hint = match &error {
+            HandedError::Unknown { .. } | HandedError::Twice(_) => format!(
+                "`FileDescriptorName=` of each socket unit must be `{}` or `{}`",
+                handed::PUBLIC,
+                handed::CONTROL
+            ),
+            HandedError::Wrong { name: handed::CONTROL, .. } => {
+                "`ListenStream=` of the socket unit must be a path".to_owned()
+            }
+            HandedError::Wrong { .. } => {
+                "`ListenStream=` of the socket unit must be a port, an address with a port, or a path"
+                    .to_owned()
+            }
+        };
+        Self::new(Exit::Config, error).hint(hint)
+    }
+}
+
 impl From<daemon::Error> for Failure {
     fn from(error: daemon::Error) -> Self {
         use daemon::Error;
@@ -165,6 +184,9 @@ impl From<daemon::Error> for Failure {
                 .hint("make it with `groupadd --system`, or set `control.group` to another"),
             error @ Error::Control(SocketError::Io { .. }) => Self::new(Exit::Ownership, error).hint(
                 "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
+            ),
+            error @ Error::Admin(_) => Self::new(Exit::Error, error).hint(
+                "another program may listen there, or its directory be another user's: choose another `admin.listen`",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
             error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(

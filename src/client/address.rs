@@ -73,6 +73,11 @@ impl Address {
         self.base.scheme() == "http"
     }
 
+    /// The base address itself.
+    pub(super) fn base(&self) -> Url {
+        self.base.clone()
+    }
+
     /// `POST` here to begin a login (contract 4.1).
     pub(super) fn login(&self) -> Url {
         self.under(&["agent", "login"])

@@ -80,6 +80,16 @@ impl Answer {
         })
     }
 
+    /// The service's own clock, milliseconds since 1970.
+    pub(super) const fn service_ms(&self) -> Option<i64> {
+        self.service_ms
+    }
+
+    /// The HTTP status.
+    pub(super) const fn status(&self) -> u16 {
+        self.status
+    }
+
     /// True for a 4xx that will stay one: the service has judged the request.
     pub(super) const fn is_final_refusal(&self) -> bool {
         matches!(self.status, 400..=499) && !matches!(self.status, 408 | 429)

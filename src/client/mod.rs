@@ -22,6 +22,7 @@ use crate::wire::problem;
 use address::{Address, AddressError};
 use answer::Answer;
 use error::{CreateError, Error, Foreign};
+use fetches::Fetches;
 use gate::Permit;
 use gate::outage::Verdict;
 use proxy::Proxy;
@@ -30,6 +31,7 @@ pub(crate) mod address;
 mod answer;
 pub(crate) mod credentials;
 pub(crate) mod error;
+mod fetches;
 pub(crate) mod gate;
 pub(crate) mod login;
 mod private_file;
@@ -107,6 +109,7 @@ struct Inner {
     address: Address,
     asking: reqwest::Client,
     posting: reqwest::Client,
+    fetches: Fetches,
 }
 
 impl fmt::Debug for Client {
@@ -135,10 +138,7 @@ impl Client {
         if connect.is_zero() {
             return Err(SettingsError::Timeouts);
         }
-        if CryptoProvider::get_default().is_none() {
-            // reqwest panics without a provider. Losing the race to another thread is as good as winning it.
-            drop(ring::default_provider().install_default());
-        }
+        install_tls();
         let build = |idle| {
             let mut builder = reqwest::Client::builder()
                 .user_agent(USER_AGENT)
@@ -170,6 +170,7 @@ impl Client {
             address,
             asking,
             posting,
+            fetches: Fetches::default(),
         })))
     }
 
@@ -252,7 +253,10 @@ impl Client {
     ) -> Result<Report, Error> {
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
-        let answer = Answer::receive(request, "fetch", &[token]).await?;
+        let answer = Answer::receive(request, "fetch", &[token])
+            .await
+            .inspect_err(|error| self.0.fetches.unanswered(error))?;
+        self.0.fetches.answered(answer.status());
         let decoded = answer.success(Answer::refused_one)?.invoice()?;
         if decoded.id == *id {
             Ok(decoded)
@@ -261,6 +265,19 @@ impl Client {
                 why: Foreign::OtherInvoice,
             })
         }
+    }
+
+    /// Asks for the base address itself, without a token: the status of whatever answers there, and its clock where the answer
+    /// is dated, milliseconds since 1970.
+    pub(crate) async fn knock(&self) -> Result<(u16, Option<i64>), Error> {
+        let request = self.0.asking.get(self.0.address.base());
+        let answer = Answer::receive(request, "knock", &[]).await?;
+        Ok((answer.status(), answer.service_ms()))
+    }
+
+    /// How questions about invoices were answered since the process began.
+    pub(crate) fn fetches(&self) -> &Fetches {
+        &self.0.fetches
     }
 
     /// Fetches one invoice in a turn of the gate, and tells the gate how that ended.
@@ -295,6 +312,14 @@ impl Client {
             request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
         }
         Answer::receive(request.body(body.expose().to_owned()), "post", hidden).await
+    }
+}
+
+/// Makes TLS ready, once for the process: reqwest panics without a provider.
+pub(crate) fn install_tls() {
+    if CryptoProvider::get_default().is_none() {
+        // Losing the race to another thread is as good as winning it.
+        drop(ring::default_provider().install_default());
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Flags {
     pub state_dir: Option<PathBuf>,
     /// `--listen`
     pub listen: Option<String>,
+    /// `--i-know`, as `true`
+    pub network: Option<String>,
     /// `--log-level`
     pub log_level: Option<String>,
 }
@@ -104,6 +106,7 @@ fn given_by_flags(flags: &Flags) -> Result<Vec<Given>, Error> {
     [
         ("--state-dir", "state_dir", state_dir.transpose()?),
         ("--listen", "listener.listen", flags.listen.clone()),
+        ("--i-know", "ledger.network", flags.network.clone()),
         ("--log-level", "log_level", flags.log_level.clone()),
     ]
     .into_iter()

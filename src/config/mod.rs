@@ -5,6 +5,8 @@
 //! [`Settings::require_service`] and [`Settings::require_public`] by the commands that need them. Secrets are no settings:
 //! they live in files of their own.
 
+mod admin;
+mod changed;
 mod control;
 mod error;
 mod hooks;
@@ -20,6 +22,8 @@ pub(crate) mod toml;
 mod validate;
 mod variables;
 
+pub use admin::{Admin, AdminPlace, Attention};
+pub(crate) use changed::changed;
 pub use control::Control;
 pub(crate) use control::LONGEST_PATH;
 pub use error::{Error, Origin};

@@ -2,19 +2,31 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+/// The word for programs of this machine that connect to a Unix socket.
+const UNIX: &str = "unix";
 /// Most networks in a list: each is compared with an address that a proxy names.
 const MOST: usize = 64;
 
-/// An address and all that begin with the same bits.
+/// Somebody who connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    prefix: u8,
+pub enum Network {
+    /// From an address that begins with the same bits.
+    Net {
+        /// With nothing behind the prefix.
+        address: IpAddr,
+        /// The length of the prefix, bits.
+        prefix: u8,
+    },
+    /// From this machine, on a Unix socket.
+    Unix,
 }
 
 impl Network {
-    /// Reads `10.0.0.0/8`, `fd00::/8` or an address alone. What has bits behind its prefix is none: it was meant otherwise.
+    /// Reads `10.0.0.0/8`, `fd00::/8`, an address alone, or `unix`. What has bits behind its prefix is none: it was meant otherwise.
     pub fn parse(text: &str) -> Option<Self> {
+        if text == UNIX {
+            return Some(Self::Unix);
+        }
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
@@ -28,13 +40,19 @@ impl Network {
             Some(_) => return None,
             None => whole,
         };
-        (cut(address, prefix) == address).then_some(Self { address, prefix })
+        (cut(address, prefix) == address).then_some(Self::Net { address, prefix })
     }
 
-    /// Whether the address is in it. One of IPv4 in the dress of IPv6 counts as what it is.
-    pub fn holds(&self, address: IpAddr) -> bool {
-        let address = address.to_canonical();
-        address.is_ipv4() == self.address.is_ipv4() && cut(address, self.prefix) == self.address
+    /// Whether whoever connected from there is one of these; without an address it was on a Unix socket. An address of IPv4 in
+    /// the dress of IPv6 counts as what it is.
+    pub fn holds(&self, peer: Option<IpAddr>) -> bool {
+        match (self, peer.map(|address| address.to_canonical())) {
+            (Self::Unix, peer) => peer.is_none(),
+            (Self::Net { .. }, None) => false,
+            (Self::Net { address, prefix }, Some(peer)) => {
+                peer.is_ipv4() == address.is_ipv4() && cut(peer, *prefix) == *address
+            }
+        }
     }
 
     /// What a list of them must be, when it is not.
@@ -44,8 +62,8 @@ impl Network {
         }
         let place = list.iter().position(|text| Self::parse(text).is_none())?;
         Some(format!(
-            "must list addresses such as `127.0.0.1` and networks such as `10.0.0.0/8`, with no bit set behind the prefix: \
-             entry {} is neither",
+            "must list addresses such as `127.0.0.1` and networks such as `10.0.0.0/8`, with no bit set behind the prefix, or \
+             `unix`: entry {} is none of these",
             place + 1
         ))
     }
@@ -84,10 +102,13 @@ mod tests {
             ("fd00::/8", "fe80::1", false),
             ("::/0", "2001:db8::1", true),
             ("2001:db8::1/128", "2001:db8::1", true),
+            ("unix", "on a Unix socket", true),
+            ("unix", "127.0.0.1", false),
+            ("0.0.0.0/0", "on a Unix socket", false),
         ] {
             let parsed = Network::parse(network).expect("a network");
-            let address = address.parse().expect("an address");
-            assert_eq!(parsed.holds(address), holds, "{network} {address}");
+            let address = address.parse().ok();
+            assert_eq!(parsed.holds(address), holds, "{network} {address:?}");
         }
     }
 

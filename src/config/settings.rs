@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::invoice::status::StatusLists;
 use crate::telemetry::{Format, Level};
 
+use super::admin::{Admin, Attention};
 use super::control::Control;
 use super::hooks::{Hook, OnAbandoned, Outbox};
 use super::presentations::Presentations;
@@ -48,6 +49,12 @@ pub struct Settings {
     pub on_abandoned: Option<OnAbandoned>,
     /// The ledger.
     pub ledger: Ledger,
+    /// Where this machine may ask how tilld is.
+    pub admin: Admin,
+    /// Who is told when something needs a person.
+    pub attention: Attention,
+    /// For how long texts are kept.
+    pub retention: Retention,
 }
 
 /// The word for `service.proxy` that leaves the choice to `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
@@ -274,6 +281,36 @@ pub struct Ledger {
     pub batch: u64,
     /// When the log is moved into the file. Default `after_answers`.
     pub checkpoint: Checkpoint,
+    /// Bytes of a log that cannot be moved beyond which a person should know. Default 64 MiB: no usual read is in the way for
+    /// so long, and a disk has that.
+    pub log_attention_bytes: u64,
+    /// Bytes of a log that cannot be moved beyond which notifications are answered 503 instead of filling the disk. Default
+    /// 1 GiB.
+    pub log_bound_bytes: u64,
+    /// Lets the ledger lie on a network file system. Default false: opened by two machines it is damaged.
+    pub network: bool,
+}
+
+/// `[retention]`: for how many days what an order was about is kept after the invoice is over. Amounts, statuses, events and
+/// deliveries are kept for ever.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Days for requisites and payment page, 0 for ever. Default 180: a payment is disputed within about half a year, and
+    /// whose account it went to is nobody's business after that.
+    pub requisites_days: u64,
+    /// Days for the service's raw documents, which have the requisites in them, and for what scripts wrote; 0 as long as the
+    /// requisites. Default 90: they help to find out what went wrong, which is noticed within weeks, and take most of the room.
+    pub raw_days: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            requisites_days: 180,
+            raw_days: 90,
+        }
+    }
 }
 
 /// When the ledger's log is moved into its file, which takes as long as hundreds of commits.
@@ -297,6 +334,9 @@ impl Default for Ledger {
             queue: 4096,
             batch: 256,
             checkpoint: Checkpoint::AfterAnswers,
+            log_attention_bytes: 64 * 1_048_576,
+            log_bound_bytes: 1_073_741_824,
+            network: false,
         }
     }
 }
@@ -338,5 +378,12 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("ledger.refusal_rows", (100, 1_000_000)),
         ("ledger.queue", (16, 65_536)),
         ("ledger.batch", (1, 1024)),
+        ("attention.timeout_s", (1, 3600)),
+        ("attention.polled_in_a_row", (0, 1000)),
+        ("attention.silent_after_s", (0, 90 * DAY_S)),
+        ("ledger.log_attention_bytes", (16 * 1_048_576, 1 << 40)),
+        ("ledger.log_bound_bytes", (32 * 1_048_576, 1 << 40)),
+        ("retention.requisites_days", (0, 36_500)),
+        ("retention.raw_days", (0, 36_500)),
     ])
 }

@@ -147,8 +147,16 @@ impl Settings {
                     "must be at most `ledger.history_rows`",
                 ),
             ),
+            (
+                "ledger.log_bound_bytes",
+                broken(
+                    self.ledger.log_bound_bytes > self.ledger.log_attention_bytes,
+                    "must be more than `ledger.log_attention_bytes`",
+                ),
+            ),
         ];
         rules.extend(self.control.rules());
+        rules.extend([self.admin.rule(), self.attention.rule()]);
         rules
     }
 

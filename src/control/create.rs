@@ -29,6 +29,7 @@ use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
 use crate::opening::patient::{Patience, look};
 use crate::opening::{Error, Opener, Order};
+use crate::panics::contained;
 use crate::wire::create::ReturnUrls;
 
 /// RFC 7240.
@@ -92,7 +93,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
             let own = Arc::clone(inner);
             let give_up = patience.stop.clone();
             // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
-            drop(inner.under_way.spawn(async move {
+            drop(inner.under_way.spawn(contained(Box::pin(async move {
                 let mut opening = pin!(open(&own, &order, patience));
                 let answered = tokio::select! {
                     answered = &mut opening => answered,
@@ -102,7 +103,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
                     }
                 };
                 own.flights.land(flight, answered);
-            }));
+            }))));
             told
         }
     };

@@ -20,6 +20,7 @@ use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::answer::service;
 use crate::http::Response;
 use crate::ledger::{InvoiceKey, InvoiceRow};
+use crate::panics::contained;
 use crate::poller::now::{Error, Inquirer};
 
 /// Questions under way at once, at most, those that wait for their turn among them. More would only wait longer.
@@ -94,14 +95,14 @@ pub(super) async fn run(inner: &Arc<Inner>, name: &str) -> Result<Response, Fail
         Taken::Begins(tell, told, place) => {
             let own = Arc::clone(inner);
             // Nobody waits for the task itself: it tells its end, and the stop waits for all of them.
-            drop(inner.under_way.spawn(async move {
+            drop(inner.under_way.spawn(contained(Box::pin(async move {
                 let key = row.key;
                 let answered = ask(&own, row).await;
                 // In this order: whoever hears the answer and asks again finds a place, and asks anew.
                 own.polls.land(key);
                 drop(place);
                 tell.send_replace(Some(Arc::new(answered)));
-            }));
+            }))));
             told
         }
     };

@@ -101,7 +101,7 @@ pub(super) const fn status(exit: Exit) -> StatusCode {
         | Exit::LoginDenied
         | Exit::LoginExpired
         | Exit::LoginMaybe => StatusCode::SERVICE_UNAVAILABLE,
-        Exit::Config | Exit::Ownership => StatusCode::INTERNAL_SERVER_ERROR,
+        Exit::Config | Exit::Ownership | Exit::Bug => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
 

@@ -20,6 +20,7 @@ use super::feed::{Batch, Follower, PAGE};
 use super::problem::busy;
 use crate::http::{Flow, NotTaken, Pieces, Response, flowing};
 use crate::ledger::{EventRow, ReadError, Reader};
+use crate::panics::contained;
 
 /// What server-sent events are called.
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
@@ -66,7 +67,7 @@ pub(super) async fn stream(
     let (pieces, flow) = Flow::new();
     let own = Arc::clone(inner);
     // It ends when the client is gone or does not read, and with the feed.
-    drop(inner.under_way.spawn(async move {
+    drop(inner.under_way.spawn(contained(Box::pin(async move {
         let following = Following {
             pieces,
             generation,
@@ -74,7 +75,7 @@ pub(super) async fn stream(
             order,
         };
         following.run(&own.parts.reader, follower).await;
-    }));
+    }))));
     let mut response = flowing(flow, EVENT_STREAM);
     response
         .headers_mut()

@@ -10,11 +10,18 @@ use std::thread;
 
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
+use tokio::time::{Duration, MissedTickBehavior, interval};
 
-/// Starts the thread. What it gives resolves when the part has ended, and passes its panic on; dropping it cuts the part
+use crate::pulse::Pulse;
+
+/// How often a thread that is watched says that nothing holds it up.
+pub(super) const TICK_EVERY: Duration = Duration::from_secs(5);
+
+/// Starts the thread, which says by `ticks` that it has turns to give. What it gives resolves when the part has ended, and passes its panic on; dropping it cuts the part
 /// off at its next step, and waits for nothing.
 pub(super) fn start<Part: Future<Output = ()>>(
     name: &str,
+    ticks: Option<Pulse>,
     part: impl FnOnce() -> Part + Send + 'static,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut ended, end) = oneshot::channel::<()>();
@@ -27,6 +34,7 @@ pub(super) fn start<Part: Future<Output = ()>>(
                 runtime.block_on(async {
                     tokio::select! {
                         () = part() => {}
+                        () = tick(ticks) => {}
                         // Nobody waits for it any more.
                         () = ended.closed() => {}
                     }
@@ -47,6 +55,19 @@ pub(super) fn start<Part: Future<Output = ()>>(
     })
 }
 
+/// Never ends.
+async fn tick(ticks: Option<Pulse>) {
+    let Some(pulse) = ticks else {
+        return std::future::pending().await;
+    };
+    let mut ticks = interval(TICK_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        pulse.turn();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::pending;
@@ -64,7 +85,7 @@ mod tests {
     async fn its_end_and_its_panic_are_heard() {
         let name = |()| thread::current().name().map(str::to_owned);
         let part = move || async move { assert_eq!(name(()), Some("apart".to_owned())) };
-        let ended = timeout(PATIENCE, start("apart", part).expect("a thread")).await;
+        let ended = timeout(PATIENCE, start("apart", None, part).expect("a thread")).await;
         ended.expect("in time");
         let mut parts = JoinSet::new();
         let part = || async {
@@ -72,7 +93,7 @@ mod tests {
             drop(spawn_blocking(thread::park));
             panic!("a bug")
         };
-        parts.spawn(start("apart", part).expect("a thread"));
+        parts.spawn(start("apart", None, part).expect("a thread"));
         let ended = timeout(PATIENCE, parts.join_next()).await.expect("in time");
         assert!(ended.is_some_and(|ended| ended.is_err_and(|error| error.is_panic())));
     }
@@ -92,7 +113,7 @@ mod tests {
             pending::<()>().await;
         };
         let mut parts = JoinSet::new();
-        parts.spawn(start("apart", part).expect("a thread"));
+        parts.spawn(start("apart", None, part).expect("a thread"));
         parts.shutdown().await;
         timeout(PATIENCE, gone.requested()).await.expect("in time");
     }

@@ -9,12 +9,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use tokio::sync::watch;
 
 use super::Start;
 use super::plain;
@@ -33,6 +33,8 @@ use crate::wake::Wake;
 pub(crate) const FILE: &str = "control.sock";
 /// What the name of its lock ends with.
 const LOCK: &str = ".lock";
+/// The mode of a socket for which none is set: the owner's and the group's.
+pub(super) const MODE: u32 = 0o660;
 /// Bodies are orders; the rest is as on the public side.
 const BODY_BYTES: usize = 64 * 1024;
 /// How long a newcomer waits for a connection. Most calls are done in some milliseconds.
@@ -87,14 +89,16 @@ pub(crate) fn group(name: &str) -> io::Result<Option<u32>> {
 pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), SocketError> {
     let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
     let path = path(&start.settings, &start.state_dir, runtime.as_deref());
-    if let Some(inherited) = start.control.take() {
+    if let Some(inherited) = start.handed.control.take() {
         let given = inherited.local_addr().ok();
         let path = given
             .and_then(|at| at.as_pathname().map(Path::to_owned))
             .unwrap_or(path);
         return ready(inherited, path);
     }
-    let made = make(&start.settings, &path)?;
+    let control = &start.settings.control;
+    let mode = control.mode_bits().unwrap_or(MODE);
+    let made = make(&path, control.group.as_deref(), mode)?;
     ready(made, path)
 }
 
@@ -109,7 +113,12 @@ fn ready(socket: UnixListener, path: PathBuf) -> Result<(UnixListener, PathBuf),
     }
 }
 
-fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
+/// Makes a socket: whoever may write by its group and mode may connect.
+pub(super) fn make(
+    path: &Path,
+    group_name: Option<&str>,
+    mode: u32,
+) -> Result<UnixListener, SocketError> {
     let failed = |doing: &'static str| {
         move |source| SocketError::Io {
             doing,
@@ -124,13 +133,12 @@ fn make(settings: &Settings, path: &Path) -> Result<UnixListener, SocketError> {
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
-    if let Some(name) = &settings.control.group {
+    if let Some(name) = group_name {
         let group = group(name)
             .map_err(failed("find the group of"))?
-            .ok_or_else(|| SocketError::NoGroup(name.clone()))?;
+            .ok_or_else(|| SocketError::NoGroup(name.to_owned()))?;
         chown(path, None, Some(group)).map_err(failed("give a group to"))?;
     }
-    let mode = settings.control.mode_bits().unwrap_or(0o660);
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of"))?;
     Ok(socket)
@@ -209,15 +217,15 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
     }
 }
 
-/// What it works with: the ledger, the service and the gate that all of this process share.
+/// What it works with: the ledger, the service and the gate that all of this process share, and the settings in use.
 pub(super) fn parts(
-    (settings, state_dir): (&Settings, &Path),
+    (settings, state_dir): (watch::Receiver<Settings>, &Path),
     (writer, reader): (Writer, Reader),
     (client, gate): (Client, Gate),
     told: Wake,
 ) -> control::Parts {
     control::Parts {
-        status: status(reader.clone(), settings.clone(), state_dir.to_owned()),
+        status: status(reader.clone(), settings, state_dir.to_owned()),
         writer,
         reader,
         client,
@@ -229,10 +237,10 @@ pub(super) fn parts(
 }
 
 /// How everything stands, for clients: the login is not theirs to know.
-fn status(reader: Reader, settings: Settings, state_dir: PathBuf) -> Status {
-    let settings = Arc::new(settings);
+fn status(reader: Reader, settings: watch::Receiver<Settings>, state_dir: PathBuf) -> Status {
     Box::new(move || {
-        let (reader, settings) = (reader.clone(), Arc::clone(&settings));
+        // Those that are in use now.
+        let (reader, settings) = (reader.clone(), settings.borrow().clone());
         let state_dir = state_dir.clone();
         Box::pin(async move {
             let login = (Login::Hidden, None);

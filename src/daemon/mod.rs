@@ -5,22 +5,33 @@
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
+mod admin;
+mod alarm;
 mod apart;
 pub(crate) mod control;
+pub(crate) mod handed;
 mod lock;
+mod loops;
 pub(crate) mod plain;
 mod reassess;
+pub(crate) mod reload;
+mod retention;
 mod schedule;
+mod signals;
+mod starting;
 pub(crate) mod status;
+mod systemd;
+mod takers;
+mod watchdog;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
@@ -28,17 +39,22 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
-use crate::http::Certificates;
 use crate::ledger::{self, Ledger, OpenError};
 use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
-use crate::{outbox, poller};
+use crate::{fault, outbox, poller};
 
 pub(crate) use lock::{LockError, is_served};
 
+use handed::{At, Handed, Socket};
 use lock::ServeLock;
+use loops::Loops;
 use plain::ListenerError;
+use reload::{Reload, Taker};
 use schedule::{BellError, CronBell};
+use signals::{Signals, Wish};
+use starting::Starting;
+use systemd::Word;
 
 /// Files are made readable by the group at most, and hooks inherit it: 0027.
 const UMASK: u32 = 0o027;
@@ -61,10 +77,12 @@ pub(crate) struct Start {
     pub public_url: String,
     /// The service.
     pub client: Client,
-    /// The control socket, when systemd handed one over.
-    pub control: Option<std::os::unix::net::UnixListener>,
-    /// Called once with the address listened on, when notifications can come.
-    pub ready: Box<dyn FnOnce(SocketAddr) + Send>,
+    /// The sockets that systemd handed over.
+    pub handed: Handed,
+    /// Reads the settings again.
+    pub read: reload::Read,
+    /// Called once with the place listened on, when notifications can come.
+    pub ready: Box<dyn FnOnce(&At) + Send>,
 }
 
 /// Why the daemon did not start, or ended by itself.
@@ -94,6 +112,9 @@ pub(crate) enum Error {
     /// There is no control socket.
     #[error("could not open the control socket")]
     Control(#[from] control::SocketError),
+    /// The admin listener has no place.
+    #[error("could not open the admin listener")]
+    Admin(#[from] admin::PlaceError),
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
@@ -119,11 +140,15 @@ pub(crate) fn set_umask() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(UMASK));
 }
 
-/// Runs until SIGTERM, SIGINT or SIGHUP, then stops in order: no new work, running hooks finish, what was heard is stored.
+/// Runs until SIGTERM or SIGINT, then stops in order: no new work, running hooks finish, what was heard is stored.
 /// A second SIGTERM or SIGINT ends running hooks at once; they run again after the next start.
 pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     set_umask();
-    let mut stop = StopSignals::new().map_err(Error::Signals)?;
+    let mut signals = Signals::new().map_err(Error::Signals)?;
+    let starting = Starting::begin().map_err(|source| Error::Thread {
+        part: "the start",
+        source,
+    })?;
     ledger::prepare(&start.state_dir)?;
     // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&start.state_dir).await?;
@@ -133,129 +158,244 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         state_dir,
         public_url,
         client,
-        control: _taken,
+        handed,
+        read,
         ready,
     } = start;
+    fault::point("start");
+    let admin_place = admin::take(&settings)?;
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
-    let heard = plain::listener_settings(&settings, &public_url)?;
-    let certificates = heard.certificates.clone();
-    let hooks = plain::outbox_settings(&settings, &state_dir);
-    let served = control::settings(&settings, &public_url);
-    let within = [heard.drain, hooks.stop_within(), served.stop_within()];
-    let within = within.into_iter().max().unwrap_or_default() + STOP_MARGIN;
-
-    let (socket, address) = take_port(settings.listener.listen).await?;
+    let (socket, at) = public(handed.public, settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
         .map_err(Error::Bell)?;
 
     warn_of_setup(&settings);
-    let shutdown = Shutdown::new();
-    let bells = ledger.bells();
-    let mut loops: JoinSet<&'static str> = JoinSet::new();
-    let (reader, writer) = (ledger.reader(), ledger.writer());
-    let book = LedgerBook {
-        reader: reader.for_a_thread(),
-        writer: writer.clone(),
-    };
-    let stopping = shutdown.clone();
-    beside(&mut loops, "listener", "the listener", move || {
-        listen(socket, heard, book, stopping)
-    })?;
-    let gate = Gate::new(plain::gate_limits(&settings));
-    let parts = control::parts(
-        (&settings, &state_dir),
-        (writer.clone(), reader.clone()),
-        (client.clone(), gate.clone()),
-        bells.told,
-    );
-    let stopping = shutdown.clone();
-    beside(&mut loops, "control", "the control socket", move || {
-        answer(asked, served, parts, stopping)
-    })?;
-    let parts = poller::Parts {
-        writer: writer.clone(),
-        reader: reader.for_a_thread(),
+    let wishes = Wishes::default();
+    let ground = Ground {
+        settings: &settings,
+        state_dir: &state_dir,
+        public_url: &public_url,
         client,
-        gate,
-        store: Store::new(&state_dir),
-        elsewhere: Elsewhere::of_daemon(),
+        ledger: &ledger,
     };
-    let (polls, stopping) = (plain::poller_settings(&settings), shutdown.clone());
-    beside(&mut loops, "poller", "the poller", move || async move {
-        parts.reader.furnish().await;
-        poller::run(parts, polls, bell, bells.ask, stopping).await;
-    })?;
-    let (over, all) = (writer.clone(), reader.clone());
-    let stopping = shutdown.clone();
-    loops.spawn(async move {
-        reassess::run(over, all, stopping).await;
-        "the look over stored invoices"
-    });
-    let hurry = Shutdown::new();
-    let wishes = outbox::Wishes {
-        stop: shutdown.clone(),
-        hurry: hurry.clone(),
-    };
-    beside(&mut loops, "outbox", "the outbox", move || {
-        outbox::run(writer, reader, hooks, bells.owed, wishes)
-    })?;
+    let (mut loops, mut aside, takers) =
+        begin((socket, asked, admin_place), bell, ground, &wishes)?;
+    let watching = loops.watch(ledger.writer(), wishes.stop.clone());
+    let mut reload = Reload::new(read, settings, takers);
 
     tracing::info!(control = %control_path.display(), "tilld answers on {}", control_path.display());
-    tracing::info!(listen = %address, state_dir = %state_dir.display(), "tilld serves on {address}");
-    tell_systemd(&[NotifyState::Ready]);
-    ready(address);
-    let ended = supervise(&mut stop, &mut loops, &ledger, certificates.as_ref()).await;
-    tell_systemd(&[NotifyState::Stopping]);
-    shutdown.request();
-    let finished = finish(loops, within);
-    tokio::pin!(finished);
-    tokio::select! {
-        () = &mut finished => {}
-        name = stop.pressed() => {
-            tracing::warn!(signal = name, "tilld is asked to stop again: running hooks are ended now");
-            hurry.request();
-            finished.await;
-        }
-    }
+    tracing::info!(listen = %at, state_dir = %state_dir.display(), "tilld serves on {at}");
+    drop(starting);
+    let serves = format!("serves on {at}");
+    systemd::tell(&[Word::Ready, Word::Alive, Word::Status(serves.clone())]);
+    ready(&at);
+    let heard = (&mut signals, &mut reload, serves.as_str());
+    let ended = supervise(heard, &mut loops.running, &mut aside, &ledger).await;
+    let within = loops.stop_within(&state_dir, reload.last());
+    stop(&mut signals, loops.running, within, &wishes).await;
+    wishes.last.request();
+    finish(aside, STOP_MARGIN).await;
+    // Both hold the writer.
+    drop(reload);
+    watching.abort();
+    drop(watching.await);
     ledger.close(STOP_MARGIN).await;
     drop(lock);
     tracing::info!("tilld has stopped");
     ended
 }
 
-/// Takes the listener's port, and says which it is. Each runtime has its own list of sockets to look at, so it is on none.
-async fn take_port(address: SocketAddr) -> Result<(std::net::TcpListener, SocketAddr), Error> {
-    let failed = |source| Error::Listen { address, source };
-    let socket = TcpListener::bind(address).await.map_err(failed)?;
-    let taken = socket.local_addr().map_err(failed)?;
-    Ok((socket.into_std().map_err(failed)?, taken))
+/// What stands before anything runs.
+struct Ground<'a> {
+    settings: &'a Settings,
+    state_dir: &'a Path,
+    public_url: &'a str,
+    client: Client,
+    ledger: &'a Ledger,
 }
 
-/// Starts a part in a thread of its own. Its end is heard by its name.
-fn beside<Part: Future<Output = ()>>(
+/// The listener's, the control socket's, and the admin listener's when there is one.
+type Sockets = (
+    Socket,
+    std::os::unix::net::UnixListener,
+    Option<(admin::Taken, String)>,
+);
+
+/// What all that runs is told.
+#[derive(Default)]
+struct Wishes {
+    stop: Shutdown,
+    hurry: Shutdown,
+    /// For what can be asked while all others stop.
+    last: Shutdown,
+}
+
+/// Begins all that runs. Gives with it who takes up other settings meanwhile.
+fn begin(
+    (socket, asked, admin_place): Sockets,
+    bell: CronBell,
+    ground: Ground<'_>,
+    wishes: &Wishes,
+) -> Result<(Loops, JoinSet<&'static str>, Vec<Taker>), Error> {
+    let Ground {
+        settings,
+        state_dir,
+        public_url,
+        client,
+        ledger,
+    } = ground;
+    let heard = plain::listener_settings(settings, public_url)?;
+    let served = control::settings(settings, public_url);
+    let bells = ledger.bells();
+    let others = heard.drain.max(served.stop_within()).max(alarm::GRACE);
+    let mut loops = Loops::new(settings, others);
+    let counted = Arc::clone(&heard.heard);
+    let certificates = heard.certificates.clone();
+    let (reader, writer) = (ledger.reader(), ledger.writer());
+    let book = LedgerBook {
+        reader: reader.for_a_thread(),
+        writer: writer.clone(),
+    };
+    let stop = wishes.stop.clone();
+    loops.begin("listener", "the listener", None, move |_pulse| {
+        listen(socket, heard, book, stop)
+    })?;
+    let gate = Gate::new(plain::gate_limits(settings));
+    let (in_use, settings_in_use) = watch::channel(settings.clone());
+    let look = admin::look(
+        reader.clone(),
+        settings_in_use.clone(),
+        state_dir.to_owned(),
+    );
+    let parts = control::parts(
+        (settings_in_use, state_dir),
+        (writer.clone(), reader.clone()),
+        (client.clone(), gate.clone()),
+        bells.told,
+    );
+    let stop = wishes.stop.clone();
+    loops.begin("control", "the control socket", None, move |_pulse| {
+        answer(asked, served, parts, stop)
+    })?;
+    let looked = Arc::new(poller::Looked::default());
+    let asked_of = client.clone();
+    let parts = poller::Parts {
+        writer: writer.clone(),
+        reader: reader.for_a_thread(),
+        client,
+        gate,
+        store: Store::new(state_dir),
+        elsewhere: Elsewhere::of_daemon(),
+        looked: Arc::clone(&looked),
+    };
+    let (polls, stop) = (plain::poller_settings(settings), wishes.stop.clone());
+    let turns = Some(polls.turns_within());
+    loops.begin("poller", "the poller", turns, move |pulse| async move {
+        parts.reader.furnish().await;
+        poller::run(parts, polls, bell, (bells.ask, pulse), stop).await;
+    })?;
+    look_after(
+        &mut loops.running,
+        (&writer, &reader),
+        settings,
+        &wishes.stop,
+    );
+    let handed_over = plain::outbox_settings(settings, state_dir);
+    let runs = Arc::clone(&handed_over.runs);
+    let (hooks, hooks_in_use) = watch::channel(handed_over);
+    let mut takers = takers::all(in_use, (writer.clone(), hooks), state_dir);
+    takers.extend(certificates.map(takers::certificates));
+    if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &look, settings, state_dir)
+    {
+        let stop = wishes.stop.clone();
+        loops.running.spawn(async move {
+            alarm::run(parts, stop).await;
+            "the alarms"
+        });
+    }
+    let parts = crate::admin::Parts {
+        writer: writer.clone(),
+        reader: reader.clone(),
+        look,
+        heard: counted,
+        runs,
+        client: asked_of,
+        looked,
+        cadence: admin::cadence(settings),
+        listed: admin::listed(settings),
+        draining: wishes.stop.clone(),
+    };
+    let aside = admin::begin(admin_place, parts, wishes.last.clone())?;
+    let Wishes { stop, hurry, .. } = wishes;
+    let (stop, hurry) = (stop.clone(), hurry.clone());
+    let turns = Some(outbox::TURNS_WITHIN);
+    loops.begin("outbox", "the outbox", turns, move |pulse| {
+        let wishes = outbox::Wishes { stop, hurry, pulse };
+        outbox::run(writer, reader, hooks_in_use, bells.owed, wishes)
+    })?;
+    Ok((loops, aside, takers))
+}
+
+/// Stops what runs, within this time; sooner when somebody wishes it once more.
+async fn stop(
+    signals: &mut Signals,
+    running: JoinSet<&'static str>,
+    within: Duration,
+    wishes: &Wishes,
+) {
+    let stops = format!("stops, within {} s", within.as_secs());
+    systemd::tell(&[Word::Stopping, Word::Status(stops)]);
+    wishes.stop.request();
+    let finished = finish(running, within);
+    tokio::pin!(finished);
+    tokio::select! {
+        () = &mut finished => {}
+        name = signals.pressed() => {
+            tracing::warn!(signal = name, "tilld is asked to stop again: running hooks are ended now");
+            wishes.hurry.request();
+            finished.await;
+        }
+    }
+}
+
+/// The socket that was handed over, or the listener's port, and where that is. Each runtime has its own list of sockets to look
+/// at, so it is on none.
+async fn public(handed: Option<Socket>, address: SocketAddr) -> Result<(Socket, At), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let socket = if let Some(socket) = handed {
+        socket
+    } else {
+        let port = TcpListener::bind(address).await.map_err(failed)?;
+        Socket::Port(port.into_std().map_err(failed)?)
+    };
+    let at = socket.at().map_err(failed)?;
+    Ok((socket, at))
+}
+
+/// Looks over what is stored, beside all that comes from outside: once after the lists changed, and for what is old.
+fn look_after(
     loops: &mut JoinSet<&'static str>,
-    thread: &'static str,
-    name: &'static str,
-    part: impl FnOnce() -> Part + Send + 'static,
-) -> Result<(), Error> {
-    let ended =
-        apart::start(thread, part).map_err(|source| Error::Thread { part: name, source })?;
+    (writer, reader): (&ledger::Writer, &ledger::Reader),
+    settings: &Settings,
+    stop: &Shutdown,
+) {
+    let (over, all, stopping) = (writer.clone(), reader.clone(), stop.clone());
     loops.spawn(async move {
-        ended.await;
-        name
+        reassess::run(over, all, stopping).await;
+        "the look over stored invoices"
     });
-    Ok(())
+    let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    let keep = plain::retention(settings);
+    loops.spawn(async move {
+        retention::run(emptier, walker, keep, stopping).await;
+        "the emptying of old invoices"
+    });
 }
 
 /// Hears notifications until the stop.
-async fn listen(
-    socket: std::net::TcpListener,
-    settings: listener::Settings,
-    book: LedgerBook,
-    stop: Shutdown,
-) {
-    let socket = match TcpListener::from_std(socket) {
+async fn listen(socket: Socket, settings: listener::Settings, book: LedgerBook, stop: Shutdown) {
+    let socket = match socket.waited_for() {
         Ok(socket) => socket,
         Err(error) => {
             tracing::error!(reason = %error, "the listener's socket could not be waited for");
@@ -307,26 +447,25 @@ fn advice_for(pid: u32) -> Option<&'static str> {
     )
 }
 
-/// Waits for the wish to stop, or for a part that ends without it.
+/// Waits for the wish to stop, or for a part that ends without it; reads the settings again meanwhile, as often as wished.
 async fn supervise(
-    stop: &mut StopSignals,
+    (signals, reload, serves): (&mut Signals, &mut Reload, &str),
     loops: &mut JoinSet<&'static str>,
+    aside: &mut JoinSet<&'static str>,
     ledger: &Ledger,
-    certificates: Option<&Certificates>,
 ) -> Result<(), Error> {
     let ended = loop {
-        let stop = tokio::select! {
-            name = stop.requested() => name,
+        tokio::select! {
+            wish = signals.wish() => match wish {
+                Wish::Stop(name) => {
+                    tracing::info!(signal = name, "tilld is asked to stop");
+                    return Ok(());
+                }
+                Wish::Reload => reload.again(serves),
+            },
             Some(ended) = loops.join_next() => break ended,
+            Some(ended) = aside.join_next() => break ended,
             () = ledger.writer_ended() => break Ok("the ledger's writer"),
-        };
-        match (stop, certificates) {
-            // Told where it is done; what was there stays.
-            (HANGUP, Some(certificates)) => drop(certificates.reload_and_tell()),
-            (name, _) => {
-                tracing::info!(signal = name, "tilld is asked to stop");
-                return Ok(());
-            }
         }
     };
     let name = ended.unwrap_or("a part that panicked");
@@ -346,7 +485,7 @@ async fn finish(mut loops: JoinSet<&'static str>, within: Duration) {
     }
 }
 
-async fn take_lock(state_dir: &std::path::Path) -> Result<ServeLock, LockError> {
+async fn take_lock(state_dir: &Path) -> Result<ServeLock, LockError> {
     for _ in 1..LOCK_TRIES {
         match ServeLock::take(state_dir) {
             Err(LockError::Held { .. }) => tokio::time::sleep(LOCK_PAUSE).await,
@@ -354,50 +493,6 @@ async fn take_lock(state_dir: &std::path::Path) -> Result<ServeLock, LockError> 
         }
     }
     ServeLock::take(state_dir)
-}
-
-/// Without a socket this does nothing; trouble with it must not stop the daemon.
-fn tell_systemd(state: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(reason = %error, "systemd could not be told");
-    }
-}
-
-/// What a SIGHUP is called.
-const HANGUP: &str = "SIGHUP";
-
-/// SIGTERM, SIGINT and SIGHUP. A certificate is read again at a SIGHUP; where there is none, it is a wish to stop in order as
-/// well, and a terminal that goes away takes no hook with it halfway.
-struct StopSignals {
-    terminate: Signal,
-    hangup: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    fn new() -> io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-        })
-    }
-
-    /// The next wish to stop that somebody repeats on purpose. A SIGHUP is not: it may come together with SIGTERM.
-    async fn pressed(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-
-    async fn requested(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.hangup.recv() => HANGUP,
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::proxy::Proxy;
 use crate::client::{self, gate};
-use crate::config::{Network, PROXY_OF_ENVIRONMENT, Settings};
+use crate::config::{PROXY_OF_ENVIRONMENT, Settings};
 use crate::hook::abandonment::{self, ON_ABANDONED};
 use crate::hook::launch;
 use crate::hook::post::Target;
@@ -16,7 +17,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::{CertificateError, CertificateFiles, Certificates, Limits};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Checkpoint, Lists, Options, Restore, Rules};
+use crate::ledger::{Bounds, Checkpoint, Lists, LogLimits, Network, Options, Restore, Rules};
 use crate::listener::Trusted;
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
@@ -93,6 +94,15 @@ pub(crate) fn ledger_options(
             crate::config::Checkpoint::AfterAnswers => Checkpoint::AfterAnswers,
             crate::config::Checkpoint::InCommit => Checkpoint::InCommit,
         },
+        log_limits: LogLimits {
+            attention_bytes: ledger.log_attention_bytes,
+            bound_bytes: ledger.log_bound_bytes,
+        },
+        network: if ledger.network {
+            Network::Known
+        } else {
+            Network::Refused
+        },
         bounds: Bounds {
             history_per_invoice: small(ledger.history_per_invoice),
             history_rows: small(ledger.history_rows),
@@ -101,6 +111,14 @@ pub(crate) fn ledger_options(
         rules: rules(settings)?,
         lists: Lists::Adopt,
     })
+}
+
+/// For how long texts are kept.
+pub(super) fn retention(settings: &Settings) -> super::retention::Keep {
+    super::retention::Keep {
+        requisites_days: settings.retention.requisites_days,
+        raw_days: settings.retention.raw_days,
+    }
 }
 
 /// How a one-shot command opens the ledger: it has more patience than somebody who waits for an answer.
@@ -160,6 +178,7 @@ pub(crate) fn listener_settings(
         trusted: trusted(heard),
         limits,
         drain: Duration::from_secs(heard.drain_s),
+        heard: Arc::default(),
     })
 }
 
@@ -188,11 +207,13 @@ fn certificates(heard: &crate::config::Listener) -> Result<Option<Certificates>,
 
 fn trusted(heard: &crate::config::Listener) -> Trusted {
     let networks = heard.trusted_proxies.iter();
-    let networks: Vec<Network> = networks.filter_map(|text| Network::parse(text)).collect();
+    let networks: Vec<crate::config::Network> = networks
+        .filter_map(|text| crate::config::Network::parse(text))
+        .collect();
     if networks.is_empty() {
         return Trusted::default();
     }
-    Trusted::these(move |address| networks.iter().any(|network| network.holds(address)))
+    Trusted::these(move |peer| networks.iter().any(|network| network.holds(peer)))
 }
 
 /// How silence is broken.
@@ -240,6 +261,9 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
             work_dir: state_dir.join(RUN_DIRECTORY),
             home: launch::home(),
         },
+        runs: Arc::new(outbox::Runs::of(
+            settings.every_hook().into_iter().map(|hook| hook.name),
+        )),
     }
 }
 

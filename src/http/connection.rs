@@ -27,6 +27,10 @@ use crate::shutdown::Shutdown;
 /// hyper's smallest read buffer, in bytes; it panics below.
 const SMALLEST_BUFFER: usize = 8 * 1024;
 
+/// A stop that finds a client without a request waits so long, from the connection on, for one: who has just connected sends at
+/// once, and closing would lose what is under way. One that is silent for longer is closed.
+const NEWCOMER_TIME: Duration = Duration::from_secs(1);
+
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
@@ -93,6 +97,7 @@ where
     let (mut woken, mut told) = (false, false);
     let mut waker = None;
     poll_fn(|cx| {
+        let mut leaves_at = None;
         // The connection goes first: bytes that are there already count before a newcomer, a deadline or a stop does.
         loop {
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
@@ -119,6 +124,10 @@ where
             }
             match progress.stand() {
                 Stand::Between => return Poll::Ready(End::Stopped),
+                Stand::Fresh(since) => {
+                    leaves_at = Some(since + NEWCOMER_TIME);
+                    break;
+                }
                 Stand::Head => break,
                 Stand::Request => {}
             }
@@ -126,13 +135,17 @@ where
             told = true;
             connection.as_mut().graceful_shutdown();
         }
-        let Some((deadline, late)) = progress.deadline(&shared.limits) else {
+        let late = progress.deadline(&shared.limits);
+        let late = late.map(|(at, late)| (at, End::Late(late)));
+        let leaves = leaves_at.map(|at| (at, End::Stopped));
+        let first = late.into_iter().chain(leaves).min_by_key(|(at, _)| *at);
+        let Some((deadline, end)) = first else {
             return Poll::Pending;
         };
         if sleep.deadline() != deadline {
             sleep.as_mut().reset(deadline);
         }
-        sleep.as_mut().poll(cx).map(|()| End::Late(late))
+        sleep.as_mut().poll(cx).map(|()| end)
     })
     .await
 }
@@ -186,7 +199,8 @@ async fn answer<S: Service>(
     let unread = has_body && may_leave_the_body(status);
     // Where a chunked body ended only hyper knows, so the next head's beginning would not be known.
     let is_last = length == Length::Chunked;
-    if unread || is_last || ends_the_connection(status) || progress.is_evicted() {
+    let stops = progress.is_evicted() || shared.shutdown.is_requested();
+    if unread || is_last || ends_the_connection(status) || stops {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));

@@ -15,8 +15,10 @@ mod flow;
 mod framing;
 mod full;
 mod head;
+mod host;
 mod local;
 mod progress;
+mod public;
 mod serve;
 mod socket;
 #[cfg(test)]
@@ -34,9 +36,10 @@ use hyper::{Request, StatusCode};
 pub(crate) use body::{Body, BodyError, read_body};
 pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
+pub(crate) use host::{is_loopback, is_own_address, is_own_name};
 pub(crate) use local::{Local, serve_local};
+pub(crate) use public::{Peer, Public, serve_public};
 pub(crate) use serve::{Served, serve};
-pub(crate) use tls::serve_secured;
 pub(crate) use tls::{CertificateError, CertificateFiles, Certificates};
 
 /// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]

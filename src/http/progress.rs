@@ -60,6 +60,8 @@ pub(super) enum Late {
 pub(super) enum Stand {
     /// Not a byte of a request would be lost by closing now.
     Between,
+    /// Nothing has come yet from a client that connected then.
+    Fresh(Instant),
     /// Part of a head has come.
     Head,
     /// A request is with the service or its answer under way.
@@ -295,8 +297,10 @@ impl Progress {
 
     /// What a stop would interrupt.
     pub(super) fn stand(&self) -> Stand {
-        match self.lock().phase {
-            Phase::Fresh | Phase::Idle | Phase::Lingering | Phase::Evicted => Stand::Between,
+        let state = self.lock();
+        match state.phase {
+            Phase::Fresh => Stand::Fresh(state.since),
+            Phase::Idle | Phase::Lingering | Phase::Evicted => Stand::Between,
             Phase::Head => Stand::Head,
             Phase::Body | Phase::Busy | Phase::Answering => Stand::Request,
         }

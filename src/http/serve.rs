@@ -16,11 +16,12 @@ use super::connection::{self, End, Shared};
 use super::full::Full;
 use super::progress::{Late, Progress};
 use super::{Limits, Refused, Service};
+use crate::panics::contained;
 use crate::shutdown::Shutdown;
 
 /// What a listener did in its life.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Served {
+pub(crate) struct Served {
     /// Connections accepted.
     pub accepted: u64,
     /// Connections closed to make room for others.
@@ -127,7 +128,7 @@ impl<S: Service> Serving<S> {
                 self.admit(io, peer);
             }
             tokio::select! {
-                () = shutdown.requested() => return,
+                () = shutdown.requested() => break,
                 Some(ended) = self.tasks.join_next_with_id() => self.note(ended),
                 accepted = source.accept(), if in_hand.is_none() => match accepted {
                     Ok(newcomer) => in_hand = Some(newcomer),
@@ -138,6 +139,10 @@ impl<S: Service> Serving<S> {
                 () = self.full.left() => {}
                 () = until(later), if later.is_some() => {}
             }
+        }
+        // It was accepted, and nobody else will answer it: one more than there is room for, at the stop.
+        if let Some((io, peer)) = in_hand {
+            self.admit(io, peer);
         }
     }
 
@@ -155,9 +160,8 @@ impl<S: Service> Serving<S> {
         self.served.accepted += 1;
         let progress = Arc::new(Progress::new());
         let shared = Arc::clone(&self.shared);
-        let task = self
-            .tasks
-            .spawn(connection::run(io, peer, Arc::clone(&progress), shared));
+        let serving = connection::run(io, peer, Arc::clone(&progress), shared);
+        let task = self.tasks.spawn(contained(Box::pin(serving)));
         self.open.insert(task.id(), progress);
     }
 

@@ -10,6 +10,7 @@ use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
 use super::choice::Acting;
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::Sealed;
 
@@ -175,7 +176,7 @@ pub struct Refusal {
     pub reason: &'static str,
     /// When, milliseconds since 1970.
     pub at_ms: i64,
-    /// The peer's address.
+    /// The peer's address; `unix` for a proxy that came by a Unix socket.
     pub peer: String,
     /// The body's length, bytes.
     pub body_bytes: usize,
@@ -334,6 +335,35 @@ pub(crate) enum Command {
     Accept(Acceptance),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
+    /// Outdated texts of these invoices to be emptied, at most [`super::retention::EMPTIED_AT_ONCE`].
+    Empty(Vec<InvoiceKey>, Cutoffs),
+}
+
+impl Command {
+    /// True of what ends or settles something that was begun: it is stored as long as there is any room.
+    pub(super) const fn ends_something(&self) -> bool {
+        match self {
+            Self::Settle(..)
+            | Self::GiveUpOpening(_)
+            | Self::NameChild(..)
+            | Self::GiveBack(_)
+            | Self::Finish(..)
+            | Self::Act(_) => true,
+            Self::Record(..)
+            | Self::Begin(_)
+            | Self::PollFailed(_)
+            | Self::Redate(..)
+            | Self::Unresolve(..)
+            | Self::Claim { .. }
+            | Self::Refuse(_)
+            | Self::Note(..)
+            | Self::Track(_)
+            | Self::Adopt(..)
+            | Self::Accept(_)
+            | Self::Reassess(_)
+            | Self::Empty(..) => false,
+        }
+    }
 }
 
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
@@ -351,6 +381,8 @@ pub(crate) enum Reply {
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),
+    /// To [`Command::Empty`].
+    Emptied(Emptied),
     /// To all else.
     Done,
     /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].

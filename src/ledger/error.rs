@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::rights::Wrong;
 use super::seal::KeyError;
 use super::store::StoreError;
 
@@ -73,9 +74,34 @@ pub(crate) enum OpenError {
         /// The version this binary reads.
         known: i64,
     },
+    /// There is none, though there was one with events.
+    #[error("ledger `{path}` is gone: the mark beside it knows of {events} events")]
+    Gone {
+        /// The file.
+        path: PathBuf,
+        /// How many events the mark knows of.
+        events: i64,
+    },
     /// There is none, and the caller only wanted to read.
     #[error("there is no ledger at `{path}` yet")]
     Absent {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else owns a file, or others may do more with it than read.
+    #[error(transparent)]
+    Rights(Wrong),
+    /// Another machine may have it open, which a write-ahead log does not survive (A28).
+    #[error("state directory `{path}` lies on a network file system ({found})")]
+    Network {
+        /// The directory.
+        path: PathBuf,
+        /// Which file system.
+        found: &'static str,
+    },
+    /// The file alone is mounted, so that its log would be left behind (A28).
+    #[error("ledger `{path}` is mounted as a single file, without the log beside it")]
+    MountedAlone {
         /// The file.
         path: PathBuf,
     },
@@ -115,6 +141,7 @@ impl WriteError {
             Self::NotStored(store) => match store.as_ref() {
                 StoreError::Busy
                 | StoreError::Full
+                | StoreError::LogFull
                 | StoreError::Io(_)
                 | StoreError::Moved
                 | StoreError::ReadOnly(_) => true,

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::REDATE_AT_ONCE;
+use super::apply::Rules;
 use super::choice::Acting;
 use super::command::{
     Acceptance, After, AttemptRecord, Begun, Command, Intent, Lane, Operated, PollFailed,
     Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
 };
 use super::error::WriteError;
+use super::queue::Queue;
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::{Sealed, Sealer};
-use super::writer::Queue;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -239,6 +241,18 @@ impl Writer {
         }
     }
 
+    /// Empties outdated texts of these invoices, at most [`EMPTIED_AT_ONCE`](super::retention::EMPTIED_AT_ONCE) of them.
+    pub(crate) async fn empty(
+        &self,
+        keys: Vec<InvoiceKey>,
+        cutoffs: Cutoffs,
+    ) -> Result<Emptied, WriteError> {
+        match self.queue.ask(Command::Empty(keys, cutoffs)).await? {
+            Reply::Emptied(emptied) => Ok(emptied),
+            other => unreachable!("the writer answered an emptying with {other:?}"),
+        }
+    }
+
     /// Gathers a refused request, which also nudges its invoice. Never waits; beyond a bound it is only counted.
     pub fn refuse(&self, refusal: Refusal) {
         self.queue.refuse(refusal);
@@ -273,6 +287,23 @@ impl Writer {
             }
             other => unreachable!("the writer answered a person's wish with {other:?}"),
         }
+    }
+
+    /// From now on hooks are owed what these rules say; nothing else of them counts. What is owed already stays owed.
+    pub(crate) fn owe(&self, rules: Rules) -> Result<(), WriteError> {
+        self.queue.owe(rules)
+    }
+
+    /// Resolves when the writing thread has turned once more: the proof that it is alive, whether it can store or not. With
+    /// [`WriteError::QueueFull`] it was not asked.
+    pub(crate) async fn probe(&self) -> Result<(), WriteError> {
+        self.queue.probe().await
+    }
+
+    /// Resolves when the writing thread has had a turn for this: it took and gave back the write lock, and changed nothing.
+    pub async fn turn(&self) -> Result<(), WriteError> {
+        let nothing = Command::Redate(Vec::new(), 0);
+        self.queue.ask(nothing).await.map(drop)
     }
 
     /// Remembers a small fact, for `status`.

@@ -38,6 +38,18 @@ pub(super) struct Mark {
     pub step: i64,
 }
 
+impl Mark {
+    /// Of a ledger that cannot be asked.
+    pub(super) const fn nowhere() -> Self {
+        Self {
+            ledger: String::new(),
+            generation: 0,
+            event: 0,
+            step: 0,
+        }
+    }
+}
+
 /// What lies at the mark's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {

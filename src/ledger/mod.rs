@@ -8,12 +8,16 @@
 mod apply;
 mod backup;
 mod batch;
+mod census;
+mod check;
 mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
 
 mod handle;
+mod health;
+mod holders;
 mod lineage;
 mod mark;
 #[cfg(test)]
@@ -21,8 +25,12 @@ pub(crate) mod memory;
 mod near;
 mod opener;
 mod overview;
+mod place;
+mod queue;
 mod reader;
 mod restore;
+mod retention;
+mod rights;
 mod row;
 mod seal;
 mod sqlite;
@@ -31,6 +39,7 @@ mod story;
 mod survey;
 #[cfg(test)]
 mod tests;
+mod trouble;
 mod writer;
 
 use std::fs;
@@ -44,6 +53,8 @@ use crate::wake::Wake;
 
 pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules, standing};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
+pub(crate) use census::{EventMark, Piece};
+pub(crate) use check::{check, contract};
 pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Page, Whose};
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Intent, Lane, NoAnswer, Objection, Operated,
@@ -51,17 +62,20 @@ pub(crate) use command::{
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use handle::Writer;
+pub(crate) use health::State as HealthState;
+pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
 pub(crate) use overview::{DueOf, Overview, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
+pub(crate) use retention::{Cutoffs, Emptied, WalkError, walk};
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
 };
 pub(crate) use sqlite::{
-    Bounds, Checkpoint, Filter, KEPT_BYTES as LOG_KEPT_BYTES, bulk, sqlite_version,
+    Bounds, Checkpoint, Filter, LogLimits, TRIED_BYTES as LOG_TRIED_BYTES, bulk, sqlite_version,
 };
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
@@ -111,12 +125,25 @@ pub(crate) struct Options {
     pub batch: usize,
     /// When the log is moved into the file.
     pub checkpoint: Checkpoint,
+    /// How long the log may get.
+    pub log_limits: LogLimits,
+    /// Whether the ledger may lie on a network file system.
+    pub network: Network,
     /// What is kept.
     pub bounds: Bounds,
     /// What the merchant configured.
     pub rules: Rules,
     /// Whether the configured lists of status names take the place of the stored ones.
     pub lists: Lists,
+}
+
+/// What is done about a ledger on a network file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// It is not opened.
+    Refused,
+    /// The operator knows that no other machine has it open.
+    Known,
 }
 
 /// Rung by the writer after a commit that left work. Only a hint: what there is to do stands in the ledger.
@@ -150,9 +177,15 @@ impl Ledger {
             rules,
             restored,
         } = parts(options)?;
-        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?;
-        let bells = Bells::default();
-        let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), bells.clone())
+        let health = store.health();
+        let around = writer::Around {
+            bells: Bells::default(),
+            health: health.clone(),
+            ledger: path.clone(),
+        };
+        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?.with_health(health);
+        let bells = around.bells.clone();
+        let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), around)
             .map_err(OpenError::Thread)?;
         Ok(Self {
             writer: Writer { queue, sealer },
@@ -224,12 +257,18 @@ struct Parts {
 fn parts(options: Options) -> Result<Parts, OpenError> {
     let path = options.state_dir.join(FILE_NAME);
     prepare(&options.state_dir)?;
+    rights::check(&options.state_dir).map_err(OpenError::Rights)?;
+    check_place(&options.state_dir, &path, options.network)?;
     let secrets = options.state_dir.join(SECRET_DIRECTORY);
     let key = secrets.join(KEY_FILE);
     // The key is made before the file it seals for: a ledger without its key has lost it.
     let sealer = if path.try_exists().unwrap_or(false) {
         Sealer::load(&key)
     } else {
+        // A new one in its place would answer 401 to all that is paid, and nobody would notice.
+        if let Some(events) = restore::known_events(&options.state_dir) {
+            return Err(OpenError::Gone { path, events });
+        }
         Sealer::load_or_make(&key)
     };
     let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
@@ -237,7 +276,7 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
         path.clone(),
         options.busy_budget,
         options.bounds,
-        options.checkpoint,
+        (options.checkpoint, options.log_limits),
     )?;
     let file = |source| OpenError::File {
         path: path.clone(),
@@ -255,6 +294,29 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
         rules,
         restored: opened.held,
     })
+}
+
+/// Looks where the ledger lies, or will.
+fn check_place(state_dir: &Path, file: &Path, network: Network) -> Result<(), OpenError> {
+    if place::is_mounted_alone(file) {
+        return Err(OpenError::MountedAlone {
+            path: file.to_owned(),
+        });
+    }
+    let Some(found) = place::network_of(state_dir) else {
+        return Ok(());
+    };
+    if network == Network::Refused {
+        return Err(OpenError::Network {
+            path: state_dir.to_owned(),
+            found,
+        });
+    }
+    tracing::warn!(
+        "the ledger in `{}` lies on {found}: if another machine opens it too, it will be damaged",
+        state_dir.display()
+    );
+    Ok(())
 }
 
 /// Makes the state directory and the directory for secrets in it, when they are missing. Changes nothing else, so that a

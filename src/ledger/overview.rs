@@ -52,6 +52,9 @@ pub struct Overview {
     pub waiting: Tally,
     /// The hooks these are owed to, in the order of the alphabet.
     pub awaited: Vec<String>,
+    /// When the earliest event was recorded that is owed to a hook and not done, given up or held, milliseconds since 1970; of
+    /// the first [`Tally::MOST`] that wait.
+    pub oldest_owed_ms: Option<i64>,
     /// Deliveries under way.
     pub running: Tally,
     /// Deliveries a person must release.
@@ -72,6 +75,16 @@ pub struct Overview {
     /// Since when the log could not be moved into the file, when that was so the last time the daemon looked; milliseconds
     /// since 1970.
     pub log_held_ms: Option<i64>,
+    /// The newest changes, without a break, that asking found and no notification told, among the newest
+    /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
+    pub polled_in_a_row: (u64, Option<i64>),
+    /// When the first event was recorded, milliseconds since 1970.
+    pub first_event_ms: Option<i64>,
+}
+
+impl Overview {
+    /// Events looked at for changes in a row: a setting may ask for a thousand.
+    pub const CHANGES_LOOKED_AT: u32 = 2_000;
 }
 
 /// How many invoices are to be asked about, and for how long they have been.

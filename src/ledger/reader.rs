@@ -12,6 +12,7 @@ use super::apply::{CLOCK_MARK, GENERATION, UNSORTED};
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
+use super::health::{Health, State};
 use super::lineage::{BEGAN, Lineage};
 use super::near::Near;
 use super::opener::Opener;
@@ -36,6 +37,8 @@ pub struct Reader {
     pool: Arc<Pool>,
     /// For short look-ups of one who has a thread of its own.
     near: Option<Arc<Near>>,
+    /// How the writer of the same process fares; `None` without one.
+    health: Option<Health>,
 }
 
 struct Pool {
@@ -61,7 +64,21 @@ impl Reader {
         Ok(Self {
             pool: Arc::new(pool),
             near: None,
+            health: None,
         })
+    }
+
+    /// Beside a writer in the same process.
+    pub(super) fn with_health(self, health: Health) -> Self {
+        Self {
+            health: Some(health),
+            ..self
+        }
+    }
+
+    /// How the writer of this process fares; nothing is known of another one's.
+    pub(crate) fn health(&self) -> State {
+        self.health.as_ref().map(Health::now).unwrap_or_default()
     }
 
     /// The same for one who has a thread of its own, which may wait for the disk: its short look-ups stay on that thread.
@@ -69,6 +86,7 @@ impl Reader {
         Self {
             pool: Arc::clone(&self.pool),
             near: Some(Arc::default()),
+            health: self.health.clone(),
         }
     }
 

@@ -11,7 +11,7 @@ use super::sqlite::SqliteStore;
 use super::store::{Store as _, StoreError};
 
 /// The mark's file in the state directory.
-const MARK: &str = "ledger.mark";
+pub(super) const MARK: &str = "ledger.mark";
 
 /// What an opening found.
 #[derive(Debug)]
@@ -47,6 +47,14 @@ pub(super) fn settle(
         restore: apply::last_restore(store)?,
         held,
     })
+}
+
+/// How many events the ledger had that was here, if there was one with any.
+pub(super) fn known_events(state_dir: &Path) -> Option<i64> {
+    match mark::load(&state_dir.join(MARK)) {
+        Found::Mark(mark) if mark.event > 0 => Some(mark.event),
+        Found::Mark(_) | Found::Nothing | Found::Damaged => None,
+    }
 }
 
 /// True when nothing says that the ledger is a copy.

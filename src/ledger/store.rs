@@ -4,6 +4,7 @@
 //! rolled back by the caller.
 
 use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Instant;
 
 use crate::invoice::event::{Change, EventKind};
@@ -16,6 +17,7 @@ use crate::process_mark::ProcessMark;
 
 use super::choice::Acting;
 use super::command::{AttemptRecord, Intent, Lane, Refusal};
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
 /// Why a database could not do it.
@@ -27,6 +29,9 @@ pub enum StoreError {
     /// No room on the disk, or a quota.
     #[error("the disk is full")]
     Full,
+    /// The log has reached its bound, since a read keeps it from being moved into the file.
+    #[error("the ledger's log has reached its bound")]
+    LogFull,
     /// Reading or writing failed; what the page cache holds is not to be trusted any more.
     #[error("the disk failed")]
     Io(#[source] Cause),
@@ -42,6 +47,39 @@ pub enum StoreError {
     /// A statement or a value was not as expected: a bug or a foreign hand.
     #[error("the ledger refused a change")]
     Refused(#[source] Cause),
+}
+
+impl StoreError {
+    /// What a person does about it, for the log.
+    pub(super) fn remedy(&self, ledger: &Path) -> String {
+        let ledger = ledger.display();
+        match self {
+            Self::Busy => format!(
+                "end the program that holds the lock, `fuser -v {ledger}` names those that have it open; what only reads \
+                 never takes it"
+            ),
+            Self::Full => format!(
+                "make room on the file system of `{ledger}`, `df {ledger}` shows it; it is stored again by itself then"
+            ),
+            Self::LogFull => format!(
+                "end the program that keeps a read transaction open, `fuser -v {ledger}` names those that have it open"
+            ),
+            Self::Io(_) => format!(
+                "look at the disk of `{ledger}`, `dmesg` says what failed; the file is opened anew before anything more is \
+                 acknowledged"
+            ),
+            Self::Moved => format!(
+                "tilld ends, to be started anew on what lies at `{ledger}` then; to put a backup back, stop it first"
+            ),
+            Self::ReadOnly(_) => format!(
+                "look at the mode of `{ledger}` and how its file system is mounted; it is stored again by itself then"
+            ),
+            Self::Corrupt(_) => "run `tilld db check`; keep the backups you have".to_owned(),
+            Self::Refused(_) => {
+                "another program may have changed tilld's tables: `tilld db check` looks".to_owned()
+            }
+        }
+    }
 }
 
 /// A database's own error.
@@ -208,6 +246,13 @@ pub(super) trait Store {
     /// True when another connection or process has committed since this was asked last; the first time it may be true
     /// for nothing. What cannot be told counts as a change: whoever hears of it looks at the ledger.
     fn others_wrote(&mut self) -> bool;
+
+    /// True while nothing new may be stored, so that the disk is not filled by a log that nobody can move.
+    fn is_log_full(&self) -> bool {
+        false
+    }
+    /// Empties what of an invoice is outdated, so that the file does not keep it either. A later look finds whatever was left.
+    fn empty(&mut self, key: InvoiceKey, cutoffs: Cutoffs) -> Result<Emptied, StoreError>;
 
     /// Called after a failed transaction: closes and opens again what can no longer be trusted.
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError>;

@@ -5,8 +5,9 @@
 //! whoever works from what is stored. Refused requests and the nudges they make are gathered in memory and written at most once
 //! a second, behind everything else: they are worth little, and strangers can make many.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,14 @@ use tokio::sync::oneshot;
 use super::Bells;
 use super::apply::{ApplyError, Rules};
 use super::batch;
-use super::command::{Command, Operated, Recorded, Refusal, Reply};
+use super::command::{Command, Operated, Recorded, Reply};
 use super::error::WriteError;
+use super::health::Health;
+use super::queue::{GATHERED_MOST, Gathered, Job, Message, Queue, answer};
 use super::store::{Store, StoreError};
+use super::trouble::Trouble;
+use crate::clock::wall_ms;
+use crate::fault;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
@@ -27,39 +33,6 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
 /// runtime that read by itself would take five for each.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
-/// Refusals held in memory at most; more are counted and dropped.
-const GATHERED_MOST: usize = 1_000;
-
-/// One command and the place its answer goes to.
-struct Job {
-    command: Command,
-    reply: oneshot::Sender<Result<Reply, WriteError>>,
-}
-
-/// What travels to the thread.
-enum Message {
-    Job(Box<Job>),
-    /// These go into one commit, in this order.
-    Together(Vec<Job>),
-    /// Refusals were gathered: write them within [`GATHER_FOR`].
-    Gathered,
-}
-
-/// Refusals waiting to be written. Owned by the handles; the thread takes them.
-#[derive(Default)]
-struct Gathered {
-    refusals: Vec<Refusal>,
-    dropped: u64,
-}
-
-/// The sending side, cloned by the handles.
-#[derive(Clone)]
-pub(super) struct Queue {
-    messages: SyncSender<Message>,
-    gathered: Arc<Mutex<Gathered>>,
-    /// Commands that wait for the next one which takes them along. Owned by the handles.
-    held_back: Arc<Mutex<Vec<Job>>>,
-}
 
 /// The thread, to be waited for at the end.
 pub(super) struct WriterThread {
@@ -68,12 +41,22 @@ pub(super) struct WriterThread {
     pub(super) ended: Shutdown,
 }
 
+/// What the thread tells others.
+pub(super) struct Around {
+    /// Rung when there is work.
+    pub(super) bells: Bells,
+    /// Told when nothing can be stored, and when it can again.
+    pub(super) health: Health,
+    /// The ledger's file, for the log.
+    pub(super) ledger: PathBuf,
+}
+
 /// Starts the thread on a store that is settled there: how many commands may wait, and how many go into one commit at most.
 pub(super) fn start<S: Store>(
     store: impl FnOnce() -> S + Send + 'static,
     rules: Rules,
     (queue, batch): (usize, usize),
-    bells: Bells,
+    around: Around,
 ) -> std::io::Result<(Queue, WriterThread)> {
     let (messages, inbox) = sync_channel(queue.max(1));
     let gathered = Arc::new(Mutex::new(Gathered::default()));
@@ -88,7 +71,7 @@ pub(super) fn start<S: Store>(
             let mut worker = Worker {
                 store: store(),
                 rules,
-                bells,
+                around,
                 batch,
                 inbox,
                 gathered: waiting,
@@ -97,15 +80,13 @@ pub(super) fn start<S: Store>(
                 look_at: Instant::now() + LOOK_EVERY,
                 committed: false,
                 lost: false,
-                told: None,
+                failing: false,
+                trouble: Trouble::default(),
+                probes: Vec::new(),
             };
             worker.run();
         })?;
-    let queue = Queue {
-        messages,
-        gathered,
-        held_back: Arc::default(),
-    };
+    let queue = Queue::new(messages, gathered);
     Ok((queue, WriterThread { handle, ended }))
 }
 
@@ -134,111 +115,10 @@ impl Drop for End {
     }
 }
 
-impl Queue {
-    /// Hands a command over and waits for its answer. Never waits for a place in the queue.
-    pub(super) async fn ask(&self, command: Command) -> Result<Reply, WriteError> {
-        let (reply, answer) = oneshot::channel();
-        match self
-            .messages
-            .try_send(Message::Job(Box::new(Job { command, reply })))
-        {
-            Ok(()) => answer.await.unwrap_or(Err(WriteError::Ended)),
-            Err(TrySendError::Full(_)) => Err(WriteError::QueueFull),
-            Err(TrySendError::Disconnected(_)) => Err(WriteError::Ended),
-        }
-    }
-
-    /// Lets a command wait for the next [`Queue::ask_with_those`], but no longer than this, and waits for its answer.
-    pub(super) async fn ask_later(
-        &self,
-        command: Command,
-        within: Duration,
-    ) -> Result<Reply, WriteError> {
-        let (reply, mut answer) = oneshot::channel();
-        self.held_back().push(Job { command, reply });
-        // Whoever asks may be dropped meanwhile: what was asked is stored all the same.
-        let mut leaving = Leaving(Some(self));
-        let in_time = tokio::time::timeout(within, &mut answer).await;
-        if in_time.is_err() {
-            self.send_those();
-        }
-        let answered = match in_time {
-            Ok(answered) => answered,
-            Err(_late) => answer.await,
-        };
-        leaving.0 = None;
-        answered.unwrap_or(Err(WriteError::Ended))
-    }
-
-    /// Hands a command over behind all that wait for it, to be stored in one commit with them, and waits for its answer.
-    pub(super) async fn ask_with_those(&self, command: Command) -> Result<Reply, WriteError> {
-        let (reply, answer) = oneshot::channel();
-        let mut jobs = std::mem::take(&mut *self.held_back());
-        jobs.push(Job { command, reply });
-        self.send_together(jobs);
-        answer.await.unwrap_or(Err(WriteError::Ended))
-    }
-
-    /// Hands those over that wait: nothing comes soon that would take them along.
-    pub(super) fn send_those(&self) {
-        let jobs = std::mem::take(&mut *self.held_back());
-        if !jobs.is_empty() {
-            self.send_together(jobs);
-        }
-    }
-
-    fn held_back(&self) -> MutexGuard<'_, Vec<Job>> {
-        // Nothing that holds it can leave it half changed.
-        self.held_back
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn send_together(&self, jobs: Vec<Job>) {
-        // Without a writer they are dropped, and whoever waits is told that by it.
-        if let Err(TrySendError::Full(Message::Together(jobs))) =
-            self.messages.try_send(Message::Together(jobs))
-        {
-            for job in jobs {
-                answer(job, Err(WriteError::QueueFull));
-            }
-        }
-    }
-
-    /// Adds a refusal to those waiting. Never waits, never fails; beyond the bound it only counts.
-    pub(super) fn refuse(&self, refusal: Refusal) {
-        let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        if gathered.refusals.len() >= GATHERED_MOST {
-            gathered.dropped += 1;
-            return;
-        }
-        gathered.refusals.push(refusal);
-        let first = gathered.refusals.len() == 1;
-        drop(gathered);
-        // A full queue is no loss: the thread looks at what was gathered after every batch.
-        if first
-            && let Err(TrySendError::Disconnected(_)) = self.messages.try_send(Message::Gathered)
-        {
-            tracing::debug!("a refusal came after the ledger was closed");
-        }
-    }
-}
-
-/// Hands those over that wait, when it is dropped before they were.
-struct Leaving<'a>(Option<&'a Queue>);
-
-impl Drop for Leaving<'_> {
-    fn drop(&mut self) {
-        if let Some(queue) = self.0 {
-            queue.send_those();
-        }
-    }
-}
-
 struct Worker<S> {
     store: S,
     rules: Rules,
-    bells: Bells,
+    around: Around,
     /// Commands in one transaction at most.
     batch: usize,
     inbox: Receiver<Message>,
@@ -253,8 +133,12 @@ struct Worker<S> {
     committed: bool,
     /// The file at the ledger's path is another one: what is known here is not what stands there.
     lost: bool,
-    /// The last trouble that was logged, so that it is logged once and its end too.
-    told: Option<String>,
+    /// The last commit failed.
+    failing: bool,
+    /// That nothing can be stored, as it is told.
+    trouble: Trouble,
+    /// Who asked for this turn.
+    probes: Vec<oneshot::Sender<()>>,
 }
 
 impl<S: Store> Worker<S> {
@@ -265,6 +149,7 @@ impl<S: Store> Worker<S> {
             let next = self
                 .inbox
                 .recv_timeout(wake_at.saturating_duration_since(Instant::now()));
+            fault::point("writer");
             let closed = matches!(next, Err(RecvTimeoutError::Disconnected));
             let jobs = self.drain(next.ok());
             if !jobs.is_empty() {
@@ -277,6 +162,10 @@ impl<S: Store> Worker<S> {
             self.look();
             let last = closed || self.lost;
             self.tidy_at = self.store.tidy(last);
+            for probe in self.probes.drain(..) {
+                // Nobody may wait for it any more.
+                probe.send(()).unwrap_or_default();
+            }
             if last {
                 return;
             }
@@ -292,8 +181,8 @@ impl<S: Store> Worker<S> {
         }
         self.look_at = now + LOOK_EVERY;
         if self.store.others_wrote() | std::mem::take(&mut self.committed) {
-            self.bells.owed.ring();
-            self.bells.told.ring();
+            self.around.bells.owed.ring();
+            self.around.bells.told.ring();
         }
     }
 
@@ -308,6 +197,8 @@ impl<S: Store> Worker<S> {
                 Message::Gathered => {
                     self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
                 }
+                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Probe(probe) => self.probes.push(probe),
             }
             next = if jobs.len() < self.batch {
                 self.inbox.try_recv().ok()
@@ -318,7 +209,13 @@ impl<S: Store> Worker<S> {
         jobs
     }
 
-    fn work(&mut self, jobs: Vec<Job>) {
+    fn work(&mut self, mut jobs: Vec<Job>) {
+        if self.store.is_log_full() {
+            jobs = turn_away(jobs);
+            if jobs.is_empty() {
+                return;
+            }
+        }
         let commands: Vec<&Command> = jobs.iter().map(|job| &job.command).collect();
         match batch::run(&mut self.store, &self.rules, &commands) {
             Ok(replies) => {
@@ -327,7 +224,9 @@ impl<S: Store> Worker<S> {
                     self.ring_for(&reply);
                     answer(job, reply.map_err(WriteError::from));
                 }
-                self.tell_recovered();
+                if self.failing {
+                    self.tell_recovered();
+                }
             }
             Err(failed) => self.fail(jobs, failed),
         }
@@ -340,19 +239,19 @@ impl<S: Store> Worker<S> {
                 std::slice::from_ref(recorded)
             }
             Ok(Reply::Operated(Operated::Done(_, recorded))) => recorded,
-            Ok(Reply::Acted(_)) => return self.bells.owed.ring(),
-            Ok(Reply::Reassessed(done)) if done.ask_soon => return self.bells.ask.ring(),
+            Ok(Reply::Acted(_)) => return self.around.bells.owed.ring(),
+            Ok(Reply::Reassessed(done)) if done.ask_soon => return self.around.bells.ask.ring(),
             Ok(_) | Err(_) => return,
         };
         if recorded.iter().any(|one| one.event.is_some()) {
-            self.bells.told.ring();
+            self.around.bells.told.ring();
         }
         let owed = |one: &Recorded| one.event.as_ref().is_some_and(|event| event.deliveries > 0);
         if recorded.iter().any(owed) {
-            self.bells.owed.ring();
+            self.around.bells.owed.ring();
         }
         if recorded.iter().any(|one| one.ask_soon) {
-            self.bells.ask.ring();
+            self.around.bells.ask.ring();
         }
     }
 
@@ -365,6 +264,8 @@ impl<S: Store> Worker<S> {
                 Message::Job(job) => jobs.push(*job),
                 Message::Together(together) => jobs.extend(together),
                 Message::Gathered => self.flush_at = Some(Instant::now() + GATHER_FOR),
+                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Probe(probe) => self.probes.push(probe),
             }
         }
         self.tell(&failed);
@@ -400,14 +301,22 @@ impl<S: Store> Worker<S> {
             return;
         }
         let command = Command::Refuse(taken.refusals);
+        if self.store.is_log_full() {
+            return self.keep(command);
+        }
         match batch::run(&mut self.store, &self.rules, &[&command]) {
-            Ok(_) => self.committed = true,
+            Ok(_) => {
+                self.committed = true;
+                if self.failing {
+                    self.tell_recovered();
+                }
+            }
             Err(failed) => {
                 self.fail(Vec::new(), failed);
                 self.keep(command);
             }
         }
-        self.bells.ask.ring();
+        self.around.bells.ask.ring();
     }
 
     /// Refusals that could not be written wait for the next time, since a poll may hang on each; as many as there is room.
@@ -427,25 +336,42 @@ impl<S: Store> Worker<S> {
     }
 
     fn tell(&mut self, failed: &Arc<StoreError>) {
-        let text = telemetry::chain(failed.as_ref());
-        if self.told.as_ref() != Some(&text) {
-            tracing::error!(reason = %text, "the ledger cannot store: {text}");
-            self.told = Some(text);
+        self.failing = true;
+        let reason = telemetry::chain(failed.as_ref());
+        self.around.health.change(|state| {
+            let since_ms = state.unstored.take().map(|(since_ms, _)| since_ms);
+            state.unstored = Some((since_ms.unwrap_or_else(wall_ms), reason.clone()));
+        });
+        if self.trouble.is_to_be_told(&reason, Instant::now()) {
+            let ledger = self.around.ledger.display();
+            tracing::error!(
+                %reason,
+                ledger = %ledger,
+                "the ledger cannot store: {reason}; hint: {}",
+                failed.remedy(&self.around.ledger)
+            );
         }
     }
 
     fn tell_recovered(&mut self) {
-        if let Some(reason) = self.told.take() {
+        self.failing = false;
+        self.around.health.change(|state| state.unstored = None);
+        if let Some(reason) = self.trouble.over() {
             tracing::info!(%reason, "the ledger stores again");
         }
     }
 }
 
-/// The asker may be gone; what was stored stays stored.
-fn answer(job: Job, reply: Result<Reply, WriteError>) {
-    if job.reply.send(reply).is_err() {
-        tracing::debug!("the asker left before the ledger answered");
+/// Answers whoever brings something new, and gives the others.
+fn turn_away(jobs: Vec<Job>) -> Vec<Job> {
+    let full = Arc::new(StoreError::LogFull);
+    let (ends, new): (Vec<Job>, Vec<Job>) = jobs
+        .into_iter()
+        .partition(|job| job.command.ends_something());
+    for job in new {
+        answer(job, Err(WriteError::NotStored(Arc::clone(&full))));
     }
+    ends
 }
 
 impl From<ApplyError> for WriteError {

@@ -7,6 +7,7 @@
 
 mod answer;
 mod book;
+mod heard;
 pub mod notification;
 mod outlive;
 pub mod presentation;
@@ -19,26 +20,26 @@ mod sender;
 mod tests;
 mod trace;
 
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
 use hyper::{Method, Request};
-use tokio::net::TcpListener;
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::http::{self, Certificates, Limits, Response, Served, read_body};
+use crate::http::{self, Certificates, Limits, Peer, Public, Response, Served, read_body};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Refusal, Watched};
+use crate::panics::contained;
 use crate::shutdown::Shutdown;
-use crate::{clock, entropy};
+use crate::{clock, entropy, fault};
 
 pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
+pub use self::heard::Heard;
 pub use self::reason::Reason;
 pub use self::sender::Trusted;
 
@@ -76,12 +77,14 @@ pub struct Settings {
     pub limits: Limits,
     /// How long requests in progress may go on after a stop.
     pub drain: Duration,
+    /// Where what is heard is counted.
+    pub heard: Arc<Heard>,
 }
 
 /// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
 /// began to store. The ledger's writer must outlive it.
-pub async fn run<B: Book>(
-    socket: TcpListener,
+pub(crate) async fn run<B: Book>(
+    socket: impl Into<Public>,
     settings: Settings,
     book: B,
     shutdown: Shutdown,
@@ -99,14 +102,8 @@ pub async fn run<B: Book>(
         refused: Seldom::new(TELL_EVERY),
         astray: Seldom::new(TELL_EVERY),
     }));
-    let service = listener.clone();
-    let served = match certificates {
-        None => http::serve(socket, limits, service, shutdown, drain).await,
-        Some(certificates) => {
-            let socket = (socket, certificates);
-            http::serve_secured(socket, limits, service, shutdown, drain).await
-        }
-    };
+    let socket = (socket.into(), certificates);
+    let served = http::serve_public(socket, limits, listener.clone(), shutdown, drain).await;
     let storing = &listener.0.storing;
     storing.close();
     if timeout(STORING_TIME, storing.wait()).await.is_err() {
@@ -166,15 +163,15 @@ impl Address {
 struct Arrival {
     address: Address,
     parts: Parts,
-    peer: SocketAddr,
+    peer: Peer,
     received_ms: i64,
     body: Option<Bytes>,
 }
 
 impl<B: Book> http::Service for Listener<B> {
-    type Peer = SocketAddr;
+    type Peer = Peer;
 
-    async fn call(&self, request: Request<http::Body>, peer: SocketAddr) -> Response {
+    async fn call(&self, request: Request<http::Body>, peer: Peer) -> Response {
         let inner = &self.0;
         let path = request.uri().path();
         match route(&inner.settings.public_path, request.method(), path) {
@@ -198,12 +195,8 @@ impl<B: Book> http::Service for Listener<B> {
 
 impl<B: Book> Inner<B> {
     /// One POST on an address: its headers, its body's shape, then its token.
-    async fn hear(
-        &self,
-        address: Address,
-        request: Request<http::Body>,
-        peer: SocketAddr,
-    ) -> Response {
+    async fn hear(&self, address: Address, request: Request<http::Body>, peer: Peer) -> Response {
+        fault::point("request");
         let received_ms = clock::wall_ms();
         let (parts, body) = request.into_parts();
         let mut arrival = Arrival {
@@ -308,6 +301,7 @@ impl<B: Book> Inner<B> {
                 answer::unauthorized(),
             ),
             Ok(_stored) => {
+                self.settings.heard.stored(arrival.received_ms);
                 self.remember(place);
                 answer::stored()
             }
@@ -325,7 +319,7 @@ impl<B: Book> Inner<B> {
         if let Some(news) = self.remembered.news(place, Instant::now()) {
             let writing = self.remembered.write(news, self.book.clone());
             // Nobody waits for it but the stop.
-            drop(self.storing.spawn(writing));
+            drop(self.storing.spawn(contained(Box::pin(writing))));
         }
     }
 
@@ -366,10 +360,12 @@ impl<B: Book> Inner<B> {
         reason: Reason,
         response: Response,
     ) -> Response {
+        self.settings.heard.refused(reason);
         let reason = reason.as_str();
         let headers = &arrival.parts.headers;
         let peer = self.settings.trusted.sender(arrival.peer.ip(), headers);
-        self.tell_refused(invoice, reason, peer);
+        let peer = peer.map_or_else(|| arrival.peer.host(), |address| address.to_string());
+        self.tell_refused(invoice, reason, &peer);
         let body = arrival.body.as_deref();
         self.book.refuse(Refusal {
             invoice,
@@ -377,14 +373,14 @@ impl<B: Book> Inner<B> {
             header_names: header_names(headers),
             reason,
             at_ms: arrival.received_ms,
-            peer: peer.to_string(),
+            peer,
             body_bytes: body.map_or(0, <[u8]>::len),
             body_sha256: body.map(sha256_hex).unwrap_or_default(),
         });
         response
     }
 
-    fn tell_refused(&self, invoice: Option<InvoiceKey>, reason: &'static str, peer: IpAddr) {
+    fn tell_refused(&self, invoice: Option<InvoiceKey>, reason: &'static str, peer: &str) {
         let now = Instant::now();
         if let Some(invoice) = invoice {
             if let Some(left_out) = self.refused_known.turn(now) {
@@ -406,14 +402,14 @@ impl<B: Book> Inner<B> {
     }
 
     /// What a proxy made of the path is seen here alone (A14).
-    fn tell_astray(&self, path: &str, peer: SocketAddr) {
+    fn tell_astray(&self, path: &str, peer: Peer) {
         let Some(left_out) = self.astray.turn(Instant::now()) else {
             return;
         };
         let path = without_ref(path);
         let public_path = &self.settings.public_path;
         tracing::info!(
-            http.path = path, refusal.left_out = left_out, http.peer = %peer.ip(),
+            http.path = path, refusal.left_out = left_out, http.peer = %peer.host(),
             "a POST came to `{path}` and was answered 404: notifications are heard at `{public_path}/` and a ref, as \
              `listener.public_url` says; a proxy must hand the path on as it is{}",
             beside(left_out)

@@ -12,6 +12,8 @@ use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
+use crate::panics::contained;
+
 /// The work. Done by whoever waits for it, or, when that is dropped, by the tasks.
 pub(super) struct Outliving<F>
 where
@@ -64,7 +66,7 @@ where
         if let Some(work) = self.work.take()
             && let Ok(runtime) = Handle::try_current()
         {
-            drop(self.tasks.spawn_on(work, &runtime));
+            drop(self.tasks.spawn_on(contained(work), &runtime));
         }
     }
 }

@@ -15,8 +15,8 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Proxies one behind another that are followed. More are nobody's setup.
 const MOST_HOPS: usize = 16;
 
-/// Says of an address whether it is a proxy's whose word is taken.
-type IsTrusted = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+/// Says of an address, or of a program of this machine on a Unix socket, whether it is a proxy's whose word is taken.
+type IsTrusted = Arc<dyn Fn(Option<IpAddr>) -> bool + Send + Sync>;
 
 /// The proxies whose word is taken.
 #[derive(Clone, Default)]
@@ -30,12 +30,12 @@ impl fmt::Debug for Trusted {
 
 impl Trusted {
     /// Those this says yes to.
-    pub fn these(is_trusted: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+    pub fn these(is_trusted: impl Fn(Option<IpAddr>) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_trusted)))
     }
 
-    /// Who sent a request that came from `peer`.
-    pub(super) fn sender(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    /// Who sent a request that came from `peer`; `None` is a program of this machine on a Unix socket.
+    pub(super) fn sender(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
         let Some(is_trusted) = &self.0 else {
             return peer;
         };
@@ -57,8 +57,8 @@ impl Trusted {
         for hop in named {
             // What is no address was written by somebody who does not say, or is a stranger's.
             let Some(hop) = hop else { break };
-            sender = hop;
-            if !is_trusted(hop) {
+            sender = Some(hop);
+            if !is_trusted(sender) {
                 break;
             }
         }
@@ -107,13 +107,16 @@ mod tests {
 
     #[track_caller]
     fn check(peer: &str, lines: &[(&'static str, &'static str)], wanted: &str) {
-        let trusted = Trusted::these(|address| address.to_string().starts_with("10."));
+        let trusted = Trusted::these(|peer| {
+            peer.is_none_or(|address| address.to_string().starts_with("10."))
+        });
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(*name, value.parse().expect("a value"));
         }
-        let sender = trusted.sender(peer.parse().expect("an address"), &headers);
-        assert_eq!(sender.to_string(), wanted, "{peer} {lines:?}");
+        let sender = trusted.sender(peer.parse().ok(), &headers);
+        let sender = sender.map_or_else(|| "unix".to_owned(), |address| address.to_string());
+        assert_eq!(sender, wanted, "{peer} {lines:?}");
     }
 
     const XFF: &str = "x-forwarded-for";
@@ -140,6 +143,8 @@ mod tests {
         check("10.0.0.1", &[(XFF, "[2001:db8::7]:4711")], "2001:db8::7");
         check("10.0.0.1", &[(XFF, "::ffff:203.0.113.7")], "203.0.113.7");
         check("10.0.0.1", &[], "10.0.0.1");
+        check("unix", &[(XFF, "203.0.113.7")], "203.0.113.7");
+        check("unix", &[], "unix");
     }
 
     #[test]
@@ -165,9 +170,12 @@ mod tests {
             XFF,
             format!("203.0.113.7,{endless}").parse().expect("a value"),
         );
-        let trusted = Trusted::these(|address| address.is_ipv4());
-        let peer = "10.0.0.1".parse().expect("an address");
-        assert_eq!(trusted.sender(peer, &headers).to_string(), "10.0.0.2");
+        let trusted = Trusted::these(|peer| peer.is_some_and(|address| address.is_ipv4()));
+        let peer = "10.0.0.1".parse().ok();
+        let followed = trusted
+            .sender(peer, &headers)
+            .map(|address| address.to_string());
+        assert_eq!(followed.as_deref(), Some("10.0.0.2"));
         assert_eq!(Trusted::default().sender(peer, &headers), peer);
     }
 

@@ -81,6 +81,8 @@ pub(super) async fn run(
         random,
         ended_ms,
     );
+    let hook = abandonment::configured(&claimed.hook);
+    desk.settings.runs.ended(hook, &finished.ending, plan);
     tell(
         &claimed,
         &finished.ending,

@@ -12,7 +12,9 @@ mod attempt;
 mod claims;
 mod hand;
 mod places;
+mod renew;
 pub(crate) mod retry;
+mod runs;
 mod settings;
 mod settle;
 #[cfg(test)]
@@ -25,19 +27,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::fault;
 use crate::hook;
 use crate::hook::process::Waiting;
 use crate::ledger::{DeliveryKey, Reader, Writer};
 use crate::process_mark::ProcessMark;
+use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
 pub(crate) use attempt::facts;
 pub(crate) use places::Room;
+pub(crate) use runs::Runs;
 pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
 
 use attempt::Went;
@@ -47,6 +52,8 @@ use places::Places;
 /// How often the ledger is looked at though nobody rang and nothing was due: whatever changes in it rings, so this is for a
 /// clock that was set forward, and each look costs an idle machine some wake-ups.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
+/// How long the loop waits at most before it turns again.
+pub(crate) const TURNS_WITHIN: Duration = LOOK_EVERY;
 /// When the ledger is looked at again after it could not be read.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
@@ -60,27 +67,31 @@ const STARTED_AHEAD: usize = 2;
 /// after the ledger could not store something.
 const SCAN_EVERY: Duration = Duration::from_secs(5);
 
-/// What may be wished of a running outbox.
+/// What may be wished of a running outbox, and how it is watched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
     /// Begin nothing new, and stop.
     pub stop: Shutdown,
     /// Do not wait for what runs: end it once `stop` was wished.
     pub hurry: Shutdown,
+    /// Told at each turn of the loop: within [`TURNS_WITHIN`], what a turn does not counted.
+    pub pulse: Pulse,
 }
 
-/// Runs hooks until the wish to stop, then lets the running ones finish as long as `drain` allows, ends the others, and
+/// Runs hooks, those of the latest settings, until the wish to stop, then lets the running ones finish as long as `drain` allows, ends the others, and
 /// returns within [`Settings::stop_within`]. A panic of an attempt is passed on.
 pub(crate) async fn run(
     writer: Writer,
     reader: Reader,
-    settings: Settings,
+    mut news: watch::Receiver<Settings>,
     wake: Wake,
     Wishes {
         stop: shutdown,
         hurry,
+        pulse,
     }: Wishes,
 ) {
+    let settings = news.borrow_and_update().clone();
     let parent = settings.surroundings.work_dir.clone();
     let leftovers = spawn_blocking(move || hook::leftovers(&parent))
         .await
@@ -88,6 +99,7 @@ pub(crate) async fn run(
     unowned::tell(&reader, &settings).await;
     let rooms: Vec<Room> = settings.hooks.iter().map(|hook| hook.room).collect();
     let (over, overs) = mpsc::unbounded_channel();
+    let longest_grace = settings.longest_grace();
     let desk = Arc::new(Desk {
         writer,
         settings,
@@ -112,8 +124,9 @@ pub(crate) async fn run(
         starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
+        longest_grace,
     };
-    outbox.work(&wake, &shutdown).await;
+    outbox.work(&wake, &shutdown, (&pulse, &mut news)).await;
     outbox.stop(&hurry).await;
 }
 
@@ -181,11 +194,20 @@ struct Outbox {
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
     scan_at: Instant,
+    /// Of all hooks there ever were: one of them may be running still.
+    longest_grace: Duration,
 }
 
 impl Outbox {
-    async fn work(&mut self, wake: &Wake, shutdown: &Shutdown) {
+    async fn work(
+        &mut self,
+        wake: &Wake,
+        shutdown: &Shutdown,
+        (pulse, news): (&Pulse, &mut watch::Receiver<Settings>),
+    ) {
         while !shutdown.is_requested() {
+            pulse.turn();
+            fault::point("outbox");
             if Instant::now() >= self.scan_at {
                 let found = self.find_left_running().await;
                 let pause = if found { SCAN_EVERY } else { LOOK_EVERY };
@@ -200,6 +222,10 @@ impl Outbox {
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
                 Some(id) = self.overs.recv() => self.over(id),
+                Ok(()) = news.changed() => {
+                    let settings = news.borrow_and_update().clone();
+                    self.renew(settings).await;
+                }
                 Some(started) = self.starting.join_next() => self.ahead.extend(started.ok().flatten()),
                 () = wake.rung(), if may_claim => {}
                 () = sleep(nap) => {}
@@ -325,12 +351,9 @@ impl Outbox {
         }
         tracing::warn!(running = self.attempts.len(), "ending hooks that still run");
         self.desk.ending.request();
-        if timeout(
-            self.desk.settings.longest_grace() + STOP_MARGIN,
-            self.all_ended(),
-        )
-        .await
-        .is_err()
+        if timeout(self.longest_grace + STOP_MARGIN, self.all_ended())
+            .await
+            .is_err()
         {
             tracing::error!(
                 running = self.attempts.len(),

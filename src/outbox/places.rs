@@ -43,6 +43,23 @@ impl<K: Eq + Hash> Places<K> {
         Self { rooms, runs }
     }
 
+    /// From now on the hooks go by their number in `rooms`, which `number` gives for those that stay. Runs of the others take no
+    /// place any more.
+    pub(super) fn furnish_anew(
+        &mut self,
+        rooms: Vec<Room>,
+        number: impl Fn(usize) -> Option<usize>,
+    ) {
+        self.rooms = rooms;
+        self.runs.retain(|_, run| match number(run.hook) {
+            Some(hook) => {
+                run.hook = hook;
+                true
+            }
+            None => false,
+        });
+    }
+
     /// A run of this hook begins.
     pub(super) fn begin(&mut self, run: K, hook: usize, now: Instant) {
         let slow_at = now + SLOW_AFTER;

@@ -1,8 +1,9 @@
 //! What the outbox is told at its start: which hooks there are, what is done for each, and how long everything may take.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::Room;
+use super::{Room, Runs};
 use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 
@@ -54,6 +55,8 @@ pub(crate) struct Settings {
     pub drain: Duration,
     /// Launcher, home, and the directory that is the outbox's own: it removes what earlier daemons left there.
     pub surroundings: Surroundings,
+    /// Where ends are counted.
+    pub runs: Arc<Runs>,
 }
 
 impl Settings {

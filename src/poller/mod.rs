@@ -11,6 +11,7 @@ pub(crate) mod budget;
 pub(crate) mod counting;
 mod ended;
 mod login;
+mod looked;
 pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
@@ -31,9 +32,12 @@ use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
+
+pub(crate) use looked::Looked;
 
 use ask::Asker;
 use budget::Turn;
@@ -62,6 +66,13 @@ pub(crate) struct Settings {
     pub at_once: usize,
 }
 
+impl Settings {
+    /// The loop turns at least so often, what a turn does not counted: when no ring comes, it looks by itself.
+    pub(crate) fn turns_within(&self) -> Duration {
+        self.cadence * round::MISSED_RINGS
+    }
+}
+
 /// What the poller works with.
 pub(crate) struct Parts {
     /// Where answers are recorded.
@@ -76,6 +87,8 @@ pub(crate) struct Parts {
     pub store: Store,
     /// Where else a token may come from.
     pub elsewhere: Elsewhere,
+    /// Where it notes that it goes on.
+    pub looked: Arc<Looked>,
 }
 
 /// The bell that sets the cadence. Rings may be lost; then [`Bell::renew`] is called.
@@ -92,6 +105,7 @@ struct Poller {
     writer: Writer,
     schedule: Schedule,
     login: Login,
+    looked: Arc<Looked>,
     /// Invoices that are being asked about.
     asked: HashSet<InvoiceKey>,
     /// Times that are counted again after the clock was wrong.
@@ -109,7 +123,7 @@ pub(crate) async fn run(
     parts: Parts,
     settings: Settings,
     bell: impl Bell,
-    wake: Wake,
+    (wake, pulse): (Wake, Pulse),
     shutdown: Shutdown,
 ) {
     let Parts {
@@ -119,6 +133,7 @@ pub(crate) async fn run(
         gate,
         store,
         elsewhere,
+        looked,
     } = parts;
     let login = Login::new(store, elsewhere, client.origin());
     let asker = Arc::new(Asker {
@@ -143,6 +158,7 @@ pub(crate) async fn run(
         recheck: Recheck::at_start(&settings.schedule),
         schedule: settings.schedule,
         login,
+        looked,
         asked: HashSet::new(),
         turn: Turn::default(),
         book: Book::new(stored),
@@ -152,7 +168,7 @@ pub(crate) async fn run(
         cadence: settings.cadence,
         at_once: settings.at_once,
     };
-    round::run(poller, gate, beat, bell, wake, shutdown).await;
+    round::run(poller, gate, beat, bell, (wake, pulse), shutdown).await;
 }
 
 impl Work for Poller {
@@ -160,6 +176,7 @@ impl Work for Poller {
     type Ended = Ended;
 
     async fn look(&mut self) -> Seen {
+        self.looked.looks();
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
         let may_ask = self.login.token().is_some();

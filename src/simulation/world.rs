@@ -196,16 +196,10 @@ impl World {
         };
         let rules = state::Rules {
             statuses: Scenario::statuses(),
-            login_lifetime_s: 600,
-            interval_s: 5,
             invoice_lifetime_s: scenario.window_s,
-            notify_retry_ms: 60_000,
             pool: 100,
-            speed: 1,
             is_plain: false,
-            cabinet_url: "http://127.0.0.1:1".to_owned(),
-            control_url: String::new(),
-            payment_url: "http://127.0.0.1:1/pay".to_owned(),
+            ..state::Rules::of_a_test()
         };
         let mut world = Self {
             rules: scenario.rules(),

@@ -17,6 +17,7 @@ use tracing_subscriber::Registry;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
 use self::journal::Journal;
@@ -63,6 +64,9 @@ impl Level {
     }
 }
 
+/// What decides how much is logged, once logging was started.
+static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
+
 /// What is logged goes through here, once a daemon logs.
 static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
@@ -84,7 +88,7 @@ pub(crate) fn init_daemon(
     level: Level,
     format: Format,
     now: fn() -> u64,
-) -> Result<(), NotStarted> {
+) -> Result<(), CannotStart> {
     let journal = match format {
         Format::Text => Journal::of_stderr(),
         Format::Json => None,
@@ -100,7 +104,7 @@ pub(crate) fn init_daemon(
         Some(journal) => queue::start(&queue, journal),
         None => queue::start(&queue, Stderr),
     }
-    .map_err(NotStarted::Thread)?;
+    .map_err(CannotStart::Thread)?;
     begin(layer, level)?;
     // Only the first start of logging comes so far.
     QUEUE.get_or_init(|| queue);
@@ -109,7 +113,7 @@ pub(crate) fn init_daemon(
 
 /// Why a daemon's log was not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NotStarted {
+pub(crate) enum CannotStart {
     /// Its thread cannot be.
     #[error("could not start the thread of the log")]
     Thread(#[source] io::Error),
@@ -127,10 +131,28 @@ pub(crate) fn flush(within: Duration) {
 }
 
 fn begin(layer: Box<dyn Layer<Registry> + Send + Sync>, level: Level) -> Result<(), TryInitError> {
+    let (filter, handle) = reload::Layer::new(targets(level));
     tracing_subscriber::registry()
-        .with(layer.with_filter(targets(level)))
-        .try_init()
+        .with(layer.with_filter(filter))
+        .try_init()?;
+    // Only the first start of logging succeeds.
+    FILTER.get_or_init(|| handle);
+    Ok(())
 }
+
+/// Logs so much from now on.
+///
+/// # Errors
+/// When logging was not started.
+pub(crate) fn set_level(level: Level) -> Result<(), NotStarted> {
+    let filter = FILTER.get().ok_or(NotStarted)?;
+    filter.reload(targets(level)).map_err(|_gone| NotStarted)
+}
+
+/// Nothing is logged.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("logging was not started")]
+pub(crate) struct NotStarted;
 
 /// Writes events in this format to what `writer` makes.
 fn layer<W>(format: Format, now: fn() -> u64, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>

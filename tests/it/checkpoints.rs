@@ -52,7 +52,10 @@ fn tell_much(world: &World, issued: &Issued, number: usize) {
 fn a_read_without_an_end_is_told_once_and_its_end_too() {
     const WARNING: &str = "the ledger's log has grown to";
     const OVER: &str = "the ledger's log is moved into the ledger's file again";
-    let world = Setup::new().quiet().start();
+    let world = Setup::new()
+        .quiet()
+        .set("ledger.log_attention_bytes", 16 * 1024 * 1024)
+        .start();
     let issued = world.create("A-1");
     let told = |what: &str| world.serve_log().matches(what).count();
     let status = |code| world.tilld(&["status", "--json"]).ends_with(code).json();

@@ -1,5 +1,6 @@
 //! The one integration test binary: the real `tilld` from outside, and the source tree read as data.
 
+mod admin;
 mod answers;
 mod backup;
 mod bare_path;
@@ -13,6 +14,7 @@ mod crash;
 mod create;
 mod delivery;
 mod demo;
+mod doctor;
 mod durability;
 mod examples;
 mod explain;
@@ -53,7 +55,9 @@ mod shapes;
 mod shop;
 mod status;
 mod stop;
+mod storage;
 mod strangers;
+mod supervised;
 mod tls;
 mod unit;
 mod unresolved;

@@ -3,41 +3,19 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::{Engine as _, engine::general_purpose};
 use serde_json::{Value, json};
 
 use crate::harness::{
-    ACCESS_TOKEN, DEVICE_CODE, Heard, PATIENCE, Service, Setup, World, wait_until,
+    ACCESS_TOKEN, DEVICE_CODE, Heard, PATIENCE, Service, Setup, World, access_token, holding,
+    wait_until,
 };
 
 const WRONG_TOKEN: &str = "a-wrong-token-that-was-presented-by-a-stranger";
 /// Something the daemon was started with and no script is told.
 const INHERITED: &str = "hunter2-of-the-shops-database";
-
-/// Every file below `dir` whose path holds none of `but` and which holds `needle`.
-pub(crate) fn holding(dir: &Path, needle: &str, but: &[&str]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(dir).expect("a directory");
-    for path in entries.map(|entry| entry.expect("an entry").path()) {
-        let shown = path.to_string_lossy();
-        if but.iter().any(|part| shown.contains(part)) {
-            continue;
-        }
-        if path.is_dir() {
-            found.extend(holding(&path, needle, but));
-        } else {
-            // A file that vanished meanwhile holds nothing.
-            let bytes = fs::read(&path).unwrap_or_default();
-            let is_here = |window: &[u8]| window == needle.as_bytes();
-            if bytes.windows(needle.len()).any(is_here) {
-                found.push(path);
-            }
-        }
-    }
-    found
-}
 
 fn nowhere(world: &World, what: &str, needle: &str, but: &[&str]) {
     assert!(
@@ -156,12 +134,6 @@ fn told_to_the_hook(world: &World) {
     assert!(String::from_utf8_lossy(&environ).contains(INHERITED));
     let lines = holding(&world.dir().join("hooks"), INHERITED, &[".parent"]);
     assert!(lines.is_empty(), "{lines:?}");
-}
-
-pub(crate) fn access_token(credentials: &str) -> String {
-    let stored: Value = serde_json::from_str(credentials).expect("JSON");
-    let token = stored.get("token").and_then(Value::as_str);
-    token.expect("a token").to_owned()
 }
 
 /// A21, A11: a notification that carries its token in the document as well, in whatever wrapping, is kept without it.

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown};
-use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -26,11 +25,7 @@ fn signal(world: &World, signal: Signal) {
 
 /// Asks the daemon to stop without waiting for it.
 fn ask_to_stop(world: &World) {
-    ask_to_stop_by(world, Signal::TERM);
-}
-
-fn ask_to_stop_by(world: &World, wish: Signal) {
-    signal(world, wish);
+    signal(world, Signal::TERM);
     wait_until(PATIENCE, "the wish to be heard", || {
         world.serve_log().contains("waiting up to")
     });
@@ -64,7 +59,7 @@ fn a_running_hook_finishes_and_no_other_begins() {
 }
 
 #[test]
-fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
+fn a_second_signal_waits_for_no_hook() {
     let mut world = Setup::new()
         .quiet()
         .hook("fulfil", &["paid"], HOLDS)
@@ -73,8 +68,8 @@ fn a_hangup_stops_in_order_and_a_second_signal_waits_for_no_hook() {
         .start();
     world.pay("A-1");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
-    ask_to_stop_by(&world, Signal::HUP);
-    signal(&world, Signal::INT);
+    ask_to_stop(&world);
+    signal(&world, Signal::TERM);
     assert_eq!(world.serve_ends(PATIENCE), 0);
     let attempts = "SELECT number || ' ' || result FROM attempts ORDER BY number";
     assert_eq!(world.sql(attempts).concat(), ["1 interrupted"]);
@@ -106,27 +101,6 @@ fn a_hook_longer_than_the_drain_is_ended_and_runs_again_at_the_next_start() {
         [1, 2].map(|attempt| format!("{event} {attempt}"))
     );
     assert_eq!(world.value("SELECT state FROM deliveries"), "done");
-}
-
-#[test]
-fn systemd_is_told_when_it_serves_and_when_it_stops() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("notify");
-    let systemd = UnixDatagram::bind(&path).expect("a socket");
-    systemd.set_read_timeout(Some(PATIENCE)).expect("a limit");
-    let heard = || {
-        let mut word = [0; 256];
-        let length = systemd.recv(&mut word).expect("tilld speaks");
-        String::from_utf8_lossy(word.get(..length).unwrap_or_default()).into_owned()
-    };
-    let socket = format!("NOTIFY_SOCKET={}", path.display());
-    let mut world = Setup::new().quiet().under(&["env", &socket]).start();
-    assert!(heard().lines().any(|line| line == "READY=1"));
-    // It is ready only when notifications are heard.
-    let issued = world.create("A-1");
-    assert_eq!(world.tell(&issued, &issued.object.to_string()).status, 200);
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    assert!(heard().lines().any(|line| line == "STOPPING=1"));
 }
 
 #[test]

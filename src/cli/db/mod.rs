@@ -1,6 +1,9 @@
 //! `tilld db …`: the ledger as a file.
 
 mod backup;
+mod check;
+mod prune;
+mod schema;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -17,11 +20,23 @@ enum Action {
     /// Make a backup of the ledger, while `serve` runs or not: one complete file, looked over before it gets its name
     #[command(after_help = backup::ENDS)]
     Backup(backup::Args),
+    /// Look the whole ledger over, while `serve` runs or not
+    #[command(after_help = check::ENDS)]
+    Check(check::Args),
+    /// Empty requisites and raw documents of invoices that were over long ago
+    #[command(after_help = prune::ENDS)]
+    Prune(prune::Args),
+    /// Print the views that readers of the ledger rely on
+    #[command(after_help = schema::ENDS)]
+    Schema(schema::Args),
 }
 
 /// Runs `db`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match args.action {
         Action::Backup(args) => backup::run(args, context).await,
+        Action::Check(args) => check::run(args, context).await,
+        Action::Prune(args) => prune::run(args, context).await,
+        Action::Schema(args) => schema::run(args, context).await,
     }
 }

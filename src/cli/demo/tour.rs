@@ -80,6 +80,7 @@ impl Tour {
                         "Open the address it prints, choose a method and press \"Paid\". The shop\nwaits meanwhile, and its script notes the order in a log:",
                     ),
                     run("invoice wait tour-1"),
+                    Part::Say("A moment later the script is done:"),
                     Part::Run(format!("cat {fulfilled}")),
                 ],
             },

@@ -209,7 +209,10 @@ pub(super) fn one(
     let headings = ["LINE", "WHAT", "EXPECTED", "SEEN", ""];
     output.unwrapped().table(Some(headings), &rows)?;
     output.line("")?;
-    if let Some(told) = &played.went_through {
+    // How much went wrong is a matter of the moment, and what stands under a trace is as it was the last time.
+    if let Some(told) = &played.went_through
+        && !with_trace
+    {
         output.line(told)?;
     }
     for row in played.rows.iter().filter(|row| !row.holds()) {

@@ -14,9 +14,13 @@ use crate::client::credentials::Store;
 use crate::daemon::status::{self, Login, Report};
 
 /// The ends a script must tell apart.
-pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: an invoice
-under attention, a delivery that is held, was given up or has no hook, a status name that stands on no list, a login that
-polling needs, a log that cannot be moved into the ledger's file";
+pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
+runs, an invoice under attention, a delivery that is held, was given up or has no hook, a status name that
+stands on no list, a login that polling needs, notifications that do not arrive, a log that cannot be moved
+into the ledger's file";
+
+/// How long the daemon is waited for, when all else is known already.
+const DAEMON_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Flags of `status`.
 #[derive(Debug, clap::Args)]
@@ -32,7 +36,10 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     };
     let report = match &way {
         Way::Socket(remote) => remote.status().await?,
-        Way::Direct(denied) => denied.explain(look(&context).await)?,
+        Way::Direct(denied) => {
+            let own = denied.explain(look(&context).await)?;
+            with_daemons(own, &context).await
+        }
     };
     if context.output.json() {
         print_json(&report)?;
@@ -53,6 +60,21 @@ async fn look(context: &Context) -> Result<Report, Failure> {
     let login = login(context, &state_dir);
     let stored_ms = login_stored_ms(&state_dir);
     Ok(status::look(&reader, settings, &state_dir, (login, stored_ms)).await?)
+}
+
+/// What the daemon alone knows: that it cannot store. One that does not answer is told of by everything else.
+async fn with_daemons(mut own: Report, context: &Context) -> Report {
+    if !own.daemon_running {
+        return own;
+    }
+    let Ok(Way::Socket(remote)) = remote::way(context).await else {
+        return own;
+    };
+    let asked = tokio::time::timeout(DAEMON_WITHIN, remote.status()).await;
+    if let Ok(Ok(told)) = asked {
+        own.take_storage_from(told);
+    }
+    own
 }
 
 fn is_owner(context: &Context) -> bool {

@@ -1,20 +1,25 @@
 //! How everything stands, from the ledger and the settings: what `tilld status` shows and the control socket gives. Reads no
 //! big table and no secret, so it is quick with a million invoices.
 
+pub(crate) mod measures;
+mod needs;
 mod polling;
 mod report;
+mod storage;
 
 use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, ReadError, Reader};
+use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders};
 use crate::poller::standing::{self, Standing};
 
+pub(crate) use needs::Need;
 pub(crate) use polling::{Access, Polling};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Count, Due, LedgerFile, Login, Report, Restored};
+pub(crate) use report::{Around, Due, LedgerFile, Login, Report, Restored};
+pub(crate) use storage::Storage;
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
@@ -24,8 +29,19 @@ pub(crate) async fn look(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    (login, login_stored_ms): (Login, Option<i64>),
+    login: (Login, Option<i64>),
 ) -> Result<Report, ReadError> {
+    let (_overview, report) = survey(reader, settings, state_dir, login).await?;
+    Ok(report)
+}
+
+/// As [`look`], with what the ledger said.
+pub(crate) async fn survey(
+    reader: &Reader,
+    settings: &Settings,
+    state_dir: &Path,
+    (login, login_stored_ms): (Login, Option<i64>),
+) -> Result<(Overview, Report), ReadError> {
     let now_ms = wall_ms();
     let overview = reader
         .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
@@ -35,11 +51,13 @@ pub(crate) async fn look(
         now_ms,
         daemon_running: super::is_served(state_dir),
         ledger: file(state_dir),
+        storage: storage(reader, state_dir),
         login,
         login_stored_ms,
         standing: standing.as_deref().and_then(Standing::from_json),
     };
-    Ok(Report::new(&overview, settings, around))
+    let report = Report::new(&overview, settings, around);
+    Ok((overview, report))
 }
 
 /// Asked about, never opened: SQLite's locks go with the first descriptor that is closed.
@@ -54,5 +72,20 @@ fn file(state_dir: &Path) -> LedgerFile {
         wal_bytes: bytes(Path::new(&log)),
         path: path.display().to_string(),
         wal_held_since: None,
+    }
+}
+
+/// What the file lies on, and how its writer fares.
+fn storage(reader: &Reader, state_dir: &Path) -> Storage {
+    // What cannot be asked needs nobody.
+    let disk = rustix::fs::statvfs(state_dir).ok();
+    Storage {
+        free_bytes: disk
+            .as_ref()
+            .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        read_only: disk
+            .is_some_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)),
+        readers: holders(&state_dir.join(FILE_NAME)),
+        health: reader.health(),
     }
 }

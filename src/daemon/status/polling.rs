@@ -118,14 +118,6 @@ impl Polling {
             found_within_ms: (asks && !young.more).then(|| found_within_ms(overview, settings)),
         }
     }
-
-    /// A person must log in before anything is asked again.
-    pub(crate) fn needs_login(&self) -> bool {
-        match self.login {
-            Access::Needed | Access::Refused => true,
-            Access::Good | Access::Unknown => false,
-        }
-    }
 }
 
 /// What the daemon says of the login, while that is about the one that lies there, and since when.
@@ -218,7 +210,11 @@ mod tests {
                 });
                 let since = missed.then(|| time(since_ms));
                 let access = if missed { access } else { Access::Unknown };
-                let found = (told.login, told.login_since.clone(), told.needs_login());
+                let found = (
+                    told.login,
+                    told.login_since.clone(),
+                    matches!(told.login, Access::Needed | Access::Refused),
+                );
                 assert_eq!(found, (access, since, missed), "{stored_ms:?}");
                 let finds = daemon_running && !missed;
                 assert_eq!(told.found_within_ms.is_some(), finds, "{stored_ms:?}");
@@ -254,7 +250,13 @@ mod tests {
         let told = polling(&said(out.clone()));
         assert_eq!(told.outage_since, Some(time(now_ms - 5_000)));
         assert_eq!(told.outage_reason.as_deref(), Some("could not connect"));
-        assert_eq!((told.found_within_ms, told.needs_login()), (None, false));
+        assert_eq!(
+            (
+                told.found_within_ms,
+                matches!(told.login, Access::Needed | Access::Refused)
+            ),
+            (None, false)
+        );
 
         let left_alone = |until_ms: i64| Standing {
             left_alone_until_ms: Some(until_ms),
@@ -262,7 +264,13 @@ mod tests {
         };
         let told = polling(&said(left_alone(now_ms + 1)));
         assert_eq!(told.left_alone_until, Some(time(now_ms + 1)));
-        assert_eq!((told.found_within_ms, told.needs_login()), (None, false));
+        assert_eq!(
+            (
+                told.found_within_ms,
+                matches!(told.login, Access::Needed | Access::Refused)
+            ),
+            (None, false)
+        );
         let over = polling(&said(left_alone(now_ms)));
         assert_eq!(over.left_alone_until, None);
         assert!(over.found_within_ms.is_some());

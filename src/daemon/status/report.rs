@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::needs::{Need, needs, under_attention};
 use super::polling::{DueOfClass, Polling};
+use super::storage::{self, Storage};
 use crate::answer::attention::advice;
 use crate::config::{Presentations, Settings, Statuses};
 use crate::daemon::plain::owed_names;
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
 use crate::invoice::status::Status;
-use crate::ledger::{LOG_KEPT_BYTES, Overview, Tally};
+use crate::ledger::{LOG_TRIED_BYTES, Overview, Tally};
 use crate::poller::standing::Standing;
 
 /// How everything stands. Times are UTC with milliseconds. Whoever is told of it over the control socket reads it back: numbers
@@ -36,6 +38,9 @@ pub(crate) struct Report {
     pub(crate) unknown_hooks: Vec<String>,
     pub(crate) restored: Option<Restored>,
     pub(crate) needs_person: bool,
+    /// All that does, the most pressing first.
+    #[serde(default)]
+    pub(crate) needs: Vec<Need>,
 }
 
 /// What is known beside ledger and settings.
@@ -44,6 +49,7 @@ pub(crate) struct Around {
     pub(crate) now_ms: i64,
     pub(crate) daemon_running: bool,
     pub(crate) ledger: LedgerFile,
+    pub(crate) storage: Storage,
     pub(crate) login: Login,
     /// When the stored login was stored, milliseconds since 1970, for whoever may know.
     pub(crate) login_stored_ms: Option<i64>,
@@ -58,7 +64,7 @@ pub(crate) struct LedgerFile {
     pub(crate) bytes: u64,
     /// Of the log beside it.
     pub(crate) wal_bytes: u64,
-    /// Since when it cannot be moved into the file, while it is longer than usual for that.
+    /// Since when it cannot be moved into the file, while it is worth telling.
     pub(crate) wal_held_since: Option<String>,
 }
 
@@ -175,7 +181,7 @@ impl From<Tally> for Count {
     }
 }
 
-/// Why invoices stand under attention.
+/// Why invoices stand under attention, or what of the ledger's disk does: then there are no orders.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UnderAttention {
     pub(crate) reason: String,
@@ -197,21 +203,27 @@ pub(crate) struct Unsorted {
 
 impl Report {
     pub(crate) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
-        let attention: Vec<UnderAttention> = overview
-            .attention
-            .iter()
-            .map(|reason| UnderAttention {
-                advice: advice(&reason.word).into(),
-                reason: reason.word.clone(),
-                count: reason.count,
-                orders: reason.orders.clone(),
-            })
-            .collect();
+        // What a daemon noted that was killed since, or whose log is short again, stands no more.
+        let held_now = around.daemon_running && around.ledger.wal_bytes >= LOG_TRIED_BYTES;
+        let held_ms = overview.log_held_ms.or(around.storage.health.log_held_ms);
+        let held = held_ms.filter(|_| held_now).map(time);
+        let mut attention = storage::reasons(
+            &around.storage,
+            &around.ledger,
+            held.as_deref(),
+            &settings.ledger,
+        );
+        let invoices = overview.attention.iter().map(|reason| UnderAttention {
+            advice: advice(&reason.word).into(),
+            reason: reason.word.clone(),
+            count: reason.count,
+            orders: reason.orders.clone(),
+        });
+        attention.extend(invoices);
         let unsorted = unsorted(&overview.unsorted, &settings.statuses);
         let owed = owed_names(settings);
         let mut unknown_hooks = overview.awaited.clone();
         unknown_hooks.retain(|name| !owed.contains(name));
-        let waits_for_person = overview.held.count > 0 || overview.abandoned.count > 0;
         let oldest_ms = overview.oldest_due_ms;
         let commonest = overview.commonest_refusal.as_ref();
         let pinned = settings.listener.presentations != Presentations::Auto;
@@ -228,19 +240,17 @@ impl Report {
             young: due_of(Class::Young),
             old: due_of(Class::Old),
         };
-        // What a daemon noted that was killed since, or whose log is short again, stands no more.
-        let held_now = around.daemon_running && around.ledger.wal_bytes > LOG_KEPT_BYTES;
-        let held = overview.log_held_ms.filter(|_| held_now).map(time);
+        let now_ms = around.now_ms;
         let polling = Polling::new(overview, settings, &around);
         let restored = overview.restore.map(|restore| Restored {
             at: time(restore.at_ms),
             generation: restore.generation,
             held: overview.held_restored.into(),
         });
-        Self {
+        let mut report = Self {
             daemon_running: around.daemon_running,
             ledger: LedgerFile {
-                wal_held_since: held.clone(),
+                wal_held_since: held,
                 ..around.ledger
             },
             login: around.login,
@@ -267,19 +277,31 @@ impl Report {
                 held: overview.held.into(),
                 abandoned: overview.abandoned.into(),
             },
-            needs_person: !attention.is_empty()
-                || !unsorted.is_empty()
-                || !unknown_hooks.is_empty()
-                || waits_for_person
-                || held.is_some()
-                || polling.needs_login(),
             polling,
             attention,
             more_attention: overview.more_attention,
             unsorted,
             unknown_hooks,
             restored,
-        }
+            needs_person: false,
+            needs: Vec::new(),
+        };
+        report.needs = needs(&report, overview, &settings.attention, now_ms);
+        report.needs_person = !report.needs.is_empty();
+        report
+    }
+}
+
+impl Report {
+    /// Takes over what another report says of the ledger's disk and this one does not.
+    pub(crate) fn take_storage_from(&mut self, other: Self) {
+        let known = |reason: &str| self.attention.iter().any(|own| own.reason == reason);
+        let of_storage = |told: &UnderAttention| told.orders.is_empty() && !known(&told.reason);
+        let told: Vec<UnderAttention> = other.attention.into_iter().filter(of_storage).collect();
+        self.needs_person |= !told.is_empty();
+        let needs = told.iter().map(|told| under_attention(told, false));
+        self.needs.splice(0..0, needs);
+        self.attention.splice(0..0, told);
     }
 }
 
@@ -329,6 +351,7 @@ pub(crate) mod tests {
             now_ms: 1_795_860_120_004,
             daemon_running: true,
             ledger,
+            storage: Storage::default(),
             login: Login::Hidden,
             login_stored_ms: None,
             standing: None,
@@ -362,7 +385,7 @@ pub(crate) mod tests {
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
-                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false}"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false,"needs":[]}"#,
             )
         );
     }
@@ -407,13 +430,15 @@ pub(crate) mod tests {
                 ..around()
             };
             let told = Report::new(&overview, &Settings::default(), around);
-            assert_eq!(told.needs_person, told.ledger.wal_held_since.is_some());
+            let words: Vec<&str> = told.needs.iter().map(|need| need.reason.as_str()).collect();
+            assert_eq!(words.contains(&"log"), told.ledger.wal_held_since.is_some());
+            assert_eq!(words.contains(&"daemon"), !daemon_running);
             told.ledger.wal_held_since
         };
         let since = Some("2026-11-28T10:00:00.000Z".to_owned());
-        assert_eq!(told(LOG_KEPT_BYTES + 1, true), since);
-        assert_eq!(told(LOG_KEPT_BYTES, true), None);
-        assert_eq!(told(LOG_KEPT_BYTES + 1, false), None);
+        assert_eq!(told(LOG_TRIED_BYTES, true), since);
+        assert_eq!(told(LOG_TRIED_BYTES - 1, true), None);
+        assert_eq!(told(LOG_TRIED_BYTES, false), None);
     }
 
     #[test]

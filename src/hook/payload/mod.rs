@@ -43,6 +43,15 @@ pub const VARIABLES: [&str; 20] = [
     "TILLD_PAYLOAD_FILE",
 ];
 
+/// Every variable the program of `[attention]` is given besides `PATH`, `HOME` and `LANG`, the path of its document last.
+pub const ALARM_VARIABLES: [&str; 5] = [
+    "TILLD_EVENT",
+    "TILLD_ATTEMPT",
+    "TILLD_REASON",
+    "TILLD_OCCURRED_AT",
+    "TILLD_PAYLOAD_FILE",
+];
+
 /// All a hook may learn about one attempt at one delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {

@@ -31,7 +31,7 @@ use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 
 /// Where programs that a hook calls by name are looked for.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The locale of a hook: texts are UTF-8, everything else as everywhere.
 const LANG: &str = "C.UTF-8";
@@ -171,19 +171,54 @@ pub struct Launched {
     work_dir: WorkDir,
 }
 
+/// What a program is told that is no hook's: a document, and variables that may name its file.
+pub struct Told {
+    /// The document.
+    pub document: String,
+    /// The variables, made when the document's file is known.
+    pub variables: Variables,
+}
+
+/// Makes variables from the path of the document's file.
+pub type Variables = Box<dyn FnOnce(&Path) -> Vec<(&'static str, OsString)> + Send>;
+
 /// The whole environment of a hook: nothing of tilld's own is handed down.
 pub fn environment(
     around: &Surroundings,
     facts: &Facts,
     payload_file: &Path,
 ) -> Vec<(&'static str, OsString)> {
-    let fixed = [
+    let told = payload::variables(facts, payload_file);
+    fixed(around).into_iter().chain(told).collect()
+}
+
+/// What is the same for every program.
+fn fixed(around: &Surroundings) -> [(&'static str, OsString); 3] {
+    [
         ("PATH", PATH.into()),
         ("HOME", around.home.clone().into()),
         ("LANG", LANG.into()),
-    ];
-    let told = payload::variables(facts, payload_file);
-    fixed.into_iter().chain(told).collect()
+    ]
+}
+
+/// As [`launch`], for a program that is told of something else than an event.
+pub async fn launch_told(
+    program: &Program,
+    around: &Surroundings,
+    told: Told,
+) -> Result<Launched, LaunchError> {
+    let waiting = Waiting::start(&around.launcher).await?;
+    let Told {
+        document,
+        variables,
+    } = told;
+    let variables = |file: &Path| {
+        let fixed = fixed(around).into_iter();
+        fixed.chain(variables(file)).collect()
+    };
+    waiting
+        .make_ready(program, around, document, variables)
+        .await
 }
 
 /// Starts the process that will run the program.
@@ -232,7 +267,18 @@ impl Waiting {
         around: &Surroundings,
         facts: &Facts,
     ) -> Result<Launched, LaunchError> {
-        let document = payload::document(facts);
+        let variables = |file: &Path| environment(around, facts, file);
+        self.make_ready(program, around, payload::document(facts), variables)
+            .await
+    }
+
+    async fn make_ready(
+        self,
+        program: &Program,
+        around: &Surroundings,
+        document: String,
+        variables: impl FnOnce(&Path) -> Vec<(&'static str, OsString)>,
+    ) -> Result<Launched, LaunchError> {
         // Not in place, though to hand it over takes longer than it does: a disk that never answers must hold this run alone,
         // and not the time limits of all others.
         let (parent, content) = (around.work_dir.clone(), document.clone());
@@ -240,7 +286,7 @@ impl Waiting {
         let work_dir = made.map_err(io::Error::other).flatten();
         let work_dir =
             work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
-        let variables = environment(around, facts, &work_dir.payload_file());
+        let variables = variables(&work_dir.payload_file());
         let order = Order {
             dir: work_dir.path().to_owned(),
             program: program.path.clone(),

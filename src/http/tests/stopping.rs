@@ -73,3 +73,26 @@ async fn what_outlasts_the_drain_is_cut() {
     assert_eq!(running.stop().await.cut, 1);
     assert_eq!(rest(&mut client).await, "");
 }
+
+/// Who has just connected is about to send: closing would lose it, and nobody else can answer on that connection (A18).
+#[tokio::test]
+async fn stopping_waits_a_moment_for_who_has_just_connected() {
+    let running = Running::start(small()).await;
+    let (at, shutdown) = (running.at, running.shutdown.clone());
+    let mut late = running.connect().await;
+    let mut silent = running.connect().await;
+    // Taken behind those two.
+    running.exchange(GET_CLOSE).await;
+    let started = Instant::now();
+    shutdown.request();
+    while TcpStream::connect(at).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    late.write_all(GET).await.expect("sent");
+    let answer = rest(&mut late).await;
+    assert_eq!(status(&answer), "200");
+    assert!(answer.contains("connection: close"), "{answer}");
+    assert_eq!(running.stop().await.cut, 0);
+    assert!(started.elapsed() < BOUND, "{:?}", started.elapsed());
+    assert_eq!(rest(&mut silent).await, "");
+}

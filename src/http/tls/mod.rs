@@ -9,13 +9,13 @@ mod files;
 mod stream;
 
 use std::io;
-use std::net::SocketAddr;
 
 use tokio::net::TcpListener;
 use tokio::time::Duration;
 use tokio_rustls::TlsAcceptor;
 
 use super::accept::Accept;
+use super::public::Peer;
 use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
@@ -33,16 +33,16 @@ struct Secured {
 
 impl Accept for Secured {
     type Io = Secure;
-    type Peer = SocketAddr;
+    type Peer = Peer;
 
-    async fn accept(&self) -> io::Result<(Secure, SocketAddr)> {
+    async fn accept(&self) -> io::Result<(Secure, Peer)> {
         let (stream, peer) = Accept::accept(&self.listener).await?;
-        Ok((Secure::new(self.acceptor.accept(stream)), peer))
+        Ok((Secure::new(self.acceptor.accept(stream)), Peer::Net(peer)))
     }
 }
 
-/// Serves a port as [`super::serve()`] does, over TLS with these certificates, which are looked at again meanwhile.
-pub(crate) async fn serve_secured<S: Service<Peer = SocketAddr>>(
+/// Serves a port as [`super::serve_public()`] does, over TLS with these certificates, which are looked at again meanwhile.
+pub(super) async fn serve_secured<S: Service<Peer = Peer>>(
     (listener, certificates): (TcpListener, Certificates),
     limits: Limits,
     service: S,

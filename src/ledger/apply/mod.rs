@@ -18,6 +18,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
 use super::command::{After, Command, Reply};
+use super::retention::Emptied;
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
@@ -57,6 +58,16 @@ pub(crate) struct Rules {
     pub sorted_by: Option<i64>,
     /// The last restore of the ledger, set when it is opened.
     pub restore: Restore,
+}
+
+impl Rules {
+    /// From now on hooks are owed what these rules say. All else stays as it was when the ledger was opened.
+    pub(in crate::ledger) fn owe_as(&mut self, other: Self) {
+        self.subscriptions = other.subscriptions;
+        self.on_abandoned = other.on_abandoned;
+        self.first_delay_ms = other.first_delay_ms;
+        self.longest_delay_ms = other.longest_delay_ms;
+    }
 }
 
 /// Why a command was not applied.
@@ -150,6 +161,13 @@ pub(super) fn apply<S: Store>(
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
+        Command::Empty(keys, cutoffs) => {
+            let mut emptied = Emptied::default();
+            for key in keys {
+                emptied.add(store.empty(*key, *cutoffs)?);
+            }
+            Ok(Reply::Emptied(emptied))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod abandonment;
 mod deliveries;
 mod heard;
 mod invoice;
+mod outdated;
 mod read;
 mod table;
 mod undo;
@@ -23,6 +24,7 @@ use super::batch;
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
 use super::store::{
@@ -201,6 +203,10 @@ impl Store for MemoryStore {
 
     fn tidy(&mut self, _last: bool) -> Option<Instant> {
         None
+    }
+
+    fn empty(&mut self, key: InvoiceKey, cutoffs: Cutoffs) -> Result<Emptied, StoreError> {
+        Ok(self.empty_outdated(key, cutoffs))
     }
 
     fn others_wrote(&mut self) -> bool {

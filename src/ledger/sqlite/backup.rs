@@ -93,7 +93,7 @@ pub(super) fn take_into_use(connection: &Connection) -> rusqlite::Result<String>
     connection.pragma_update_and_check(None, "journal_mode", "WAL", mode)
 }
 
-fn count(connection: &Connection) -> rusqlite::Result<Counts> {
+pub(super) fn count(connection: &Connection) -> rusqlite::Result<Counts> {
     connection.query_row(COUNT, [], |row| {
         Ok(Counts {
             last_event: row.get(0)?,

@@ -5,9 +5,12 @@
 mod abandonment;
 mod backup;
 pub(crate) mod bulk;
+mod census;
+mod check;
 mod checkpoint;
 mod chosen;
 mod columns;
+mod contract;
 mod deliveries;
 mod due;
 mod failure;
@@ -17,6 +20,7 @@ mod invoices;
 mod known;
 mod often;
 mod open;
+mod outdated;
 mod overview;
 mod read;
 mod read_store;
@@ -28,20 +32,20 @@ mod schema;
 mod silent;
 mod standing;
 mod story;
+mod upkeep;
 mod usual;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, FileControl, Statement};
+use rusqlite::{Connection, Statement};
 
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
-use super::mark::{Keeper, Mark};
-use super::restore::position;
+use super::mark::Keeper;
+use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::store::{
     HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored, Withdrawn,
@@ -51,8 +55,10 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-use checkpoint::Mover;
-pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES};
+pub(super) use check::check;
+pub(crate) use checkpoint::{Checkpoint, LogLimits, TRIED_BYTES};
+use checkpoint::{Idle, Mover};
+pub(super) use contract::contract;
 use failure::from_sqlite;
 use known::Known;
 use often::{Held, Often, Passing, Statements};
@@ -63,9 +69,6 @@ pub(super) use read_store::ReadStore;
 pub(super) use read_store::count_for_tests;
 use saving::Loaded;
 
-/// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
-/// program leaves that writes without a pause (A23).
-const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// Prepared statements kept per connection; more than the writer has.
 const STATEMENTS: usize = 64;
 
@@ -93,6 +96,10 @@ pub(super) struct SqliteStore<C = Passing> {
     bounds: Bounds,
     /// Moves the log into the file.
     mover: Mover,
+    /// Cuts the log back when nobody writes.
+    idle: Idle,
+    /// A sync failed: what this connection has read is not to be trusted, and nothing is stored before it was opened anew.
+    distrusted: bool,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
     /// The invoice that was loaded last in this transaction.
@@ -112,10 +119,10 @@ impl SqliteStore {
         path: PathBuf,
         busy: Duration,
         bounds: Bounds,
-        checkpoint: Checkpoint,
+        (checkpoint, limits): (Checkpoint, LogLimits),
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let mut mover = Mover::new(checkpoint, &path, busy);
+        let mut mover = Mover::new((checkpoint, limits), &path, busy);
         let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
             path: path.clone(),
@@ -123,10 +130,12 @@ impl SqliteStore {
         })?;
         Ok(Self {
             connection,
+            idle: Idle::new(&path),
             path,
             busy,
             bounds,
             mover,
+            distrusted: false,
             keeper: None,
             loaded: Loaded::default(),
             known: Known::default(),
@@ -142,6 +151,8 @@ impl SqliteStore {
             busy: self.busy,
             bounds: self.bounds,
             mover: self.mover,
+            idle: self.idle,
+            distrusted: self.distrusted,
             keeper: self.keeper,
             loaded: self.loaded,
             known: self.known,
@@ -157,99 +168,12 @@ fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusql
     Ok(C::around(connection))
 }
 
-impl<C: Statements> SqliteStore<C> {
-    /// What SQLite says of how durable its commits are: 2 is FULL.
-    pub(super) fn synchronous(&self) -> Result<i64, StoreError> {
-        open::synchronous(&self.connection).map_err(from_sqlite)
-    }
-
-    /// Has the mark kept from now on.
-    pub(super) fn keep_mark(&mut self, keeper: Keeper) {
-        self.keeper = Some(keeper);
-    }
-
-    /// How far the ledger is: what other connections have committed counts too.
-    pub(super) fn position(&self) -> Result<Mark, StoreError> {
-        let last = self
-            .connection
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
-        let meta = |key: &str| read::meta(&self.connection, key).map_err(from_sqlite);
-        position(meta, last.map_err(from_sqlite)?)
-    }
-
-    /// Writes the mark when it is due. Gives when it is due next.
-    fn mark(&mut self, last: bool) -> Option<Instant> {
-        let at = self.keeper.as_ref()?.due(last)?;
-        if at > Instant::now() {
-            return Some(at);
-        }
-        let now = self.position();
-        let keeper = self.keeper.as_mut()?;
-        match now {
-            Ok(now) => keeper.keep(&now, last),
-            Err(error) => {
-                tracing::debug!(reason = %error, "the ledger could not be asked how far it is");
-            }
-        }
-        keeper.due(false)
-    }
-
-    fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        self.connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute([]))
-            .map(drop)
-            .map_err(from_sqlite)
-    }
-
-    fn often(&mut self, which: Often) -> Result<(), StoreError> {
-        let done = self
-            .connection
-            .often(which, |statement| statement.execute([]));
-        done.map(drop).map_err(from_sqlite)
-    }
-
-    /// SQLite's number for what others have committed. It changes with the commits of all connections but this one, and costs
-    /// a look at the log's index: no page is read.
-    fn version(&mut self) -> Option<i64> {
-        let read = |statement: &mut Statement<'_>| statement.query_row([], |row| row.get(0));
-        self.connection.often(Often::Version, read).ok()
-    }
-
-    /// Takes the write lock, with a try every [`LOCK_PAUSE`] within the busy budget.
-    fn take_lock(&mut self) -> Result<(), StoreError> {
-        let began = Instant::now();
-        loop {
-            match self.often(Often::Begin) {
-                Err(StoreError::Busy) if began.elapsed() < self.busy => thread::sleep(LOCK_PAUSE),
-                ended => return ended,
-            }
-        }
-    }
-
-    /// How long SQLite itself waits inside a statement.
-    fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
-        self.connection.busy_timeout(busy).map_err(from_sqlite)
-    }
-
-    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
-    fn check_place(&self) -> Result<(), StoreError> {
-        let mut moved = 0;
-        self.connection
-            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
-            .map_err(from_sqlite)?;
-        if moved == 0 {
-            Ok(())
-        } else {
-            Err(StoreError::Moved)
-        }
-    }
-}
-
 impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.loaded.forget();
+        if self.distrusted {
+            self.reopen()?;
+        }
         self.set_busy(Duration::ZERO)?;
         let taken = self.take_lock();
         self.set_busy(self.busy)?;
@@ -293,8 +217,14 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
+        if self.distrusted {
+            // Nothing of it is moved before it was opened anew.
+            return None;
+        }
         let moved = self.mover.tidy(&self.connection, last);
-        self.mark(last).into_iter().chain(moved).min()
+        let cut = self.idle.tidy(&self.connection, &mut self.mover, last);
+        let times = moved.into_iter().chain(cut);
+        self.mark(last).into_iter().chain(times).min()
     }
 
     fn others_wrote(&mut self) -> bool {
@@ -307,17 +237,28 @@ impl<C: Statements> Store for SqliteStore<C> {
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
         match failed {
             // A moved file ends the writer: whoever starts anew looks at what lies there.
-            StoreError::Busy | StoreError::Full | StoreError::Refused(_) | StoreError::Moved => {
-                Ok(())
-            }
+            StoreError::Busy
+            | StoreError::Full
+            | StoreError::LogFull
+            | StoreError::Refused(_)
+            | StoreError::Moved => Ok(()),
             // After a failed sync the page cache is not to be trusted: start over.
-            StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => {
-                self.known.clear();
-                let connection = open::reopen_writer(&self.path, self.busy)?;
-                self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
-                Ok(())
-            }
+            StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => self.reopen(),
         }
+    }
+
+    fn is_log_full(&self) -> bool {
+        self.mover.is_full()
+    }
+
+    fn empty(&mut self, key: InvoiceKey, cutoffs: Cutoffs) -> Result<Emptied, StoreError> {
+        self.known.forget(key);
+        let emptied = outdated::empty(&self.connection, key, cutoffs).map_err(from_sqlite)?;
+        if emptied != Emptied::default() {
+            // The log has what was there before.
+            self.idle.scrub();
+        }
+        Ok(emptied)
     }
 
     fn insert_invoice(

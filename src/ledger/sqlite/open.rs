@@ -156,6 +156,8 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     let kept = i64::try_from(checkpoint::KEPT_BYTES).unwrap_or(i64::MAX);
     connection.pragma_update(None, "journal_size_limit", kept)?;
+    // What is emptied or rewritten is overwritten in its page: requisites are not to be found in the file's free room.
+    connection.pragma_update(None, "secure_delete", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     keep_plans(connection)?;
     // What a row belongs to was read or written in the same transaction, whatever the row: looking it up again would take a

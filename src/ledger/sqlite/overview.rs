@@ -64,6 +64,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             [],
         )?,
         awaited: awaited(connection)?,
+        oldest_owed_ms: oldest_owed(connection)?,
         running: aside(concat!("WHERE ", aside!("running")))?,
         held: aside(concat!("WHERE ", aside!("held")))?,
         abandoned: tally(
@@ -92,7 +93,28 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_attention,
         unsorted: unsorted(connection)?,
         log_held_ms: meta(connection, HELD)?.and_then(|since| since.parse().ok()),
+        polled_in_a_row: polled_in_a_row(connection)?,
+        first_event_ms: connection
+            .prepare_cached("SELECT at_ms FROM event ORDER BY seq LIMIT 1")?
+            .query_row([], |row| row.get(0))
+            .optional()?,
     })
+}
+
+/// Numbers of events rise with their times.
+fn oldest_owed(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let sql = format!(
+        concat!(
+            "SELECT at_ms FROM event WHERE seq = (SELECT min(event) FROM (\
+               SELECT event FROM (SELECT event FROM delivery INDEXED BY delivery_due WHERE state = 'waiting' LIMIT {most}) \
+               UNION ALL SELECT event FROM delivery INDEXED BY delivery_aside WHERE ",
+            aside!("running"),
+            "))"
+        ),
+        most = Tally::MOST
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_row([], |row| row.get(0)).optional()
 }
 
 /// From name to name in the index that files what waits by its hook: a million that wait cost no more than one.
@@ -146,6 +168,28 @@ fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, S
         .prepare_cached(&sql)?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
+}
+
+/// Of an invoice without a notify token no notification is known, so that asking finds all there is.
+fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64>)> {
+    let sql = format!(
+        "SELECT e.source, e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms FROM event ORDER BY seq DESC LIMIT {}) e \
+         WHERE e.source IN ('notification', 'poll') AND e.kind NOT IN ('opened', 'operator', 'unresolved') \
+           AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC",
+        Overview::CHANGES_LOOKED_AT
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let (mut count, mut last_ms) = (0, None);
+    while let Some(row) = rows.next()? {
+        let source: String = row.get(0)?;
+        if source != "poll" {
+            break;
+        }
+        count += 1;
+        last_ms = last_ms.or(Some(row.get(1)?));
+    }
+    Ok((count, last_ms))
 }
 
 fn refusals(
@@ -291,6 +335,26 @@ mod tests {
         connection.execute_batch(judged).expect("written");
         let found = overview(&connection, 0, 0).expect("read");
         assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
+    }
+
+    #[test]
+    fn changes_that_asking_found_are_counted_back_to_the_last_that_was_told() {
+        let connection = ledger();
+        fill(&connection, 5);
+        connection
+            .execute_batch(
+                "UPDATE event SET source = iif(seq = 2, 'notification', 'poll'), at_ms = seq; \
+                 INSERT INTO secret SELECT id, x'00' FROM invoice WHERE id <> 4; \
+                 UPDATE event SET kind = 'opened' WHERE seq = 5",
+            )
+            .expect("written");
+        let found = overview(&connection, 0, 0).expect("read");
+        assert_eq!(found.polled_in_a_row, (1, Some(3)));
+        assert_eq!(found.first_event_ms, Some(1));
+        let told = "UPDATE event SET source = 'notification' WHERE seq = 3";
+        connection.execute_batch(told).expect("written");
+        let found = overview(&connection, 0, 0).expect("read");
+        assert_eq!(found.polled_in_a_row, (0, None));
     }
 
     #[test]

@@ -302,6 +302,8 @@ async fn a_refusal_beside_a_full_queue_is_written() {
         queue: 1,
         batch: 256,
         checkpoint: Checkpoint::AfterAnswers,
+        log_limits: LogLimits::WIDE,
+        network: Network::Refused,
         bounds: Bounds {
             history_per_invoice: 5,
             history_rows: 1_000,

@@ -26,7 +26,7 @@ async fn a_file_that_is_no_ledger_is_left_untouched() {
             path.clone(),
             Duration::from_secs(1),
             bounds,
-            Checkpoint::AfterAnswers,
+            (Checkpoint::AfterAnswers, LogLimits::WIDE),
         );
         assert!(matches!(opened.err(), Some(OpenError::Foreign { .. })));
         assert_eq!(fs::read(&path).expect("read"), bad);

@@ -99,6 +99,8 @@ fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledge
         queue: 64,
         batch: 256,
         checkpoint: Checkpoint::AfterAnswers,
+        log_limits: LogLimits::WIDE,
+        network: Network::Refused,
         bounds,
         rules,
         lists,
@@ -335,7 +337,7 @@ impl HeldLock {
             path,
             Duration::from_secs(1),
             bounds,
-            Checkpoint::AfterAnswers,
+            (Checkpoint::AfterAnswers, LogLimits::WIDE),
         )
         .expect("it opens");
         Store::begin(&mut other).expect("it takes the lock");

@@ -157,6 +157,12 @@ impl Presentations {
         })
     }
 
+    /// The names of the headers that any of the places reads, in small letters; some twice.
+    pub(crate) fn header_names(&self) -> impl Iterator<Item = String> {
+        let names = self.places.iter().flat_map(Place::headers);
+        names.map(|name| name.as_str().to_owned())
+    }
+
     /// The places, in the order they are looked at.
     pub fn places(&self) -> &[Place] {
         &self.places

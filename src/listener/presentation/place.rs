@@ -89,7 +89,8 @@ impl Place {
             && self.headers().into_iter().any(share)
     }
 
-    fn headers(&self) -> Vec<HeaderName> {
+    /// The headers it reads.
+    pub(super) fn headers(&self) -> Vec<HeaderName> {
         match self {
             Self::Header(name) | Self::Hmac(name) => vec![name.clone()],
             Self::Bearer | Self::BasicPassword => vec![AUTHORIZATION],

@@ -19,6 +19,8 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
         queue: 64,
         batch: 256,
         checkpoint: crate::ledger::Checkpoint::AfterAnswers,
+        log_limits: crate::ledger::LogLimits::WIDE,
+        network: crate::ledger::Network::Refused,
         bounds: Bounds {
             history_per_invoice: 5,
             history_rows: 100,

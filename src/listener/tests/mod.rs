@@ -4,11 +4,12 @@ mod bare;
 mod ledger;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -166,6 +167,7 @@ impl<B: Book> Running<B> {
                 ..Limits::default()
             },
             drain,
+            heard: Arc::default(),
         };
         let shutdown = Shutdown::new();
         let task = tokio::spawn(run(socket, settings, book.clone(), shutdown.clone()));

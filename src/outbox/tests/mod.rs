@@ -57,6 +57,7 @@ impl Stage {
             longest_delay_ms: 60_000,
             drain: LONG,
             surroundings,
+            runs: Arc::default(),
         };
         let ledger = Owing::new(dir.path());
         let wake = ledger.owed();
@@ -74,11 +75,12 @@ impl Stage {
         tokio::spawn(run(
             writer,
             reader,
-            self.settings.clone(),
+            watch::channel(self.settings.clone()).1,
             self.wake.clone(),
             Wishes {
                 stop: self.shutdown.clone(),
                 hurry: Shutdown::new(),
+                pulse: Pulse::default(),
             },
         ))
     }
@@ -109,6 +111,7 @@ impl Stage {
             starting: JoinSet::new(),
             rest_until: None,
             scan_at: Instant::now(),
+            longest_grace: self.settings.longest_grace(),
         }
     }
 

@@ -53,6 +53,8 @@ impl Owing {
             queue: 100,
             batch: 256,
             checkpoint: crate::ledger::Checkpoint::AfterAnswers,
+            log_limits: crate::ledger::LogLimits::WIDE,
+            network: crate::ledger::Network::Refused,
             bounds: Bounds {
                 history_per_invoice: 100,
                 history_rows: 1_000,

@@ -107,3 +107,24 @@ fn no_hook_ever_runs_more_than_it_has_places() {
     }
     assert!(next > 100);
 }
+
+/// Other hooks while some run: those that stay keep the places that their runs take.
+#[test]
+fn runs_keep_their_places_when_the_hooks_are_others() {
+    let (mut places, now) = (places([(2, 0), (3, 0)]), start());
+    places.begin("gone", 0, now);
+    places.begin("stays", 1, now);
+    let rooms = vec![
+        Room {
+            ordinary: 2,
+            slow: 0
+        };
+        2
+    ];
+    // The second is the first from now on, and the second a new one.
+    places.furnish_anew(rooms, |hook| (hook == 1).then_some(0));
+    assert_eq!((places.free(0, now), places.free(1, now)), (1, 2));
+    assert!(places.end(&"gone", now).is_none());
+    assert!(places.end(&"stays", now).is_some());
+    assert_eq!(places.free(0, now), 2);
+}

@@ -13,12 +13,14 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Bell;
 use crate::client::gate::{Gate, Permit};
+use crate::fault;
 use crate::invoice::silence::Class;
+use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::wake::Wake;
 
 /// Rings that may fail to come before a look is made all the same and the bell is built anew.
-const MISSED_RINGS: u32 = 3;
+pub(super) const MISSED_RINGS: u32 = 3;
 /// The next due time is never waited for shorter than this.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(10);
 
@@ -100,7 +102,7 @@ pub(super) async fn run<W: Work>(
     gate: Gate,
     beat: Beat,
     mut bell: impl Bell,
-    wake: Wake,
+    (wake, pulse): (Wake, Pulse),
     shutdown: Shutdown,
 ) {
     let mut round = Round {
@@ -116,6 +118,8 @@ pub(super) async fn run<W: Work>(
     let mut rung_by = Instant::now() + patience;
     round.look().await;
     loop {
+        pulse.turn();
+        fault::point("poller");
         let has_room = round.asking.len() < beat.at_once;
         let next = round.next.filter(|_| !round.wants);
         tokio::select! {

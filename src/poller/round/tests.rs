@@ -205,7 +205,14 @@ async fn play(till: Till, gate: &Gate, bell: Rings, lasts: Duration) -> Book {
     };
     let stop = shutdown.clone();
     let gate = gate.clone();
-    let running = tokio::spawn(run(till, gate, beat, bell, Wake::default(), stop));
+    let running = tokio::spawn(run(
+        till,
+        gate,
+        beat,
+        bell,
+        (Wake::default(), Pulse::default()),
+        stop,
+    ));
     sleep(lasts).await;
     shutdown.request();
     running.await.expect("it ends in order");

@@ -23,7 +23,7 @@ const REQUESTS: [(&str, &str, &str); 10] = [
     (
         "POST /tokens/issue",
         r#"{"shop"?, "clientName"?}"#,
-        "an access token as the cabinet gives it, `accessToken` in the answer",
+        "an access token as the cabinet gives it, `token` in the answer",
     ),
     (
         "POST /tokens/revoke",

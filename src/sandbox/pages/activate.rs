@@ -106,7 +106,7 @@ fn confirmed(login: &Login, shop: usize, interval_s: u64, look: &Look<'_>) -> Ma
     html! {
         h1 { (look.t("Login confirmed", "Вход подтверждён")) }
         p role="status" {
-            strong { (login.client_name) }
+            (look.t("", "Программа ")) strong { (login.client_name) }
             @if login.spent { (look.t(" has its token for the shop ", " получила токен магазина ")) }
             @else if is_late { (look.t(" did not fetch its token in time. It was to be for the shop ", " не успела получить токен. Он был бы для магазина ")) }
             @else { (look.t(" gets a token for the shop ", " получит токен магазина ")) }

@@ -14,7 +14,7 @@ use crate::sandbox::state::invoice::Invoice;
 use crate::sandbox::state::notice::{Answer, Sent};
 use crate::sandbox::state::pool::Method;
 use crate::sandbox::state::{Rules, State};
-use crate::sandbox::statuses::{Happening, Statuses};
+use crate::sandbox::statuses::Happening;
 use crate::secret::Secret;
 use crate::wire::create::{CreateRequest, ReturnUrls};
 use crate::wire::login::LoginStarted;
@@ -25,20 +25,7 @@ const T0: i64 = 1_795_860_000_000;
 const LATE: i64 = T0 + 700_000;
 
 fn state() -> State {
-    let rules = Rules {
-        statuses: Statuses::default(),
-        login_lifetime_s: 600,
-        interval_s: 5,
-        invoice_lifetime_s: 1_800,
-        notify_retry_ms: 60_000,
-        pool: 3,
-        speed: 1,
-        is_plain: true,
-        cabinet_url: String::new(),
-        control_url: String::new(),
-        payment_url: String::new(),
-    };
-    State::new(rules, 1)
+    State::new(Rules::of_a_test(), 1)
 }
 
 fn look(now: i64) -> Look<'static> {

@@ -63,6 +63,24 @@ impl Rules {
     pub(crate) fn speed(&self) -> Speed {
         Speed::new(self.speed)
     }
+
+    /// Those of a test that has no other wish: the contract's times where it names some, few requisites, plain spelling.
+    #[cfg(test)]
+    pub(crate) fn of_a_test() -> Self {
+        Self {
+            statuses: Statuses::default(),
+            login_lifetime_s: 600,
+            interval_s: 5,
+            invoice_lifetime_s: 1_800,
+            notify_retry_ms: 60_000,
+            pool: 3,
+            speed: 1,
+            is_plain: true,
+            cabinet_url: "http://127.0.0.1:1".to_owned(),
+            control_url: String::new(),
+            payment_url: "http://127.0.0.1:1/pay".to_owned(),
+        }
+    }
 }
 
 /// The service. Owned by one lock in `world`.

@@ -99,17 +99,11 @@ impl World {
         let service = State::new(
             state::Rules {
                 statuses,
-                login_lifetime_s: 600,
-                interval_s: 5,
                 // No window closes by itself: what changes, changes by the course.
                 invoice_lifetime_s: week_s,
-                notify_retry_ms: 60_000,
                 pool: 10_000,
-                speed: 1,
                 is_plain: false,
-                cabinet_url: "http://127.0.0.1:1".to_owned(),
-                control_url: String::new(),
-                payment_url: "http://127.0.0.1:1/pay".to_owned(),
+                ..state::Rules::of_a_test()
             },
             course.seed,
         );

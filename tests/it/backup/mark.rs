@@ -36,6 +36,8 @@ fn plain_copy(world: &World, name: &str) -> PathBuf {
         .arg(format!("VACUUM INTO '{}'", whole.display()))
         .status();
     assert!(made.is_ok_and(|status| status.success()));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+    fs::set_permissions(&whole, mode).expect("own file");
     whole
 }
 
@@ -210,6 +212,13 @@ fn another_ledger_is_held_a_new_one_is_not_and_a_damaged_mark_is_told() {
         let file = format!("{}{end}", world.ledger().display());
         fs::remove_file(file).expect("removed");
     }
+    // Not made while the mark is there: it would be a ledger that was lost.
+    let gone = world.tilld(&["serve"]).ends_with(11);
+    assert!(gone.stderr.contains("remove `ledger.mark`"), "{gone:?}");
+    let old = fs::read(mark(&world)).expect("a mark");
+    fs::remove_file(mark(&world)).expect("removed as the hint says");
+    serve_and_stop(&mut world);
+    fs::write(mark(&world), old).expect("written");
     let log = serve_and_stop(&mut world);
     assert!(
         log.contains("is of another ledger") && !log.contains("was restored"),

@@ -161,6 +161,23 @@ impl Inspector {
         assert!(strays.is_empty(), "{name}: {strays:?}");
     }
 
+    /// Every look and the keyboard, for a page that is not the sandbox's.
+    #[track_caller]
+    pub(super) fn look_over(&self, name: &str) {
+        let looks = [PHONE, DESKTOP].map(|width| ["light", "dark"].map(|scheme| (width, scheme)));
+        for (width, scheme) in looks.into_iter().flatten() {
+            self.wear(width, scheme);
+            let file = format!("{name}-{width}-{scheme}.png");
+            self.person.shoot(&self.pictures.join(file));
+            let wrong = self.faults_of_look(Some(&json!({})));
+            assert!(wrong.is_empty(), "{name} {width} {scheme}: {wrong:#?}");
+        }
+        let wrong = self.faults_of_keyboard();
+        assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+        let strays = self.person.strays();
+        assert!(strays.is_empty(), "{name}: {strays:?}");
+    }
+
     /// Gives the screen this width, and all the height that the page needs: so a picture shows all of it.
     #[track_caller]
     fn wear(&self, width: u32, scheme: &str) {

@@ -75,5 +75,5 @@ fn stored(world: &World) -> String {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
-    crate::secrets::access_token(&fs::read_to_string(file).expect("readable"))
+    crate::harness::access_token(&fs::read_to_string(file).expect("readable"))
 }

@@ -4,6 +4,7 @@
 //!
 //! Begin with [`person::Person`]. The pictures of all pages are in the directory that `pages` prints.
 
+mod admin;
 mod driver;
 mod faults;
 mod inspect;

@@ -155,7 +155,7 @@ fn no_answer_holds_a_secret() {
     let first = world.create("A-1");
     world.pay("A-2");
     let credentials = fs::read_to_string(world.state_dir().join("secret/credentials"));
-    let access = crate::secrets::access_token(&credentials.expect("stored"));
+    let access = crate::harness::access_token(&credentials.expect("stored"));
     // A service that gives back what it was sent: the access token, and the notify token in its document.
     let echo = json!({ "error": format!("Bearer {access}"), "token": first.token }).to_string();
     world.faults(&json!({ "drop_create_answer": 1 }));

@@ -104,7 +104,7 @@ impl World {
     pub(crate) fn create_past_tilld(&self, order: &str, token: &str, more: &Value) -> Issued {
         let credentials = self.state_dir().join("secret/credentials");
         let credentials = std::fs::read_to_string(credentials).expect("a login");
-        let access = crate::secrets::access_token(&credentials);
+        let access = crate::harness::access_token(&credentials);
         // With its digits: no float stands near money.
         let amount: Value = serde_json::from_str("599.80").expect("a number");
         let mut body = json!({

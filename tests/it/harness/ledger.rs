@@ -57,6 +57,16 @@ pub(crate) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
     rows().unwrap_or_else(|error| panic!("{query}: {error}"))
 }
 
+/// Makes a file that holds what these statements make, with a ledger's mode.
+#[track_caller]
+pub(crate) fn load_sql(file: &Path, statements: &str) {
+    let connection = Connection::open(file).expect("made");
+    connection.execute_batch(statements).expect("statements");
+    drop(connection);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o640);
+    std::fs::set_permissions(file, mode).expect("own file");
+}
+
 fn text(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => String::new(),

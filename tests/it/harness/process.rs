@@ -36,13 +36,19 @@ impl Process {
     /// Starts `command`; its output is appended to `NAME.out` and `NAME.err` in `dir`.
     #[track_caller]
     pub(crate) fn spawn(command: &mut Command, dir: &Path, name: &str) -> Self {
+        Self::spawn_with(command, Stdio::null(), dir, name)
+    }
+
+    /// [`Process::spawn`] with this as its standard input.
+    #[track_caller]
+    pub(crate) fn spawn_with(command: &mut Command, stdin: Stdio, dir: &Path, name: &str) -> Self {
         let path = |end: &str| dir.join(format!("{name}.{end}"));
         let (stdout, stderr) = (path("out"), path("err"));
         let open = |path: &Path| {
             let file = File::options().create(true).append(true).open(path);
             Stdio::from(file.expect("a log file"))
         };
-        command.stdin(Stdio::null());
+        command.stdin(stdin);
         command.stdout(open(&stdout)).stderr(open(&stderr));
         let child = command.spawn().expect("the program starts");
         Self {

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::World;
 
@@ -44,6 +46,22 @@ enum Does {
     Post(String),
 }
 
+/// Becomes the program, with what is its standard input handed over as systemd hands a socket over.
+const HANDS: &str = r#"exec 3<&0 0</dev/null
+export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES="$0"
+exec "$@""#;
+
+/// What stands in for systemd holds for the daemon, over any number of starts.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    /// Nothing.
+    Nothing,
+    /// The listener's port.
+    Port,
+    /// This socket.
+    Other(Arc<OwnedFd>),
+}
+
 /// A world that is still to be built. Defaults: a look at what is due each second, silent invoices asked for every two
 /// seconds, failed hooks tried again after a second, at most a second for running hooks at a stop.
 #[derive(Clone, Debug)]
@@ -53,6 +71,7 @@ pub(crate) struct Setup {
     on_abandoned: Option<String>,
     pub(super) sandbox: Vec<String>,
     pub(super) under: Vec<String>,
+    pub(super) held: Held,
     pub(super) service: Option<String>,
     pub(super) login: bool,
     pub(super) serve: bool,
@@ -66,6 +85,7 @@ impl Setup {
             on_abandoned: None,
             sandbox: Vec::new(),
             under: Vec::new(),
+            held: Held::Nothing,
             service: None,
             login: true,
             serve: true,
@@ -160,6 +180,18 @@ impl Setup {
     pub(crate) fn under(mut self, program: &[&str]) -> Self {
         self.under = program.iter().map(|&word| word.to_owned()).collect();
         self
+    }
+
+    /// The listener's port is held for the daemon and handed over at each start under this name.
+    pub(crate) fn holding_port(mut self, name: &str) -> Self {
+        self.held = Held::Port;
+        self.under(&["/bin/sh", "-c", HANDS, name])
+    }
+
+    /// The same with any socket.
+    pub(crate) fn holding(mut self, socket: impl Into<OwnedFd>, name: &str) -> Self {
+        self.held = Held::Other(Arc::new(socket.into()));
+        self.under(&["/bin/sh", "-c", HANDS, name])
     }
 
     /// Another service than the sandbox, by its address. Nobody is logged in there.

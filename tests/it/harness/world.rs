@@ -4,8 +4,10 @@
 use std::fs;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::ledger::{self, Neighbour};
 use super::process::{self, Process, Ran};
-use super::setup::{HOOKS, Hook, SECRET_END, Setup};
+use super::setup::{HOOKS, Held, Hook, SECRET_END, Setup};
 use super::{Answer, PATIENCE, http, under_test, wait_for, wait_until};
 
 /// The path of the public address.
@@ -30,7 +32,10 @@ pub(crate) struct World {
     dir: tempfile::TempDir,
     listen: SocketAddr,
     hooks: Vec<Hook>,
-    under: Vec<String>,
+    /// The program the daemon runs under from its next start on, see [`Setup::under`].
+    pub(crate) under: Vec<String>,
+    /// Handed over at each start.
+    held: Option<Arc<OwnedFd>>,
     sandbox: Process,
     addresses: Value,
     serve: Option<Process>,
@@ -42,7 +47,16 @@ impl World {
         let dir = tempfile::tempdir().expect("a directory");
         fs::create_dir(dir.path().join("logs")).expect("a directory");
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let listen = free_address(number);
+        let (listen, port) = free_address(number);
+        let held = match &setup.held {
+            Held::Nothing => None,
+            Held::Port => Some(Arc::new(
+                port.try_clone().expect("one descriptor more").into(),
+            )),
+            Held::Other(socket) => Some(Arc::clone(socket)),
+        };
+        // Free for the daemon to take, if nobody holds it.
+        drop(port);
         let sandbox = start_sandbox(dir.path(), number, &setup.sandbox);
         let addresses = announced(&sandbox);
         let url = |key: &str| addresses.get(key).and_then(Value::as_str);
@@ -63,6 +77,7 @@ impl World {
             listen,
             hooks: setup.hooks,
             under: setup.under,
+            held,
             sandbox,
             addresses,
             serve: None,
@@ -151,20 +166,55 @@ impl World {
     /// Starts the daemon and waits until it says that it listens.
     #[track_caller]
     pub(crate) fn start_serve(&mut self) {
+        if let Err((code, said)) = self.try_start_serve() {
+            panic!("ended with {code}: {said}");
+        }
+    }
+
+    /// [`World::start_serve`], however it goes: the exit code of a daemon that ended before it listened, and what it said.
+    #[track_caller]
+    pub(crate) fn try_start_serve(&mut self) -> Result<(), (i32, String)> {
         assert!(self.serve.is_none(), "one daemon at a time");
         let mut command = self.command(&self.under);
-        let mut serve = Process::spawn(
+        let stdin = self.handed();
+        let mut serve = Process::spawn_with(
             command.args(["serve", "--json"]),
+            stdin,
             &self.log_dir(),
             &format!("serve-{}", next_name()),
         );
-        let mut ended = None;
+        let mut ended = false;
         wait_until(PATIENCE, "the daemon to listen", || {
-            ended = serve.ended();
-            ended.is_some() || serve.stdout().contains('\n')
+            ended = serve.ended().is_some();
+            ended || serve.stdout().contains('\n')
         });
-        assert!(ended.is_none(), "{ended:?}: {}", serve.stderr());
+        if ended {
+            return Err((serve.wait(PATIENCE), serve.stderr()));
+        }
         self.serve = Some(serve);
+        Ok(())
+    }
+
+    /// What is handed over at a start.
+    fn handed(&self) -> Stdio {
+        self.held.as_ref().map_or_else(Stdio::null, |held| {
+            held.try_clone().expect("one descriptor more").into()
+        })
+    }
+
+    /// Starts the daemon as [`World::start_serve`] does, and waits for its end.
+    #[track_caller]
+    pub(crate) fn serve_refused(&self) -> Ran {
+        let mut command = self.command(&self.under);
+        command.arg("serve");
+        let name = next_name();
+        let mut serve = Process::spawn_with(&mut command, self.handed(), &self.log_dir(), &name);
+        let code = serve.wait(PATIENCE);
+        Ran {
+            code,
+            stdout: serve.stdout(),
+            stderr: serve.stderr(),
+        }
     }
 
     /// The daemon's process id.
@@ -189,6 +239,12 @@ impl World {
         let mut serve = self.serve.take().expect("a daemon");
         serve.signal(Signal::KILL);
         assert_eq!(serve.wait(PATIENCE), 128 + 9);
+    }
+
+    /// Sends the daemon a signal.
+    #[track_caller]
+    pub(crate) fn signal_serve(&self, signal: Signal) {
+        self.serve.as_ref().expect("a daemon").signal(signal);
     }
 
     /// Asks the daemon to stop, and waits for nothing.
@@ -341,13 +397,14 @@ impl Drop for World {
     }
 }
 
-/// An address of this world alone: a restarted daemon finds it free again, since nobody else takes ports of it.
-fn free_address(number: u32) -> SocketAddr {
+/// An address of this world alone, and what listens on it: a restarted daemon finds it free again, since nobody else takes
+/// ports of it.
+fn free_address(number: u32) -> (SocketAddr, TcpListener) {
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let [.., last] = number.to_be_bytes();
     let ip = Ipv4Addr::new(127, 1 + high % 254, low, 1 + last % 254);
     let listener = TcpListener::bind((ip, 0)).expect("a loopback address");
-    listener.local_addr().expect("bound")
+    (listener.local_addr().expect("bound"), listener)
 }
 
 pub(crate) fn next_name() -> String {

@@ -27,7 +27,7 @@ const LOOKS: &str = r#"
         n=$((n + 1))
     done
     echo "limit $(ulimit -n)" >> "$log"
-    env | grep -e SOCKET -e CREDENTIALS -e TOKEN -e LISTEN -e LOG_LEVEL -e STATE_DIR -e XDG >> "$log"
+    env | grep -e SOCKET -e WATCHDOG -e CREDENTIALS -e TOKEN -e LISTEN -e LOG_LEVEL -e STATE_DIR -e XDG >> "$log"
     exit 0
 "#;
 
@@ -40,6 +40,8 @@ fn nothing_that_tilld_was_started_with_reaches_a_hook() {
         "env",
         "--block-signal=USR2",
         "NOTIFY_SOCKET=/nonexistent/notify",
+        "WATCHDOG_USEC=60000000",
+        "LISTEN_FDNAMES=control",
         "CREDENTIALS_DIRECTORY=/nonexistent/credentials",
         "LISTEN_FDS=0",
         "LISTEN_PID=1",

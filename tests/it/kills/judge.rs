@@ -22,7 +22,7 @@ pub(super) struct Owed {
 
 /// What was found, each list with a line for everything that is wrong.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     pub(super) runs: usize,
     /// Successes beyond the first of their delivery, each with its reason: allowed.
     pub(super) doubled: usize,
@@ -41,8 +41,18 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
+    /// How many are missing, out of order, and beside another.
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        [&self.missing, &self.out_of_order, &self.overlapping].map(Vec::len)
+    }
+
+    /// How often a script ran, and how often its success was doubled for a reason.
+    pub(crate) fn runs_and_doubled(&self) -> [usize; 2] {
+        [self.runs, self.doubled]
+    }
+
     /// Everything that is wrong.
-    pub(super) fn wrong(&self) -> Vec<&String> {
+    pub(crate) fn wrong(&self) -> Vec<&String> {
         let lists = [
             &self.missing,
             &self.overlapping,

@@ -10,27 +10,22 @@ mod judge;
 mod judge_tests;
 mod load;
 mod marks;
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{Write as _, stderr};
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
-
-use self::judge::{Owed, Verdict, judge};
+pub(crate) use self::judge::Verdict;
+use self::judge::{Owed, judge};
 use self::load::Load;
 use self::marks::Run;
-use crate::harness::dice::{self, Dice};
-use crate::harness::{PATIENCE, Setup, World, children, wait_until};
+use crate::harness::dice::Dice;
+use crate::harness::{PATIENCE, Setup, World, wait_until};
 
-/// Kills, unless `TILLD_KILLS` says otherwise.
-const KILLS: usize = 20;
 /// As many kills more are made at most when the moments that matter were not met so far.
 const MORE_KILLS: usize = 60;
 /// A kill comes at the latest so long after the daemon was ready, milliseconds.
@@ -102,7 +97,7 @@ impl Hit {
 
 /// Kills that interrupted something, counted.
 #[derive(Debug, Default)]
-struct Hits {
+pub(crate) struct Hits {
     kills: usize,
     unnamed: usize,
     unbegun: usize,
@@ -119,17 +114,34 @@ impl Hits {
         self.unstored += usize::from(hit.unstored > 0);
     }
 
+    /// How many kills there were.
+    pub(crate) fn kills(&self) -> usize {
+        self.kills
+    }
+
     /// Every moment at which a kill could do harm was met.
-    fn are_enough(&self) -> bool {
+    pub(crate) fn are_enough(&self) -> bool {
         self.unnamed > 0 && self.running > 0 && self.unstored > 0
     }
 }
 
-#[test]
-fn kills_under_load_lose_nothing_and_run_nothing_twice_at_once() {
-    let (kills, seed) = (dice::count("TILLD_KILLS", KILLS), dice::seed());
-    // A test's output may have no reader.
-    drop(writeln!(stderr(), "TILLD_SEED={seed} TILLD_KILLS={kills}"));
+/// What came of a run of kills.
+#[derive(Debug)]
+pub(crate) struct Course {
+    /// What the kills interrupted.
+    pub(crate) hits: Hits,
+    /// Deliveries there were.
+    pub(crate) owed: usize,
+    /// What the judge found.
+    pub(crate) verdict: Verdict,
+    /// Payments that were found by asking.
+    pub(crate) by_poll: usize,
+    /// All of it, for a person.
+    pub(crate) table: String,
+}
+
+/// Kills the daemon so often, and then as often again at most until every moment that matters was met.
+pub(crate) fn killed_under_load(kills: usize, seed: u64) -> Course {
     let mut dice = Dice::new(seed);
     let mut setup = Setup::new()
         .sandbox(&["--pool=100000"])
@@ -158,16 +170,18 @@ fn kills_under_load_lose_nothing_and_run_nothing_twice_at_once() {
     let hooks = HOOKS.map(|(name, _)| name);
     let owed = owed(&world);
     let verdict = judge(&runs(&world), &owed, &load.orders(), &hooks);
-    drop(stderr().write_all(table(&hits, &load, &owed, &verdict).as_bytes()));
-    assert_eq!(verdict.wrong(), Vec::<&String>::new());
-    assert!(hits.are_enough(), "the kills met nothing: {hits:?}");
-    assert!(load::found_by_poll(&world) > 0 && verdict.runs > owed.len());
+    Course {
+        table: table(&hits, &load, &owed, &verdict),
+        owed: owed.len(),
+        by_poll: load::found_by_poll(&world),
+        hits,
+        verdict,
+    }
 }
 
 /// The control, in the product's own place: a daemon that knows nothing of what an earlier one left running waits for
-/// nobody, and the same script finds that it is not alone.
-#[test]
-fn a_daemon_that_waits_for_no_old_hook_is_found_out() {
+/// nobody, and the same script finds that it is not alone. Gives how many runs overlapped.
+pub(crate) fn found_out() -> usize {
     // Every run naps longer than a daemon takes to start, and ends by itself: nothing is left that nobody would end.
     let lucky = SCRIPT.replace("[ \"$TILLD_ATTEMPT\" -le 3 ] ||", "");
     let naps = lucky.replace("nap=0.${ms#1}", "nap=3");
@@ -193,7 +207,7 @@ fn a_daemon_that_waits_for_no_old_hook_is_found_out() {
     });
     quiet(&world);
     let verdict = judge(&runs(&world), &owed(&world), &[], &["all"]);
-    assert!(!verdict.overlapping.is_empty());
+    verdict.overlapping.len()
 }
 
 /// Lets the daemon live until the moment this kill is for has come, or a random time is over.
@@ -293,52 +307,4 @@ fn table(hits: &Hits, load: &Load, owed: &[Owed], verdict: &Verdict) -> String {
         writeln!(text, "{what:<28} {count:>6}").expect("a string");
     }
     text
-}
-
-/// An event id whose first attempt hangs in the hook `fulfil`: its lot is 5.
-const HANGS: &str = "0-000000001378";
-
-/// The lock in the script is what sees runs that note no end: two of one invoice started side by side are seen.
-#[test]
-fn the_script_itself_sees_that_it_is_not_alone() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let hooks = dir.path().join("hooks");
-    fs::create_dir(&hooks).expect("a directory");
-    let script = hooks.join("script");
-    fs::write(&script, SCRIPT).expect("written");
-    let start = |attempt: u32| {
-        let mut command = Command::new("/bin/sh");
-        command.arg(&script).arg(hooks.join("fulfil.log"));
-        command
-            .env("TILLD_ORDER_ID", "A-1")
-            .env("TILLD_EVENT", "paid");
-        command.env("TILLD_EVENT_ID", HANGS);
-        command.env("TILLD_ATTEMPT", attempt.to_string());
-        command.process_group(0).stdin(Stdio::null());
-        command.spawn().expect("sh starts")
-    };
-    let read = || {
-        let text = fs::read_to_string(marks_file(dir.path())).unwrap_or_default();
-        marks::read(&text).expect("marks")
-    };
-    let mut first = start(1);
-    let group = i32::try_from(first.id()).ok().and_then(Pid::from_raw);
-    wait_until(PATIENCE, "its sleep", || {
-        !read().is_empty() && !children(first.id()).is_empty()
-    });
-    // From the fourth on everybody is lucky.
-    assert!(start(4).wait().expect("it ends").success());
-    first.kill().expect("it hangs");
-    first.wait().expect("reaped");
-    // Its `sleep` lives on and holds the lock: a run is over when the last of it is gone.
-    assert!(start(5).wait().expect("it ends").success());
-    kill_process_group(group.expect("a group"), Signal::KILL).expect("it sleeps");
-    let lock = || start(6).wait().expect("it ends").success();
-    wait_until(PATIENCE, "the lock to be free", || {
-        lock() && read().last().is_some_and(|run| !run.found_held)
-    });
-    let found: Vec<bool> = read().iter().map(|run| run.found_held).collect();
-    assert_eq!(found.get(..3), Some(&[false, true, true][..]));
-    let verdict = judge(&read(), &[], &[], &[]);
-    assert!(verdict.overlapping.len() >= 2, "{verdict:?}");
 }

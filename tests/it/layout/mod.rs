@@ -3,6 +3,7 @@
 //! check that never fails is none.
 
 mod code;
+mod crates;
 mod rules;
 
 use std::fs;

@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::json;
 
 use super::{TOKEN, kinds};
+use crate::harness::holding;
 use crate::harness::{PATIENCE, Setup, World, under_test, wait_until};
-use crate::secrets::holding;
 
 /// Where the token lies for tilld. Its name keeps it out of the search for leaks.
 const TOKEN_FILE: &str = "shops-own.token";

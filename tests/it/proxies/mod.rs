@@ -238,5 +238,5 @@ fn a_claim_about_the_sender_counts_from_trusted_proxies_alone() {
     let ran = world
         .tilld_with(&wrong, &["serve", "--check"])
         .ends_with(10);
-    assert!(ran.stderr.contains("entry 2 is neither"), "{ran:?}");
+    assert!(ran.stderr.contains("entry 2 is none of these"), "{ran:?}");
 }

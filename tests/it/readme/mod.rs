@@ -6,6 +6,7 @@ mod benches;
 mod commands;
 mod ledger;
 mod post;
+mod reliability;
 mod sandbox;
 mod script;
 mod settings;

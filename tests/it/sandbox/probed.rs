@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
+use crate::harness::access_token;
 use crate::harness::{Probe, Setup, cannot_probe, dice, skip, under_test};
-use crate::secrets::access_token;
 
 /// What the description cannot say of a right request: that a number is one that money can be, that a length is counted in
 /// bytes, that a name is more than blanks of any alphabet. Such a request is described as right and refused all the same,

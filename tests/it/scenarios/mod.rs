@@ -16,6 +16,23 @@ use serde_json::Value;
 
 use crate::harness::under_test;
 
+/// The names, in the order in which they are listed. A test for each is in `named`.
+const NAMES: [&str; 13] = [
+    "happy",
+    "lost",
+    "twice",
+    "out-of-order",
+    "late-payment",
+    "underpaid",
+    "overpaid",
+    "forged",
+    "cancelled",
+    "no-requisites",
+    "slow-or-torn",
+    "crash",
+    "everything-at-once",
+];
+
 /// `tilld sandbox run` in a directory, with nothing of whoever runs the tests.
 fn tilld(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(under_test());

@@ -1,26 +1,9 @@
 //! Each scenario that is brought along holds, whatever it draws.
 
-use super::{json, left, out, run};
+use super::{NAMES, json, left, out, run};
 
 /// What each is tried with.
 const SEEDS: &str = "1..20";
-
-/// The names, in the order in which they are listed. A test for each is below.
-const NAMES: [&str; 13] = [
-    "happy",
-    "lost",
-    "twice",
-    "out-of-order",
-    "late-payment",
-    "underpaid",
-    "overpaid",
-    "forged",
-    "cancelled",
-    "no-requisites",
-    "slow-or-torn",
-    "crash",
-    "everything-at-once",
-];
 
 #[track_caller]
 fn holds(name: &str) {

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Output;
 
-use super::{broken, json, out, run, talk};
+use super::{NAMES, broken, json, out, run, talk};
 
 /// Hands an order over once, and only what was paid as it was agreed.
 const GOOD: &str = r#"#!/bin/sh
@@ -167,20 +167,7 @@ fn goods_are_counted_by_the_shops_own_list_where_there_is_one() {
 /// What a scenario has left must not be the script's fault.
 #[test]
 fn a_good_script_passes_in_every_scenario() {
-    for name in [
-        "happy",
-        "lost",
-        "twice",
-        "out-of-order",
-        "late-payment",
-        "underpaid",
-        "overpaid",
-        "forged",
-        "cancelled",
-        "no-requisites",
-        "slow-or-torn",
-        "crash",
-    ] {
+    for name in NAMES {
         let dir = tempfile::tempdir().expect("a directory");
         put(dir.path(), GOOD);
         passes(

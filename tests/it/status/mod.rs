@@ -94,8 +94,15 @@ fn a_quiet_shop_needs_nobody() {
     assert!(!shown.contains(&paid.token), "{shown}");
 
     assert_eq!(world.stop_serve(PATIENCE), 0);
-    assert_eq!(at(&status(&world, 0), "/daemon_running"), false);
-    people(&world, 0, &["not running: `tilld serve`"]);
+    // Nobody hears anything then, and that is for a person.
+    let told = status(&world, 16);
+    assert_eq!(at(&told, "/daemon_running"), false);
+    assert_eq!(at(&told, "/needs/0/reason"), "daemon");
+    people(
+        &world,
+        16,
+        &["not running: `tilld serve`", "`systemctl start tilld`"],
+    );
 }
 
 #[test]
@@ -188,15 +195,15 @@ fn invoices_that_are_late_are_counted_while_nobody_serves() {
     world.create("A-2");
     assert_eq!(world.stop_serve(PATIENCE), 0);
     wait_until(PATIENCE, "both to be due", || {
-        at(&status(&world, 0), "/due/count") == 2
+        at(&status(&world, 16), "/due/count") == 2
     });
     let late = |told: &Value| at(told, "/due/oldest_late_ms").as_i64();
-    let first = late(&status(&world, 0));
+    let first = late(&status(&world, 16));
     assert!(first.is_some_and(|late| late >= 0), "{first:?}");
     wait_until(PATIENCE, "it to be later", || {
-        late(&status(&world, 0)) > first
+        late(&status(&world, 16)) > first
     });
-    let told = status(&world, 0);
+    let told = status(&world, 16);
     assert_eq!(at(&told, "/due/young/count"), 2);
     assert_eq!(
         at(&told, "/due/young/oldest_late_ms").as_i64(),
@@ -211,7 +218,7 @@ fn invoices_that_are_late_are_counted_while_nobody_serves() {
     assert_eq!(at(&told, "/polling/found_within_ms"), Value::Null);
     people(
         &world,
-        0,
+        16,
         &[
             "2 young invoices to be asked about, the oldest for ",
             " (order A-",
@@ -268,11 +275,12 @@ fn the_reader_group_sees_all_but_the_login() {
             skip!("others may not run this binary");
         };
         let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(output.status.code(), Some(0), "{output:?}");
-        let part = match args {
-            ["status", _] => r#""login":{"state":"hidden"}"#,
-            _ => "Order 1042, ",
+        let (code, part) = match args {
+            // No daemon runs here.
+            ["status", _] => (16, r#""login":{"state":"hidden"}"#),
+            _ => (0, "Order 1042, "),
         };
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
         assert!(said.contains(part), "{said}");
     }
 }
@@ -290,7 +298,7 @@ fn without_a_ledger_there_is_nothing_to_show_and_none_is_made() {
     }
     assert!(!shop.state_dir().exists());
     shop.refused_invoice("1042");
-    let told = shop.tilld(&["status", "--json"], 0).lines();
+    let told = shop.tilld(&["status", "--json"], 16).lines();
     let told = told.first().expect("a line");
     assert_eq!(at(told, "/login/source"), "environment");
     assert_eq!(at(told, "/last_notification"), Value::Null);

@@ -1,25 +1,51 @@
 //! `status` for people: one line for each part, then what needs a person with what helps.
 
-mod measures;
-mod needs;
 mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
-use crate::daemon::status::{Login, Report, Restored};
-use measures::{number, size};
-use needs::needs;
+use crate::daemon::status::measures::{number, size};
+use crate::daemon::status::{Login, Need, Report, Restored};
 
 /// Prints it.
 pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
     output.pairs(&standing(report))?;
-    let needs = needs(report);
-    if needs.is_empty() {
+    if report.needs.is_empty() {
         return output.line("\nNothing needs a person.");
     }
     output.line("\nNeeds a person:")?;
-    output.pairs(&needs)
+    output.pairs(&needs(&report.needs))
 }
+
+/// What needs a person, each under its word and with what helps below. What is about invoices has one word in common, for
+/// which there is one command.
+fn needs(needs: &[Need]) -> Vec<(&str, String)> {
+    let mut pairs = Vec::new();
+    let (mut of_invoices, mut listed) = (false, false);
+    for need in needs {
+        let is_of_invoice = !need.orders.is_empty();
+        if of_invoices && !is_of_invoice && !listed {
+            pairs.push(("", LISTS_THEM.to_owned()));
+            listed = true;
+        }
+        of_invoices |= is_of_invoice;
+        let name = if is_of_invoice {
+            "attention"
+        } else {
+            &need.reason
+        };
+        pairs.push((name, need.told.clone()));
+        pairs.extend(need.advice.iter().map(|advice| ("", advice.clone())));
+    }
+    if of_invoices && !listed {
+        pairs.push(("", LISTS_THEM.to_owned()));
+    }
+    pairs
+}
+
+/// What shows the invoices under attention.
+const LISTS_THEM: &str =
+    "`tilld invoice list --attention` lists them all, `tilld explain ORDER` tells one";
 
 /// How things stand. Not escaped: the table does it.
 fn standing(report: &Report) -> Vec<(&'static str, String)> {
@@ -160,7 +186,7 @@ mod tests {
         };
         let told = report(&overview, &Settings::default());
         assert!(polling::due(&told.due).starts_with("more than 10000 invoices"));
-        let needs = needs(&told);
+        let needs = needs(&told.needs);
         let first = needs.first().map(|(_, told)| told.as_str());
         assert!(first.is_some_and(|told| told.starts_with("more than 10000 deliveries:")));
     }
@@ -178,7 +204,8 @@ mod tests {
                 }),
                 ..Overview::default()
             };
-            let needs = needs(&report(&overview, &Settings::default()));
+            let told = report(&overview, &Settings::default());
+            let needs = needs(&told.needs);
             needs
                 .first()
                 .map(|(_, told)| told.clone())

@@ -1,7 +1,7 @@
 //! The polling for people: one line each for who waits, the caps and the delay, and more only when something keeps the
 //! service from being asked. Pure.
 
-use super::measures::{bound, number, span};
+use crate::daemon::status::measures::{bound, number, span};
 use crate::daemon::status::{Access, Polling};
 use crate::daemon::status::{Due, Report};
 

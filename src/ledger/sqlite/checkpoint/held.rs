@@ -1,5 +1,5 @@
 //! A log that cannot be moved: told to the log of the daemon once, and once when it is over; kept as a small fact of the
-//! ledger meanwhile, for `status`.
+//! ledger meanwhile, for `status`, and for whoever asks in the same process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,11 +9,24 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use super::super::invoices;
 use crate::clock::wall_ms;
 use crate::invoice::moment::Moment;
+use crate::ledger::health::Health;
+use crate::ledger::holders::holders;
 
 /// The small fact of the ledger: since when, milliseconds since 1970; no number when nothing stands in the way.
 pub(in crate::ledger) const HELD: &str = "log_held";
 
 const MIB: u64 = 1024 * 1024;
+
+/// Why a log that is not moved is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// It has grown beyond what a person should know of.
+    Large,
+    /// It has been tried for a while.
+    Lasting,
+    /// The disk failed.
+    Failing,
+}
 
 /// Something stands in the way.
 #[derive(Debug)]
@@ -23,35 +36,98 @@ pub(super) struct Held {
     bytes: u64,
     told: bool,
     noted: bool,
+    full: bool,
+    health: Health,
 }
 
 impl Held {
-    pub(super) const fn new(since_ms: i64) -> Self {
+    pub(super) const fn new(since_ms: i64, health: Health) -> Self {
         Self {
             since_ms,
             bytes: 0,
             told: false,
             noted: false,
+            full: false,
+            health,
         }
     }
 
-    /// The log has grown beyond what it usually takes.
-    pub(super) fn grown(&mut self, ledger: &Path, bytes: u64) {
+    /// What a daemon noted that ended before it was over.
+    pub(super) fn noted_before(since_ms: i64, health: Health) -> Self {
+        health.change(|state| state.log_held_ms = Some(since_ms));
+        Self {
+            told: true,
+            noted: true,
+            ..Self::new(since_ms, health)
+        }
+    }
+
+    /// The log has so many bytes.
+    pub(super) fn grown(&mut self, bytes: u64) {
         self.bytes = self.bytes.max(bytes);
+    }
+
+    /// A person should know.
+    pub(super) fn tell(&mut self, ledger: &Path, why: Told) {
         if self.told {
             return;
         }
         self.told = true;
+        let since_ms = self.since_ms;
+        self.health
+            .change(|state| state.log_held_ms = Some(since_ms));
         let since = Moment::from_ms(self.since_ms).to_string();
+        let what = match why {
+            Told::Large => format!(
+                "the ledger's log has grown to {} MiB, since it cannot be moved into the ledger's file since {since}",
+                self.bytes / MIB
+            ),
+            Told::Lasting => {
+                format!("the ledger's log cannot be moved into the ledger's file since {since}")
+            }
+            Told::Failing => format!(
+                "the ledger's log cannot be moved into the ledger's file since {since}: the disk fails; `dmesg` says how"
+            ),
+        };
+        let found = holders(ledger);
+        let named = if found.is_empty() {
+            String::new()
+        } else {
+            format!(" {} read it just now;", found.join(", "))
+        };
         let ledger = ledger.display();
         tracing::warn!(
-            bytes,
+            bytes = self.bytes,
             %since,
-            "the ledger's log has grown to {} MiB, since it cannot be moved into the ledger's file since {since}: look for a \
-             program that keeps a read transaction open on it, for example a SELECT that is not read to its end; \
-             `fuser -v {ledger}` or `lsof {ledger}` names those that have it open; notifications are recorded meanwhile",
-            bytes / MIB
+            "{what}: look for a program that keeps a read transaction open on it, for example a SELECT that is not read to \
+             its end;{named} `fuser -v {ledger}` or `lsof {ledger}` names those that have it open; notifications are recorded \
+             meanwhile"
         );
+    }
+
+    /// The log has reached its bound.
+    pub(super) fn fill(&mut self, ledger: &Path) {
+        if self.full {
+            return;
+        }
+        self.full = true;
+        self.health.change(|state| state.log_full = true);
+        let ledger = ledger.display();
+        tracing::error!(
+            bytes = self.bytes,
+            "the ledger's log has reached `ledger.log_bound_bytes` with {} MiB: notifications are answered 503 until it can be \
+             moved; hint: end the program that keeps a read transaction open on it, `fuser -v {ledger}` names those that have it \
+             open",
+            self.bytes / MIB
+        );
+    }
+
+    /// It is moved, though its file is not cut back yet.
+    pub(super) fn moved(&mut self) {
+        if std::mem::take(&mut self.full) {
+            self.health.change(|state| state.log_full = false);
+            tracing::info!("the ledger's log is moved, and notifications are recorded again");
+        }
     }
 
     /// Remembers it for `status`, once it was told.
@@ -67,6 +143,7 @@ impl Held {
 
     /// Nothing stands in the way any more, and the file is as short as it was.
     pub(super) fn over(self, bytes: u64) {
+        self.health.change(|state| state.log_held_ms = None);
         if !self.told {
             return;
         }

@@ -10,6 +10,7 @@
 
 mod aside;
 mod held;
+mod idle;
 #[cfg(test)]
 mod tests;
 
@@ -23,12 +24,19 @@ use rusqlite::{Connection, ErrorCode};
 
 use aside::Aside;
 pub(in crate::ledger) use held::HELD;
-use held::Held;
+use held::{Held, Told};
+pub(super) use idle::Idle;
+
+use crate::ledger::health::Health;
+use crate::ledger::trouble::Trouble;
 
 /// What the log takes at most while no read stands in its way, bytes; its file is cut back to this.
-pub(crate) const KEPT_BYTES: u64 = 15 * 1024 * 1024;
+pub(super) const KEPT_BYTES: u64 = 15 * 1024 * 1024;
 /// A page in the log, with its head, bytes: ledgers are made with SQLite's own page size.
 const FRAME_BYTES: u64 = 4_096 + 24;
+
+/// No log that takes less is held by anybody, bytes: nobody has tried to move it.
+pub(crate) const TRIED_BYTES: u64 = PAGES.unsigned_abs() as u64 * FRAME_BYTES;
 
 /// Pages in the log beyond which it is moved into the file: SQLite's own default.
 const PAGES: i32 = 1_000;
@@ -50,6 +58,27 @@ const CUT_BYTES: u64 = 16 * 1024 * 1024;
 /// Between two cuts.
 const CUT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Tries that move nothing for so long are told, however short the log is: nobody reads for so long without being in the way.
+const LASTING_AFTER: Duration = Duration::from_secs(30);
+
+/// How long the log may get while it cannot be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogLimits {
+    /// A person should know beyond this, bytes.
+    pub attention_bytes: u64,
+    /// Nothing new is stored beyond this, bytes.
+    pub bound_bytes: u64,
+}
+
+#[cfg(test)]
+impl LogLimits {
+    /// For tests that are about something else.
+    pub(crate) const WIDE: Self = Self {
+        attention_bytes: 1 << 30,
+        bound_bytes: 1 << 31,
+    };
+}
+
 /// When the log is moved into the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checkpoint {
@@ -66,6 +95,8 @@ pub(crate) enum Checkpoint {
 #[derive(Debug)]
 pub(super) struct Mover {
     when: Checkpoint,
+    limits: LogLimits,
+    health: Health,
     ledger: PathBuf,
     busy: Duration,
     /// Pages in the log after the last commit, set by SQLite's hook.
@@ -81,6 +112,15 @@ pub(super) struct Mover {
     pause: Duration,
     /// Since when no try has moved all, milliseconds since 1970.
     since_ms: Option<i64>,
+    /// The same by the clock that is never set.
+    since: Option<Instant>,
+    /// The disk failed at the last try.
+    failing: bool,
+    /// As it is told.
+    trouble: Trouble,
+    /// Pages beyond which the log is full: those below were moved, though it was not begun anew yet.
+    moved_whole: i32,
+    full: bool,
     aside: Option<Aside>,
     held: Option<Held>,
     /// The file has grown beyond what it is cut back to, and is cut back in steps.
@@ -99,9 +139,15 @@ enum Tried {
 }
 
 impl Mover {
-    pub(super) fn new(when: Checkpoint, ledger: &Path, busy: Duration) -> Self {
+    pub(super) fn new(
+        (when, limits): (Checkpoint, LogLimits),
+        ledger: &Path,
+        busy: Duration,
+    ) -> Self {
         Self {
             when,
+            limits,
+            health: Health::default(),
             ledger: ledger.to_owned(),
             busy,
             pages: Arc::new(AtomicI32::new(0)),
@@ -111,16 +157,55 @@ impl Mover {
             retry_at: None,
             pause: PAUSE_FIRST,
             since_ms: None,
+            since: None,
+            failing: false,
+            trouble: Trouble::default(),
+            moved_whole: 0,
+            full: false,
             aside: None,
             held: None,
             long: false,
         }
     }
 
+    /// How the log fares, for others.
+    pub(super) fn health(&self) -> Health {
+        self.health.clone()
+    }
+
+    /// Nothing new may be stored.
+    pub(super) const fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Pages in the log after the last commit of this connection.
+    fn pages(&self) -> i32 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    const fn busy(&self) -> Duration {
+        self.busy
+    }
+
+    /// It has something to do that is not to be disturbed.
+    const fn is_at_work(&self) -> bool {
+        self.aside.is_some() || self.long
+    }
+
+    /// All was moved, and the file cut back to nothing.
+    fn is_cut(&mut self) {
+        self.pages.store(0, Ordering::Relaxed);
+        self.seen = 0;
+        self.begun_anew();
+    }
+
     /// Called once for each connection, a new one too.
     pub(super) fn hook(&mut self, connection: &mut Connection) -> rusqlite::Result<()> {
         // A new connection cuts back as it was settled.
         self.long = false;
+        if self.when != Checkpoint::WhenShort && self.held.is_none() {
+            self.take_over(connection);
+        }
         if self.when == Checkpoint::InCommit {
             return connection.pragma_update(None, "wal_autocheckpoint", PAGES);
         }
@@ -139,9 +224,11 @@ impl Mover {
         if anew {
             self.begun_anew();
         }
-        if bytes(pages) > KEPT_BYTES {
-            self.grown(connection, pages);
+        if bytes(pages) > KEPT_BYTES && !self.long {
+            // Else the first commit after it is over would wait for the whole cut.
+            self.long = limit(connection, -1);
         }
+        self.watch(connection, pages);
         if last {
             self.finish(connection, pages);
             return None;
@@ -176,7 +263,8 @@ impl Mover {
 
     /// Somebody moved all and a commit began the log anew.
     fn begun_anew(&mut self) {
-        (self.moved, self.next_at, self.since_ms) = (0, PAGES, None);
+        (self.moved, self.next_at, self.moved_whole) = (0, PAGES, 0);
+        (self.since_ms, self.since, self.failing) = (None, None, false);
         // What is left to be told or cut back is done soon.
         self.retry_at = (self.held.is_some() || self.long).then(Instant::now);
     }
@@ -223,16 +311,63 @@ impl Mover {
                 Tried::Stuck
             }
             Err(error) => {
-                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
+                self.failing = true;
+                let reason = error.to_string();
+                if self.trouble.is_to_be_told(&reason, Instant::now()) {
+                    tracing::warn!(%reason, "the ledger's log could not be moved into its file: {reason}");
+                }
                 Tried::Stuck
             }
         }
+    }
+
+    /// What a daemon before this one noted, and nobody has taken back since.
+    fn take_over(&mut self, connection: &Connection) {
+        let noted = super::read::meta(connection, HELD).ok().flatten();
+        if let Some(since_ms) = noted.and_then(|since| since.parse().ok()) {
+            self.held = Some(Held::noted_before(since_ms, self.health.clone()));
+            self.retry_at = Some(Instant::now());
+        }
+    }
+
+    /// Tells what a person should know of a log that is not moved, and whether it may get any longer.
+    fn watch(&mut self, connection: &Connection, pages: i32) {
+        let Some((since_ms, since)) = self.since_ms.zip(self.since) else {
+            return;
+        };
+        let takes = bytes(pages);
+        let is_full = takes > self.limits.bound_bytes && pages > self.moved_whole;
+        let why = if takes > self.limits.attention_bytes {
+            Told::Large
+        } else if self.failing {
+            Told::Failing
+        } else if since.elapsed() >= LASTING_AFTER {
+            Told::Lasting
+        } else {
+            return;
+        };
+        let health = &self.health;
+        let held = self
+            .held
+            .get_or_insert_with(|| Held::new(since_ms, health.clone()));
+        held.grown(takes);
+        held.tell(&self.ledger, why);
+        held.note(connection, self.busy);
+        if is_full {
+            held.fill(&self.ledger);
+        }
+        self.full = is_full;
     }
 
     /// Nothing stands in the way, or not any more.
     fn whole(&mut self, connection: &Connection, pages: i32, now: Instant) {
         self.next_at = pages.saturating_add(AGAIN).max(PAGES);
         (self.since_ms, self.retry_at, self.pause) = (None, None, PAUSE_FIRST);
+        (self.since, self.failing, self.full, self.moved_whole) = (None, false, false, pages);
+        drop(self.trouble.over());
+        if let Some(held) = &mut self.held {
+            held.moved();
+        }
         if self.held.is_some() || self.long {
             self.retry_at = self.cut(connection).then(|| now + CUT_PAUSE);
         }
@@ -240,14 +375,15 @@ impl Mover {
 
     /// A read stands in the way: trying after each batch would only burn time.
     fn put_off(&mut self, connection: &Connection, tried: Tried, pages: i32, now: Instant) {
-        let since_ms = *self.since_ms.get_or_insert_with(crate::clock::wall_ms);
+        self.since_ms.get_or_insert_with(crate::clock::wall_ms);
+        self.since.get_or_insert(now);
+        self.watch(connection, pages);
         if pages < INSIST_AT {
             self.next_at = pages.saturating_add(AGAIN);
-            self.retry_at = None;
+            // It may stay short, and the read be one without an end all the same.
+            self.retry_at = Some(now + PAUSE_LONGEST);
             return;
         }
-        let held = self.held.get_or_insert_with(|| Held::new(since_ms));
-        held.note(connection, self.busy);
         self.next_at = i32::MAX;
         if tried != Tried::Stuck {
             self.pause = PAUSE_FIRST;
@@ -268,18 +404,6 @@ impl Mover {
                 self.retry_at = Some(now + PAUSE_LONGEST);
                 self.retry_at
             }
-        }
-    }
-
-    /// The log is longer than it ever is while nothing stands in its way.
-    fn grown(&mut self, connection: &Connection, pages: i32) {
-        if !self.long {
-            // Else the first commit after it is over would wait for the whole cut.
-            self.long = limit(connection, -1);
-        }
-        if let Some(held) = &mut self.held {
-            held.grown(&self.ledger, bytes(pages));
-            held.note(connection, self.busy);
         }
     }
 

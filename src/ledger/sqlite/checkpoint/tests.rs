@@ -6,6 +6,10 @@ use super::*;
 use crate::ledger::sqlite::{open, read};
 
 const BUSY: Duration = Duration::from_secs(1);
+const LIMITS: LogLimits = LogLimits {
+    attention_bytes: KEPT_BYTES,
+    bound_bytes: KEPT_BYTES * 3,
+};
 
 struct World {
     directory: tempfile::TempDir,
@@ -18,7 +22,7 @@ impl World {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("ledger.db");
         let mut connection = open::open_writer(&path, BUSY).expect("made");
-        let mut mover = Mover::new(Checkpoint::AfterAnswers, &path, BUSY);
+        let mut mover = Mover::new((Checkpoint::AfterAnswers, LIMITS), &path, BUSY);
         mover.hook(&mut connection).expect("hooked");
         let room = "CREATE TABLE notes (note BLOB)";
         connection.execute_batch(room).expect("room");
@@ -96,7 +100,8 @@ fn a_read_that_passes_only_puts_the_move_off() {
     let mut world = World::new();
     let reader = world.reader();
     world.write(PAGES);
-    assert_eq!(world.tidy(), None);
+    assert!(world.tidy().is_some(), "tried again, whatever comes");
+    assert!(world.mover.held.is_none(), "and nothing is told");
     drop(reader);
     world.write(AGAIN);
     assert_eq!(world.tidy(), None);
@@ -192,4 +197,90 @@ fn the_writer_goes_on_while_a_long_log_is_moved() {
         .pragma_query_value(None, "journal_size_limit", |row| row.get(0))
         .expect("a limit");
     assert_eq!(u64::try_from(limit), Ok(KEPT_BYTES));
+}
+
+/// A read without an end is told though nobody writes much.
+#[test]
+fn a_short_log_that_is_held_for_long_is_told_too() {
+    let mut world = World::new();
+    let reader = world.reader();
+    world.write(PAGES);
+    world.tidy();
+    assert!(world.mover.held.is_none());
+    let since = world.mover.since.expect("it was tried");
+    let ago = since
+        .checked_sub(LASTING_AFTER)
+        .expect("the machine runs for longer");
+    (world.mover.since, world.mover.retry_at) = (Some(ago), Some(Instant::now()));
+    world.tidy();
+    assert!(
+        world
+            .noted()
+            .is_some_and(|since| since.parse::<i64>().is_ok())
+    );
+    assert!(world.mover.health().now().log_held_ms.is_some());
+    // A daemon that is started anew finds it, and takes it back when it is over.
+    let mut next = Mover::new((Checkpoint::AfterAnswers, LIMITS), &world.path(), BUSY);
+    next.hook(&mut world.connection).expect("hooked");
+    assert!(next.held.is_some() && next.retry_at.is_some());
+    world.mover = next;
+    drop(reader);
+    world.write(1);
+    world.tidy_up();
+    assert!(
+        world
+            .noted()
+            .is_some_and(|since| since.parse::<i64>().is_err())
+    );
+    assert_eq!(world.mover.health().now().log_held_ms, None);
+}
+
+#[test]
+fn nothing_new_is_taken_beyond_the_bound_until_the_log_is_moved() {
+    let mut world = World::new();
+    let reader = world.reader();
+    let mut commits = 0;
+    while !world.mover.is_full() {
+        commits += 1;
+        assert!(commits < 100, "{} bytes", file_bytes(&world.path()));
+        world.write(200);
+        world.tidy();
+    }
+    assert!(file_bytes(&world.path()) > LIMITS.bound_bytes);
+    assert!(world.mover.health().now().log_full);
+    // It stays so while nobody writes.
+    world.tidy();
+    assert!(world.mover.is_full());
+    drop(reader);
+    world.tidy_up();
+    assert!(!world.mover.is_full());
+    assert!(!world.mover.health().now().log_full);
+    assert!(file_bytes(&world.path()) <= KEPT_BYTES);
+}
+
+#[test]
+fn an_idle_log_is_cut_back_to_nothing_and_sooner_after_texts_were_emptied() {
+    let mut world = World::new();
+    let mut idle = Idle::new(&world.path());
+    world.write(600);
+    world.tidy();
+    let now = Instant::now();
+    let due = idle.tidy(&world.connection, &mut world.mover, false);
+    assert!(due.is_some_and(|due| due > now + Duration::from_secs(20)));
+    assert!(file_bytes(&world.path()) > 0);
+    idle.scrub();
+    world.write(1);
+    let reader = world.reader();
+    let due = idle.tidy(&world.connection, &mut world.mover, false);
+    let due = due.expect("something to do");
+    assert!(due < now + Duration::from_secs(10));
+    thread::sleep(due.saturating_duration_since(Instant::now()));
+    // A read is in the way: tried again.
+    let again = idle.tidy(&world.connection, &mut world.mover, false);
+    assert!(again.is_some_and(|again| again > due));
+    drop(reader);
+    idle.tidy(&world.connection, &mut world.mover, true);
+    assert_eq!(file_bytes(&world.path()), 0);
+    world.write(1);
+    assert!(world.mover.pages() < 10);
 }

@@ -251,7 +251,7 @@ pub(in crate::ledger::tests) fn pair(directory: &tempfile::TempDir) -> Pair {
         path.clone(),
         Duration::from_secs(5),
         bounds,
-        Checkpoint::AfterAnswers,
+        (Checkpoint::AfterAnswers, LogLimits::WIDE),
     )
     .expect("it opens");
     Pair {

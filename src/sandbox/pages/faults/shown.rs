@@ -215,7 +215,6 @@ mod tests {
     use crate::sandbox::pages::lang::Lang;
     use crate::sandbox::state::faults::Faults;
     use crate::sandbox::state::{Rules, State};
-    use crate::sandbox::statuses::Statuses;
 
     fn look(lang: Lang) -> Look<'static> {
         Look {
@@ -282,20 +281,7 @@ mod tests {
 
     #[test]
     fn what_each_button_posts_takes_its_fault_off() {
-        let rules = Rules {
-            statuses: Statuses::default(),
-            login_lifetime_s: 600,
-            interval_s: 5,
-            invoice_lifetime_s: 1_800,
-            notify_retry_ms: 60_000,
-            pool: 3,
-            speed: 1,
-            is_plain: true,
-            cabinet_url: String::new(),
-            control_url: String::new(),
-            payment_url: String::new(),
-        };
-        let mut state = State::new(rules, 1);
+        let mut state = State::new(Rules::of_a_test(), 1);
         let mut set = |words: Value| {
             let asked = serde_json::from_value(words).expect("words");
             fault::apply(&mut state, asked).expect("they can be meant");

@@ -18,7 +18,7 @@ use super::pool::Method;
 use super::{Rules, State};
 use crate::invoice::amount::Amount;
 use crate::invoice::moment::Moment;
-use crate::sandbox::statuses::{Happening, Statuses};
+use crate::sandbox::statuses::Happening;
 use crate::secret::Secret;
 use crate::wire::create::{CreateRequest, ReturnUrls};
 
@@ -32,17 +32,9 @@ fn state(pool: usize) -> State {
 
 fn rules(pool: usize) -> Rules {
     Rules {
-        statuses: Statuses::default(),
-        login_lifetime_s: 600,
-        interval_s: 5,
-        invoice_lifetime_s: 1_800,
-        notify_retry_ms: 60_000,
         pool,
-        speed: 1,
         is_plain: false,
-        cabinet_url: "http://127.0.0.1:1".into(),
-        control_url: String::new(),
-        payment_url: "http://127.0.0.1:1/pay".into(),
+        ..Rules::of_a_test()
     }
 }
 

@@ -1,9 +1,9 @@
-//! Counts, sizes and times as `status` tells them to people. Pure.
+//! Counts, sizes and times as people are told them. Pure.
 
-use crate::daemon::status::Count;
+use super::report::Count;
 
 /// A count that may have stopped.
-pub(super) fn number(count: Count) -> String {
+pub(crate) fn number(count: Count) -> String {
     if count.more {
         format!("more than {}", count.count)
     } else {
@@ -12,7 +12,7 @@ pub(super) fn number(count: Count) -> String {
 }
 
 /// A size in the unit that suits it.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const KIB: u64 = 1_024;
     const MIB: u64 = KIB * KIB;
     const GIB: u64 = MIB * KIB;
@@ -28,7 +28,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// A time in the largest unit it fills twice.
-pub(super) fn span(ms: i64) -> String {
+pub(crate) fn span(ms: i64) -> String {
     let seconds = ms.max(0) / 1_000;
     match seconds {
         0..120 => format!("{seconds} s"),
@@ -39,7 +39,7 @@ pub(super) fn span(ms: i64) -> String {
 }
 
 /// A time that is not exceeded, rounded up: to ten seconds, or to minutes from two on. Answers take a moment as well.
-pub(super) fn bound(ms: i64) -> String {
+pub(crate) fn bound(ms: i64) -> String {
     const MINUTE_MS: i64 = 60_000;
     let up = |unit: i64| ms.max(0).saturating_add(unit - 1) / unit * unit;
     span(if ms < 2 * MINUTE_MS {

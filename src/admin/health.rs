@@ -1,0 +1,92 @@
+//! `/healthz`: whether the process can do its work at all. `/readyz`: whether it is doing it. Both ask the ledger's writing
+//! thread for a turn; that a listener answers proves nothing of it.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use tokio::time::timeout;
+
+use super::Parts;
+use crate::daemon::status::Access;
+use crate::http::Response;
+use crate::ledger::Writer;
+use crate::telemetry::{chain, escape};
+
+/// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the
+/// ledger may take longer, and then notifications wait for it too.
+const TURN_WITHIN: Duration = Duration::from_secs(3);
+/// The poller may be so late beyond three of its cadences.
+const LATE: Duration = Duration::from_secs(30);
+
+/// 200 and `ok`, or 503 and why not.
+pub(super) async fn healthz(parts: &Parts) -> Response {
+    match turn(&parts.writer).await {
+        Ok(()) => answer(StatusCode::OK, "ok\n".to_owned()),
+        Err(why) => answer(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+    }
+}
+
+/// 200 when all is so, else 503; one line for each thing that was looked at.
+pub(super) async fn readyz(parts: &Parts) -> Response {
+    let (turn, looked) = tokio::join!(turn(&parts.writer), (parts.look)());
+    let login = match looked {
+        Ok((_overview, report)) => match report.polling.login {
+            Access::Good => Ok(()),
+            Access::Unknown => Err("the daemon has not looked at it yet".to_owned()),
+            Access::Needed => Err("there is none that can be used".to_owned()),
+            Access::Refused => Err("the service refuses it".to_owned()),
+        },
+        Err(error) => Err(chain(&error)),
+    };
+    let poller = match parts.looked.ago() {
+        Some(ago) if ago <= parts.cadence * 3 + LATE => Ok(()),
+        Some(ago) => Err(format!(
+            "it has not looked at what is due for {} s",
+            ago.as_secs()
+        )),
+        None => Err("it has not looked at what is due yet".to_owned()),
+    };
+    let running = if parts.draining.is_requested() {
+        Err("tilld stops".to_owned())
+    } else {
+        Ok(())
+    };
+    let found = [
+        ("running", running),
+        ("ledger", turn),
+        ("login", login),
+        ("poller", poller),
+    ];
+    let ready = found.iter().all(|(_, state)| state.is_ok());
+    let mut text = String::new();
+    for (name, state) in found {
+        let state = state.err().unwrap_or_else(|| "ok".to_owned());
+        text.extend([name, ": ", &escape(&state), "\n"]);
+    }
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    answer(status, text)
+}
+
+async fn turn(writer: &Writer) -> Result<(), String> {
+    match timeout(TURN_WITHIN, writer.turn()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(escape(&chain(&error)).into_owned()),
+        Err(_late) => Err(format!(
+            "the ledger's writer had no turn for this within {} s",
+            TURN_WITHIN.as_secs()
+        )),
+    }
+}
+
+fn answer(status: StatusCode, text: String) -> Response {
+    let mut response = Response::new(bytes::Bytes::from(text).into());
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,94 @@
+//! `tilld db prune`: empties what was over long ago, now instead of with the daemon's next walk; or says what it would.
+
+use serde_json::json;
+
+use super::super::context::Context;
+use super::super::failure::{Exit, Failure};
+use super::super::output::print_json;
+use super::super::{ledger, owner};
+use crate::clock::wall_ms;
+use crate::ledger::{Cutoffs, Emptied, WalkError, walk};
+
+/// What `--help` says below the flags.
+pub(super) const ENDS: &str = "Amounts, statuses, events and deliveries are kept. An invoice that is open, or owed to a hook, \
+  is left alone. A raw document has the requisites in it and goes with them at the latest. A running `serve` does the same once \
+  a day by the settings.";
+
+/// Flags of `db prune`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only count what would be emptied
+    #[arg(long)]
+    dry_run: bool,
+    /// Empty requisites and payment page of invoices that were over DAYS ago, 0 for never [default: as
+    /// `retention.requisites_days`]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(0..=36_500))]
+    requisites_after: Option<u64>,
+    /// Empty the service's raw documents, and what scripts wrote, of invoices that were over DAYS ago, 0 for never [default: as
+    /// `retention.raw_days`]
+    #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(0..=36_500))]
+    raw_after: Option<u64>,
+}
+
+/// Runs `db prune`.
+pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
+    let kept = &context.settings()?.retention;
+    let requisites_days = args.requisites_after.unwrap_or(kept.requisites_days);
+    let raw_days = args.raw_after.unwrap_or(kept.raw_days);
+    let cutoffs = Cutoffs::after_days(requisites_days, raw_days, wall_ms());
+    let no_rest = std::future::ready::<()>;
+    let emptied = if args.dry_run {
+        let reader = ledger::open_reader(&context)?;
+        walk(&reader, None, cutoffs, || no_rest(())).await?
+    } else {
+        owner::check(&context.state_dir()?)?;
+        // One that is not there is not made for it.
+        drop(ledger::open_reader(&context)?);
+        let open = ledger::open(&context)?;
+        let (reader, writer) = (open.reader(), open.writer());
+        let walked = walk(&reader, Some(&writer), cutoffs, || no_rest(())).await;
+        drop((reader, writer));
+        open.close(ledger::CLOSE_WITHIN).await;
+        walked?
+    };
+    let Emptied { requisites, raw } = emptied;
+    if context.output.json() {
+        print_json(&json!({
+            "dry_run": args.dry_run,
+            "requisites_days": requisites_days,
+            "raw_days": raw_days,
+            "requisites": requisites,
+            "raw": raw,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    let age = |days: u64| match days {
+        0 => "never".to_owned(),
+        1 => "after 1 day".to_owned(),
+        _ => format!("after {days} days"),
+    };
+    let done = if args.dry_run {
+        "would be emptied"
+    } else {
+        "emptied"
+    };
+    context.output.pairs(&[
+        (
+            "requisites",
+            format!("of {requisites} invoices {done}, {}", age(requisites_days)),
+        ),
+        (
+            "raw documents",
+            format!("of {raw} invoices {done}, {}", age(raw_days)),
+        ),
+    ])?;
+    Ok(Exit::Ok)
+}
+
+impl From<WalkError> for Failure {
+    fn from(error: WalkError) -> Self {
+        Self::new(Exit::Ledger, error)
+            .context("could not empty all that is old")
+            .hint("what was emptied is; run the command again")
+    }
+}

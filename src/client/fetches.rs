@@ -1,0 +1,72 @@
+//! How the service's answers to questions about invoices were numbered, since the start of the process: bounded however odd
+//! an answer is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::Error;
+
+/// The statuses that are told apart; all others are `other`.
+const CODES: [u16; 13] = [
+    200, 301, 302, 400, 401, 403, 404, 408, 429, 500, 502, 503, 504,
+];
+
+/// The counts, cheap to clone with the client that holds them.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    codes: [AtomicU64; CODES.len()],
+    other: AtomicU64,
+    none: AtomicU64,
+}
+
+impl Fetches {
+    /// A question was answered with this status.
+    pub(super) fn answered(&self, status: u16) {
+        let at = CODES.iter().position(|code| *code == status);
+        let count = at.and_then(|at| self.codes.get(at));
+        count.unwrap_or(&self.other).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A question got no whole answer.
+    pub(super) fn unanswered(&self, _why: &Error) {
+        self.none.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Every code that is told apart with its count; `none` for no answer.
+    pub(crate) fn all(&self) -> Vec<(String, u64)> {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let codes = CODES.iter().map(ToString::to_string);
+        let mut all: Vec<(String, u64)> = codes.zip(self.codes.iter().map(read)).collect();
+        all.push(("other".to_owned(), read(&self.other)));
+        all.push(("none".to_owned(), read(&self.none)));
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_codes_share_one_count() {
+        let fetches = Fetches::default();
+        for status in [200, 200, 404, 418, 999] {
+            fetches.answered(status);
+        }
+        fetches.unanswered(&Error::LoginNeeded);
+        let counted = |name: &str| {
+            let all = fetches.all();
+            all.iter()
+                .find(|(code, _)| code == name)
+                .map(|(_, count)| *count)
+        };
+        for (name, count) in [
+            ("200", 2),
+            ("404", 1),
+            ("500", 0),
+            ("other", 2),
+            ("none", 1),
+        ] {
+            assert_eq!(counted(name), Some(count), "{name}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the admin listener and the alarms are handed, and the listener's place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::control::{self, SocketError};
+use super::status::{self, Login};
+use super::{Error, alarm, apart, plain};
+use crate::admin::{self, Socket};
+use crate::config::{AdminPlace, Settings};
+use crate::hook::launch;
+use crate::hook::process::{Program, Surroundings};
+use crate::ledger::{Reader, Writer};
+use crate::shutdown::Shutdown;
+
+/// Where the program of `[attention]` runs, in the state directory; apart from the hooks', which the outbox tidies.
+const ALARM_DIRECTORY: &str = "alarm";
+
+/// Why it does not listen.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PlaceError {
+    /// The port is taken or not ours.
+    #[error("could not listen on {0}")]
+    Port(String, #[source] io::Error),
+    /// There is no socket.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+}
+
+/// A place that is taken, not yet waited for.
+pub(super) enum Taken {
+    Port(std::net::TcpListener),
+    Socket(std::os::unix::net::UnixListener),
+}
+
+/// Takes the place that is set, and says which it is.
+pub(super) fn take(settings: &Settings) -> Result<Option<(Taken, String)>, PlaceError> {
+    match settings.admin.place() {
+        None => Ok(None),
+        Some(AdminPlace::Port(address)) => {
+            let failed = |source| PlaceError::Port(address.to_string(), source);
+            let socket = std::net::TcpListener::bind(address).map_err(failed)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            let taken = socket.local_addr().map_err(failed)?;
+            Ok(Some((Taken::Port(socket), format!("http://{taken}/"))))
+        }
+        Some(AdminPlace::Socket(path)) => {
+            let name = path.display().to_string();
+            let failed = |source| PlaceError::Port(name.clone(), source);
+            let socket = control::make(&path, None, control::MODE)?;
+            socket.set_nonblocking(true).map_err(failed)?;
+            Ok(Some((Taken::Socket(socket), name)))
+        }
+    }
+}
+
+impl Taken {
+    /// To be waited for on this thread.
+    pub(super) fn waited_for(self) -> io::Result<Socket> {
+        match self {
+            Self::Port(socket) => tokio::net::TcpListener::from_std(socket).map(Socket::Port),
+            Self::Socket(socket) => tokio::net::UnixListener::from_std(socket).map(Socket::Local),
+        }
+    }
+}
+
+/// Begins to tell how the daemon is, in a thread of its own, until the stop: when there is a place for it.
+pub(super) fn begin(
+    place: Option<(Taken, String)>,
+    parts: admin::Parts,
+    stop: Shutdown,
+) -> Result<JoinSet<&'static str>, Error> {
+    const NAME: &str = "the admin listener";
+    let mut aside = JoinSet::new();
+    if let Some((taken, at)) = place {
+        let ended = apart::start("admin", None, move || tell(taken, parts, stop))
+            .map_err(|source| Error::Thread { part: NAME, source })?;
+        aside.spawn(async move {
+            ended.await;
+            NAME
+        });
+        tracing::info!(admin = %at, "tilld tells how it is on {at}");
+    }
+    Ok(aside)
+}
+
+async fn tell(taken: Taken, parts: admin::Parts, stop: Shutdown) {
+    match taken.waited_for() {
+        Ok(socket) => admin::run(socket, parts, stop).await,
+        Err(error) => {
+            tracing::error!(reason = %error, "the admin listener's socket could not be waited for");
+        }
+    }
+}
+
+/// How everything stands by the settings that are in use, for the admin listener and the alarms.
+pub(super) fn look(
+    reader: Reader,
+    in_use: watch::Receiver<Settings>,
+    state_dir: PathBuf,
+) -> admin::Look {
+    Arc::new(move || {
+        let (reader, settings) = (reader.clone(), in_use.borrow().clone());
+        let state_dir = state_dir.clone();
+        Box::pin(async move {
+            // The login is not everybody's to know; that it is refused is.
+            let login = (Login::Hidden, None);
+            status::survey(&reader, &settings, &state_dir, login).await
+        })
+    })
+}
+
+/// The alarms, when a program is set.
+pub(super) fn alarm(
+    (writer, reader): (Writer, Reader),
+    survey: &admin::Look,
+    settings: &Settings,
+    state_dir: &Path,
+) -> Option<alarm::Parts> {
+    let (path, args) = settings.attention.run.split_first()?;
+    let program = Program {
+        path: path.into(),
+        args: args.to_vec(),
+        timeout: Duration::from_secs(settings.attention.timeout_s),
+        grace: alarm::GRACE,
+    };
+    let survey = Arc::clone(survey);
+    let look: alarm::Look = Box::new(move || {
+        let survey = survey();
+        Box::pin(async move { survey.await.map(|(_overview, report)| report.needs) })
+    });
+    Some(alarm::Parts {
+        look,
+        writer,
+        reader,
+        program,
+        around: Surroundings {
+            launcher: launch::launcher(),
+            work_dir: state_dir.join(ALARM_DIRECTORY),
+            home: launch::home(),
+        },
+    })
+}
+
+/// Every status name that stands on a list.
+pub(super) fn listed(settings: &Settings) -> Vec<String> {
+    let lists = settings.statuses.lists();
+    let all = [lists.open, lists.paid, lists.failed, lists.reversed];
+    all.into_iter().flatten().collect()
+}
+
+/// How often the poller looks at least.
+pub(super) fn cadence(settings: &Settings) -> Duration {
+    plain::poller_settings(settings).cadence
+}

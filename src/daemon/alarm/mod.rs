@@ -1,0 +1,263 @@
+//! Runs the program of `[attention]` when something comes to need a person: once for each word on the list of needs, and again
+//! only when that was over and came back. A reversal has no end, so each is told, those of one look together.
+//!
+//! Works from the ledger's state alone, as `status` does, so whatever is on that list is told here. What was told is a small
+//! fact of the ledger: a restart repeats nothing. Relies on [`crate::hook::process`] for the isolation that hooks have.
+//! Promises that a program that fails is run a few times more and then left, that one that hangs holds up no other word, and
+//! that it is run at least once: one that was cut off by a stop runs again.
+
+mod episodes;
+mod told;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::sleep;
+
+use super::status::Need;
+use crate::clock::wall_ms;
+use crate::hook;
+use crate::hook::process::{Ending, Program, Surroundings, launch_told};
+use crate::ledger::{ReadError, Reader, Writer};
+use crate::shutdown::Shutdown;
+use crate::telemetry::{chain, escape};
+
+use episodes::Episodes;
+use told::{Alarm, told};
+
+/// How often it is looked. It costs a dozen short questions, and only where a program is set.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Before each further run of a program that failed.
+const AGAIN_AFTER: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(10),
+    Duration::from_mins(1),
+];
+/// Between TERM and KILL.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
+/// The small fact of the ledger that says what was told.
+const FACT: &str = "attention_told";
+/// The word for money that went back.
+const REVERSED: &str = "reversed";
+/// Events looked at for reversals at a time.
+const EVENTS: u32 = 5_000;
+
+/// What needs a person, looked up anew each time.
+pub(super) type Look = Box<
+    dyn Fn() -> Pin<Box<dyn Future<Output = Result<Vec<Need>, ReadError>> + Send>> + Send + Sync,
+>;
+
+/// What it works with.
+pub(super) struct Parts {
+    /// What needs a person.
+    pub(super) look: Look,
+    /// Where what was told is remembered.
+    pub(super) writer: Writer,
+    /// Where it is read.
+    pub(super) reader: Reader,
+    /// The program.
+    pub(super) program: Program,
+    /// Launcher, home, and a directory of its own.
+    pub(super) around: Surroundings,
+}
+
+/// Looks and runs until the stop; a program that still runs then is ended.
+pub(super) async fn run(parts: Parts, shutdown: Shutdown) {
+    let work_dir = parts.around.work_dir.clone();
+    drop(spawn_blocking(move || hook::remove(left_in(&work_dir))).await);
+    let mut watch = Watch {
+        episodes: known(&parts.reader).await,
+        stored: None,
+        runs: JoinSet::new(),
+        parts: Arc::new(parts),
+        shutdown: shutdown.clone(),
+    };
+    watch.stored = watch.episodes.clone();
+    while !shutdown.is_requested() {
+        watch.look().await;
+        tokio::select! {
+            () = shutdown.requested() => {}
+            () = sleep(LOOK_EVERY) => {}
+            Some(ended) = watch.runs.join_next() => watch.ended(ended.ok()),
+        }
+    }
+    // Each ends its program within its grace; what was not told by then is told after the next start.
+    while let Some(ended) = watch.runs.join_next().await {
+        watch.ended(ended.ok());
+    }
+    watch.store().await;
+}
+
+fn left_in(work_dir: &std::path::Path) -> Vec<PathBuf> {
+    hook::leftovers(work_dir)
+}
+
+async fn known(reader: &Reader) -> Option<Episodes> {
+    match reader.meta(FACT).await {
+        Ok(Some(text)) => Episodes::from_json(&text),
+        Ok(None) => None,
+        Err(error) => {
+            tracing::warn!(reason = %chain(&error), "what was told of needs could not be read");
+            None
+        }
+    }
+}
+
+struct Watch {
+    parts: Arc<Parts>,
+    /// `None` until the first look, on a ledger where nothing was told yet.
+    episodes: Option<Episodes>,
+    /// What the ledger has.
+    stored: Option<Episodes>,
+    /// Each gives its word, and whether it is told now.
+    runs: JoinSet<Told>,
+    shutdown: Shutdown,
+}
+
+/// A run that is over.
+struct Told {
+    word: String,
+    /// The last event it told of, of reversals.
+    upto: Option<i64>,
+    /// It need not be told again.
+    done: bool,
+}
+
+impl Watch {
+    async fn look(&mut self) {
+        let looked = self.look_once().await;
+        if let Err(error) = looked {
+            tracing::debug!(reason = %chain(&error), "it could not be looked what needs a person");
+        }
+        self.store().await;
+    }
+
+    async fn look_once(&mut self) -> Result<(), ReadError> {
+        let reader = &self.parts.reader;
+        if self.episodes.is_none() {
+            // What was reversed before anybody wanted to know is nobody's alarm.
+            self.episodes = Some(Episodes::new(reader.newest_event().await?));
+        }
+        let needs = (self.parts.look)().await?;
+        let mut by_word: BTreeMap<String, Vec<Need>> = BTreeMap::new();
+        for need in needs {
+            by_word.entry(need.reason.clone()).or_default().push(need);
+        }
+        let Some(episodes) = self.episodes.as_mut() else {
+            return Ok(());
+        };
+        let words = episodes.begin(by_word.keys().map(String::as_str));
+        for word in words {
+            let needs = by_word.remove(&word).unwrap_or_default();
+            self.alarm(word, needs, None);
+        }
+        self.look_for_reversals().await
+    }
+
+    async fn look_for_reversals(&mut self) -> Result<(), ReadError> {
+        let Some(episodes) = self.episodes.as_mut().filter(|all| !all.tells(REVERSED)) else {
+            return Ok(());
+        };
+        let reader = &self.parts.reader;
+        let (upto, orders) = reader
+            .orders_of_kind(REVERSED, episodes.seq(), EVENTS)
+            .await?;
+        if orders.is_empty() {
+            episodes.heard(upto);
+            return Ok(());
+        }
+        episodes.begin_one(REVERSED);
+        let need = Need::reversed(orders);
+        self.alarm(REVERSED.to_owned(), vec![need], Some(upto));
+        Ok(())
+    }
+
+    fn alarm(&mut self, word: String, needs: Vec<Need>, upto: Option<i64>) {
+        tracing::warn!(reason = %word, "something needs a person: {word}");
+        let (parts, stop) = (Arc::clone(&self.parts), self.shutdown.clone());
+        let alarm = Alarm {
+            word,
+            needs,
+            at_ms: wall_ms(),
+        };
+        self.runs.spawn(async move {
+            let done = tell(&parts, &alarm, &stop).await;
+            Told {
+                word: alarm.word,
+                upto,
+                done,
+            }
+        });
+    }
+
+    /// `None` is a run that was cut off, or panicked.
+    fn ended(&mut self, told: Option<Told>) {
+        let (Some(told), Some(episodes)) = (told, self.episodes.as_mut()) else {
+            return;
+        };
+        if let Some(upto) = told.upto.filter(|_| told.done) {
+            episodes.heard(upto);
+        }
+        episodes.ended(&told.word, told.done && told.upto.is_none());
+    }
+
+    /// Writes down what was told, when that has changed; what cannot be written is tried again by the next look.
+    async fn store(&mut self) {
+        let Some(episodes) = &self.episodes else {
+            return;
+        };
+        if self
+            .stored
+            .as_ref()
+            .is_some_and(|stored| stored.same(episodes))
+        {
+            return;
+        }
+        match self.parts.writer.note(FACT, episodes.to_json()).await {
+            Ok(()) => self.stored = Some(episodes.clone()),
+            Err(error) => {
+                tracing::debug!(reason = %chain(&error), "what was told of needs could not be stored");
+            }
+        }
+    }
+}
+
+/// Runs the program until it ends with 0, a few times. False when the daemon stops before that.
+async fn tell(parts: &Parts, alarm: &Alarm, stop: &Shutdown) -> bool {
+    let pauses = AGAIN_AFTER.into_iter().map(Some).chain([None]);
+    for (attempt, pause) in (1_u32..).zip(pauses) {
+        let ending = run_once(parts, alarm, attempt, stop).await;
+        let word = &alarm.word;
+        match ending {
+            Ending::Exited(0) => {
+                tracing::info!(reason = %word, attempt, "a person was told of {word}");
+                return true;
+            }
+            Ending::Interrupted => return false,
+            other => {
+                let result = escape(&other.to_string()).into_owned();
+                tracing::warn!(reason = %word, attempt, %result, "the program of `[attention]` failed: {result}");
+            }
+        }
+        let Some(pause) = pause else { break };
+        tokio::select! {
+            () = stop.requested() => return false,
+            () = sleep(pause) => {}
+        }
+    }
+    tracing::error!(reason = %alarm.word, "nobody was told of {}: the program of `[attention]` failed each time", alarm.word);
+    true
+}
+
+async fn run_once(parts: &Parts, alarm: &Alarm, attempt: u32, stop: &Shutdown) -> Ending {
+    let launched = launch_told(&parts.program, &parts.around, told(alarm, attempt)).await;
+    match launched {
+        Ok(launched) => launched.run(stop).await.ending,
+        Err(error) => Ending::NotStarted(error.why()),
+    }
+}

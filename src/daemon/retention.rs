@@ -1,0 +1,68 @@
+//! Empties what was over long ago, once a day and after each start, in small commits with pauses between. Relies on the walk
+//! (`ledger::walk`), which may be cut off anywhere; promises that a ledger which cannot store is left alone for a while.
+
+use std::time::Duration;
+
+use crate::clock::wall_ms;
+use crate::ledger::{Cutoffs, Reader, WalkError, WriteError, Writer, walk};
+use crate::shutdown::Shutdown;
+use crate::telemetry;
+
+/// Between two steps of a walk: room for what comes from outside.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Between two walks.
+const EVERY: Duration = Duration::from_hours(24);
+/// After a walk that was cut off.
+const TRY_AGAIN_AFTER: Duration = Duration::from_mins(10);
+
+/// For how long texts are kept after an invoice is over, days; 0: for ever.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Keep {
+    /// Requisites and payment page.
+    pub(super) requisites_days: u64,
+    /// Raw documents, and what scripts wrote.
+    pub(super) raw_days: u64,
+}
+
+/// Walks until the wish to stop: a part of the daemon that ends alone ends all.
+pub(super) async fn run(writer: Writer, reader: Reader, keep: Keep, stop: Shutdown) {
+    let walks = async {
+        loop {
+            tokio::time::sleep(once(&writer, &reader, keep).await).await;
+        }
+    };
+    tokio::select! {
+        () = walks => {}
+        () = stop.requested() => {}
+    }
+}
+
+/// One walk. Gives the time until the next.
+async fn once(writer: &Writer, reader: &Reader, keep: Keep) -> Duration {
+    let cutoffs = Cutoffs::after_days(keep.requisites_days, keep.raw_days, wall_ms());
+    if cutoffs.is_never() {
+        return EVERY;
+    }
+    let rest = || tokio::time::sleep(PAUSE);
+    match walk(reader, Some(writer), cutoffs, rest).await {
+        Ok(emptied) => {
+            if emptied.requisites > 0 || emptied.raw > 0 {
+                tracing::info!(
+                    requisites = emptied.requisites,
+                    raw = emptied.raw,
+                    "old invoices were emptied: requisites of {}, raw documents of {}",
+                    emptied.requisites,
+                    emptied.raw
+                );
+            }
+            EVERY
+        }
+        // The daemon ends, and says why.
+        Err(WalkError::Write(WriteError::Ended)) => EVERY,
+        Err(error) => {
+            let reason = telemetry::chain(&error);
+            tracing::warn!(%reason, "old invoices could not be emptied: {reason}");
+            TRY_AGAIN_AFTER
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Who takes up settings that were read again, and which: how much is logged, the hooks with all that says how they are run, and
+//! a certificate whose files were replaced.
+//!
+//! Everything else is built into what runs (sockets, the ledger's file, the poller's plan, the addresses of the service), and counts
+//! after a new start, which costs nobody anything where systemd holds the sockets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::plain;
+use super::reload::Taker;
+use crate::config::Settings;
+use crate::http::Certificates;
+use crate::ledger::Writer;
+use crate::{outbox, telemetry};
+
+/// All of them. `in_use` is what others look at, and `hooks` what the outbox runs.
+pub(super) fn all(
+    in_use: watch::Sender<Settings>,
+    (writer, hooks): (Writer, watch::Sender<outbox::Settings>),
+    state_dir: &Path,
+) -> Vec<Taker> {
+    let state_dir = state_dir.to_owned();
+    let level = Taker {
+        keys: &["log_level"],
+        take: Box::new(|new| {
+            telemetry::set_level(new.log_level).map_err(|error| error.to_string())
+        }),
+    };
+    let hooks = Taker {
+        keys: &["hook", "on_abandoned", "outbox."],
+        take: Box::new(move |new| {
+            let rules = plain::rules(new).map_err(|error| error.to_string())?;
+            // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
+            writer.owe(rules).map_err(|error| error.to_string())?;
+            let mut fresh = plain::outbox_settings(new, &state_dir);
+            // Counted on where they stand.
+            fresh.runs = Arc::clone(&hooks.borrow().runs);
+            fresh
+                .runs
+                .know(new.every_hook().into_iter().map(|hook| hook.name));
+            hooks.send_replace(fresh);
+            in_use.send_modify(|old| {
+                old.hook.clone_from(&new.hook);
+                old.on_abandoned.clone_from(&new.on_abandoned);
+                old.outbox.clone_from(&new.outbox);
+            });
+            Ok(())
+        }),
+    };
+    vec![level, hooks]
+}
+
+/// The listener's certificate: its files may be others under the same names.
+pub(super) fn certificates(certificates: Certificates) -> Taker {
+    Taker {
+        keys: &[],
+        take: Box::new(move |_new| {
+            // Told where it is done.
+            drop(certificates.reload_and_tell());
+            Ok(())
+        }),
+    }
+}

@@ -1,0 +1,173 @@
+//! The ledger and what lies beside it: whether the file is whole, who may read what, how long its log is, and what room the
+//! disk has.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::statvfs;
+use tokio::time::timeout;
+
+use super::Finding;
+use crate::daemon::status::measures::size;
+use crate::ledger::{FILE_NAME, LOG_TRIED_BYTES, Reader, SECRET_DIRECTORY};
+use crate::telemetry::chain;
+
+const LEDGER: &str = "ledger";
+const MODES: &str = "permissions";
+const DISK: &str = "disk";
+/// How long the whole file may be read for; a bigger one is left to `db check`.
+const CHECKED_WITHIN: Duration = Duration::from_secs(20);
+/// So much longer than usual a log may be while there is much to do.
+const LOG_LONG: u64 = 8 * LOG_TRIED_BYTES;
+/// Room on the disk, bytes: below the first payments stop soon, below the second somebody should look.
+const ROOM_FAIL: u64 = 100 * 1_048_576;
+const ROOM_WARN: u64 = 1_024 * 1_048_576;
+
+pub(super) async fn look(state_dir: &Path, reader: Option<&Reader>) -> Vec<Finding> {
+    let file = state_dir.join(FILE_NAME);
+    let mut findings = Vec::new();
+    match reader {
+        Some(reader) => findings.push(whole(&file, reader).await),
+        None if file.exists() => {
+            let told = format!("`{}` could not be opened for reading", file.display());
+            findings.push(Finding::fail(LEDGER, told).hint("`tilld status` says why"));
+        }
+        None => findings.push(Finding::warn(LEDGER, "there is none yet")),
+    }
+    findings.extend(log(&file));
+    findings.push(modes(state_dir));
+    findings.push(disk(state_dir));
+    findings
+}
+
+async fn whole(file: &Path, reader: &Reader) -> Finding {
+    let bytes = fs::metadata(file).map_or(0, |about| about.len());
+    let told = format!("`{}`, {}", file.display(), size(bytes));
+    match timeout(CHECKED_WITHIN, reader.quick_check()).await {
+        Ok(Ok(None)) => Finding::ok(LEDGER, format!("{told}, is whole")),
+        Ok(Ok(Some(damage))) => Finding::fail(LEDGER, format!("{told}, is damaged: {damage}"))
+            .hint("stop tilld, keep the file, and put a backup in its place (`tilld db backup` makes them)"),
+        Ok(Err(error)) => Finding::fail(LEDGER, format!("{told}, could not be read: {}", chain(&error))),
+        Err(_late) => Finding::warn(LEDGER, format!("{told}, is too big to be read through here")),
+    }
+}
+
+fn log(file: &Path) -> Option<Finding> {
+    let mut log = file.to_owned().into_os_string();
+    log.push("-wal");
+    let bytes = fs::metadata(&log).ok()?.len();
+    (bytes > LOG_LONG).then(|| {
+        let told = format!("its log has {}, which is far more than usual", size(bytes));
+        let hint = format!("a program may keep a read transaction open: `fuser -v {}` names those that have it open", file.display());
+        Finding::warn(LEDGER, told).hint(hint)
+    })
+}
+
+/// A file or directory with the bits of its mode that it must not have, and why.
+const FORBIDDEN: [(&str, u32, &str); 6] = [
+    ("", 0o027, "the owner's, and its group's to read"),
+    (FILE_NAME, 0o137, "the owner's, and its group's to read"),
+    (
+        "ledger.db-wal",
+        0o137,
+        "the owner's, and its group's to read",
+    ),
+    (SECRET_DIRECTORY, 0o077, "the owner's alone"),
+    ("secret/ledger-key", 0o177, "the owner's alone"),
+    ("secret/credentials", 0o177, "the owner's alone"),
+];
+
+fn modes(state_dir: &Path) -> Finding {
+    let Ok(own) = fs::metadata(state_dir) else {
+        return Finding::warn(MODES, format!("`{}` is not there yet", state_dir.display()));
+    };
+    for (name, bits, wanted) in FORBIDDEN {
+        let path = state_dir.join(name);
+        let Ok(about) = fs::metadata(&path) else {
+            continue;
+        };
+        let (path, mode) = (path.display().to_string(), about.mode() & 0o7777);
+        if mode & bits != 0 {
+            let told = format!("`{path}` has mode {mode:04o} and must be {wanted}");
+            return Finding::fail(MODES, told).hint(format!("chmod {:04o} {path}", mode & !bits));
+        }
+        if about.uid() != own.uid() {
+            let told = format!(
+                "`{path}` belongs to user {} and the state directory to user {}",
+                about.uid(),
+                own.uid()
+            );
+            return Finding::fail(MODES, told).hint(format!("chown {} {path}", own.uid()));
+        }
+    }
+    Finding::ok(
+        MODES,
+        format!(
+            "`{}` and what is in it are nobody else's",
+            state_dir.display()
+        ),
+    )
+}
+
+fn disk(state_dir: &Path) -> Finding {
+    let there = state_dir.ancestors().find(|path| path.exists());
+    let found = there.and_then(|path| statvfs(path).ok());
+    let Some(found) = found else {
+        return Finding::warn(DISK, "its room could not be looked at");
+    };
+    let room = found.f_bavail.saturating_mul(found.f_frsize);
+    judge_room(room)
+}
+
+fn judge_room(room: u64) -> Finding {
+    let told = format!("{} are free where the ledger is", size(room));
+    let hint = "make room: a ledger that cannot grow takes no notification";
+    match room {
+        0..ROOM_FAIL => Finding::fail(DISK, told).hint(hint),
+        ROOM_FAIL..ROOM_WARN => Finding::warn(DISK, told).hint(hint),
+        ROOM_WARN.. => Finding::ok(DISK, told),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::super::State;
+    use super::*;
+
+    #[test]
+    fn a_mode_that_lets_others_in_is_told_with_the_line_that_mends_it() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let set = |name: &str, mode| {
+            let path = dir.path().join(name);
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+        };
+        set("", 0o750);
+        fs::write(dir.path().join(FILE_NAME), "").expect("written");
+        set(FILE_NAME, 0o640);
+        assert_eq!(modes(dir.path()).state, State::Ok);
+        set(FILE_NAME, 0o644);
+        let found = modes(dir.path());
+        assert!(found.told.contains("mode 0644"), "{found:?}");
+        let line = format!("chmod 0640 {}", dir.path().join(FILE_NAME).display());
+        assert_eq!(found.hint, Some(line));
+        set("", 0o755);
+        assert_eq!(modes(dir.path()).state, State::Fail);
+        assert_eq!(modes(Path::new("/no/such/directory")).state, State::Warn);
+    }
+
+    #[test]
+    fn a_full_disk_is_a_failure_and_a_nearly_full_one_is_told() {
+        for (room, state) in [
+            (0, State::Fail),
+            (ROOM_FAIL, State::Warn),
+            (ROOM_WARN, State::Ok),
+            (u64::MAX, State::Ok),
+        ] {
+            assert_eq!(judge_room(room).state, state, "{room}");
+        }
+    }
+}

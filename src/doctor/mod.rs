@@ -1,0 +1,136 @@
+//! The checks of `tilld doctor`: everything a payment needs on its way, looked at before one is lost. Each check gives findings
+//! with a hint; none of them holds a secret.
+//!
+//! Asks the network at two places alone: the configured service, and the configured public address. Promises to change
+//! nothing but one line among the refusals, which the question to the public address leaves in a running daemon's ledger; and
+//! to say of what could not be looked at that it was not.
+
+mod address;
+mod files;
+mod hooks;
+mod public;
+mod request;
+mod service;
+mod unit;
+mod user;
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::client::Client;
+use crate::config::Settings;
+use crate::daemon::is_served;
+use crate::ledger::{FILE_NAME, Ledger};
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// As it should be.
+    Ok,
+    /// It may be meant so, or could not be looked at.
+    Warn,
+    /// A payment may be lost or late by it.
+    Fail,
+}
+
+impl State {
+    /// The word for people.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail => "FAIL",
+        }
+    }
+}
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    /// What was looked at, as a word.
+    pub(crate) check: &'static str,
+    /// How it came out.
+    pub(crate) state: State,
+    /// What was found, in one line. Not escaped.
+    pub(crate) told: String,
+    /// What helps.
+    pub(crate) hint: Option<String>,
+}
+
+impl Finding {
+    fn new(check: &'static str, state: State, told: impl Into<String>) -> Self {
+        Self {
+            check,
+            state,
+            told: told.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn ok(check: &'static str, told: impl Into<String>) -> Self {
+        Self::new(check, State::Ok, told)
+    }
+
+    pub(crate) fn warn(check: &'static str, told: impl Into<String>) -> Self {
+        Self::new(check, State::Warn, told)
+    }
+
+    pub(crate) fn fail(check: &'static str, told: impl Into<String>) -> Self {
+        Self::new(check, State::Fail, told)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// What is looked at.
+pub(crate) struct Patient<'a> {
+    /// The settings, which were loaded and so are valid.
+    pub(crate) settings: &'a Settings,
+    /// The state directory.
+    pub(crate) state_dir: &'a Path,
+    /// The service, when its address is set and usable.
+    pub(crate) client: Option<&'a Client>,
+    /// The systemd unit whose sandbox is held against what scripts need.
+    pub(crate) unit: &'a str,
+}
+
+/// Looks at all of it, in the order a payment goes.
+pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
+    let Patient {
+        settings,
+        state_dir,
+        ..
+    } = patient;
+    let mut findings = vec![daemon(state_dir)];
+    findings.extend(service::look(patient).await);
+    let reader = Ledger::open_reader(state_dir).ok();
+    findings.extend(address::look(settings));
+    findings.push(public::look(patient, reader.as_ref()).await);
+    let user = user::of(state_dir);
+    findings.extend(hooks::look(settings, &user));
+    findings.extend(files::look(state_dir, reader.as_ref()).await);
+    findings.extend(unit::look(settings, patient.unit));
+    findings
+}
+
+/// Whether somebody is there to hear and to ask.
+fn daemon(state_dir: &Path) -> Finding {
+    const CHECK: &str = "daemon";
+    if is_served(state_dir) {
+        return Finding::ok(CHECK, "it runs");
+    }
+    if !state_dir.join(FILE_NAME).exists() {
+        return Finding::warn(CHECK, "none ever ran here: there is no ledger yet")
+            .hint("`tilld serve` starts one");
+    }
+    Finding::fail(
+        CHECK,
+        "none runs, so no notification is heard and nothing is asked",
+    )
+    .hint("`systemctl start tilld`, or `tilld serve`, starts one")
+}

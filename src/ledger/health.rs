@@ -1,0 +1,33 @@
+//! How the ledger's writer fares, for whoever asks in the same process: what it cannot store, and a log that cannot be moved.
+//! Written by the writing thread when something changes, never for a notification that is stored.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Shared by the writer and all readers of one open ledger.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Health(Arc<Mutex<State>>);
+
+/// How it fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    /// Nothing can be stored, since when (milliseconds since 1970) and why.
+    pub unstored: Option<(i64, String)>,
+    /// The log cannot be moved into the file since then, milliseconds since 1970.
+    pub log_held_ms: Option<i64>,
+    /// The log has reached its bound: notifications are refused.
+    pub log_full: bool,
+}
+
+impl Health {
+    /// How it fares now.
+    pub(crate) fn now(&self) -> State {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.clone()
+    }
+
+    /// Something changed.
+    pub(super) fn change(&self, change: impl FnOnce(&mut State)) {
+        // Nothing that holds it can leave it half changed.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}

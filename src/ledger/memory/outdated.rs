@@ -1,0 +1,75 @@
+//! Texts of invoices that were over long ago, emptied.
+
+use super::MemoryStore;
+use crate::invoice::status::Outcome;
+use crate::ledger::retention::{Cutoffs, Emptied};
+use crate::ledger::row::{DeliveryState, InvoiceKey};
+
+impl MemoryStore {
+    pub(super) fn empty_outdated(&mut self, key: InvoiceKey, cutoffs: Cutoffs) -> Emptied {
+        let Some(mut stored) = self.invoices.get(key.0).cloned() else {
+            return Emptied::default();
+        };
+        let row = &mut stored.row;
+        let over_ms = match row.outcome {
+            Outcome::Open => row.unresolved.then_some(row.updated_ms),
+            Outcome::Paid | Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => {
+                Some(row.outcome_ms)
+            }
+        };
+        let is_over = |state| matches!(state, DeliveryState::Done | DeliveryState::Abandoned);
+        let owed = self
+            .deliveries
+            .iter()
+            .any(|(_, owed)| owed.invoice == key.0 && !is_over(owed.state));
+        let Some(over_ms) = over_ms.filter(|_| !owed) else {
+            return Emptied::default();
+        };
+        let outdated = |cutoff: Option<i64>| cutoff.is_some_and(|cutoff| over_ms <= cutoff);
+        let mut emptied = Emptied::default();
+        if outdated(cutoffs.requisites_ms)
+            && (row.requisites.is_some() || row.payment_url.is_some())
+        {
+            (row.requisites, row.payment_url) = (None, None);
+            emptied.requisites = 1;
+        }
+        let has_raw = row.raw.is_some() || stored.document.is_some();
+        if outdated(cutoffs.raw_ms) && has_raw {
+            (stored.row.raw, stored.document) = (None, None);
+            emptied.raw = 1;
+            self.empty_events(key);
+        }
+        self.invoices.put(key.0, stored);
+        emptied
+    }
+
+    fn empty_events(&mut self, key: InvoiceKey) {
+        let own = self
+            .events
+            .iter()
+            .filter(|(_, event)| event.row.invoice == key);
+        for (seq, mut event) in own
+            .map(|(seq, event)| (seq, event.clone()))
+            .collect::<Vec<_>>()
+        {
+            event.row.raw = None;
+            self.events.put(seq, event);
+        }
+        let of_invoice = |delivery: i64| {
+            let owed = self.deliveries.get(delivery);
+            owed.is_some_and(|owed| owed.invoice == key.0)
+        };
+        let own = self
+            .attempts
+            .iter()
+            .filter(|(_, attempt)| of_invoice(attempt.delivery));
+        for (id, mut attempt) in own
+            .map(|(id, attempt)| (id, attempt.clone()))
+            .collect::<Vec<_>>()
+        {
+            attempt.record.stdout.clear();
+            attempt.record.stderr.clear();
+            self.attempts.put(id, attempt);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Looks a whole ledger over while others write it: every page, every reference, the schema as this tilld makes it, and what
+//! the writer promises of rows that belong together. Reads only, and holds no moment of the ledger for longer than one
+//! question takes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, Error};
+
+use super::failure::from_sqlite;
+use super::open;
+use super::schema::STEPS;
+use crate::invoice::event::EventKind;
+use crate::ledger::check::Looked;
+use crate::ledger::error::OpenError;
+use crate::ledger::mark::Mark;
+use crate::ledger::restore::position;
+use crate::ledger::row::DeliveryState;
+use crate::ledger::store::StoreError;
+
+/// How long a question waits for a lock, which only a recovery after a crash holds.
+const BUSY: Duration = Duration::from_secs(15);
+/// Findings of one question that are told at most: a damaged file has thousands.
+const TOLD_MOST: usize = 20;
+
+/// What must hold whenever it is asked, each with how many rows break it. One statement each: one moment.
+const INVARIANTS: [(&str, &str); 8] = [
+    (
+        "events are missing: their numbers have gaps",
+        "SELECT coalesce(max(seq), 0) - count(*) FROM event",
+    ),
+    (
+        "deliveries stand at another invoice than their event",
+        "SELECT count(*) FROM delivery d JOIN event e ON e.seq = d.event WHERE e.invoice <> d.invoice",
+    ),
+    (
+        "invoices were paid for the first time twice",
+        "SELECT count(*) FROM (SELECT 1 FROM event WHERE kind IN ('paid', 'late') GROUP BY invoice HAVING count(*) > 1)",
+    ),
+    (
+        "invoices have two runs at once",
+        "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE state = 'running' GROUP BY invoice HAVING count(*) > 1)",
+    ),
+    (
+        "deliveries wait for no time and would never be run",
+        "SELECT count(*) FROM delivery WHERE state = 'waiting' AND next_ms IS NULL",
+    ),
+    (
+        "deliveries wait for another one that is over and would never be run",
+        "SELECT count(*) FROM delivery d WHERE d.state = 'waiting' AND d.blocked_by IS NOT NULL AND NOT EXISTS \
+           (SELECT 1 FROM delivery o WHERE o.invoice = d.invoice AND o.hook = d.hook AND o.event < d.event \
+            AND o.state <> 'done' AND o.state <> 'abandoned')",
+    ),
+    (
+        "invoices have no sealed notify token: nothing authenticates for them",
+        "SELECT count(*) FROM invoice i WHERE NOT EXISTS (SELECT 1 FROM secret s WHERE s.invoice = i.id)",
+    ),
+    (
+        "invoices say that an event has their document which is none of theirs",
+        "SELECT count(*) FROM invoice i WHERE i.raw_event IS NOT NULL AND NOT EXISTS \
+           (SELECT 1 FROM event e WHERE e.seq = i.raw_event AND e.invoice = i.id)",
+    ),
+];
+
+/// Looks. What is damaged is a finding; only what cannot be asked at all is an error.
+pub(in crate::ledger) fn check(path: &Path) -> Result<(Looked, Mark), OpenError> {
+    let connection = open::open_reader(path, BUSY)?;
+    let failed = |source| OpenError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut looked = Looked {
+        schema: STEPS.len(),
+        ..Looked::default()
+    };
+    let questions: [fn(&Connection, &mut Looked) -> rusqlite::Result<()>; 6] =
+        [pages, references, schema, words, invariants, counts];
+    for ask in questions {
+        if let Err(error) = ask(&connection, &mut looked) {
+            damage(error, &mut looked).map_err(failed)?;
+        }
+    }
+    let last = "SELECT coalesce(max(seq), 0) FROM event";
+    let now = connection
+        .query_row(last, [], |row| row.get(0))
+        .map_err(from_sqlite)
+        .and_then(|last| {
+            position(
+                |key| super::read::meta(&connection, key).map_err(from_sqlite),
+                last,
+            )
+        });
+    // Where even that cannot be read, the damage stands among the findings already.
+    let now = now.unwrap_or_else(|_told| Mark::nowhere());
+    Ok((looked, now))
+}
+
+/// A question that met damage is a finding, and the next one is asked.
+fn damage(error: Error, looked: &mut Looked) -> Result<(), StoreError> {
+    let text = error.to_string();
+    match from_sqlite(error) {
+        StoreError::Corrupt(_) => {
+            looked
+                .findings
+                .push(format!("pages cannot be read: {text}"));
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+fn pages(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    let ask = format!("PRAGMA integrity_check({TOLD_MOST})");
+    let mut statement = connection.prepare(&ask)?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    for told in rows {
+        let told = told?;
+        if told != "ok" {
+            looked.findings.push(told.replace('\n', " "));
+        }
+    }
+    Ok(())
+}
+
+fn references(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    let mut dangling = 0_u64;
+    let mut first = None;
+    connection.pragma_query(None, "foreign_key_check", |row| {
+        dangling += 1;
+        let (table, parent): (String, String) = (row.get(0)?, row.get(2)?);
+        first.get_or_insert((table, parent));
+        Ok(())
+    })?;
+    if let Some((table, parent)) = first {
+        looked.findings.push(format!(
+            "{dangling} rows refer to nothing, first of `{table}` to `{parent}`"
+        ));
+    }
+    Ok(())
+}
+
+/// All of the schema, as name and statement.
+type Objects = std::collections::BTreeMap<String, String>;
+
+fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
+    let ask = "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
+    let mut statement = connection.prepare(ask)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    rows.collect()
+}
+
+/// Tables of others in the same file are nobody's business here.
+fn schema(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    let found = objects(connection)?;
+    for (name, sql) in objects(&as_made()?)? {
+        match found.get(&name) {
+            Some(there) if *there == sql => {}
+            Some(_) => looked
+                .findings
+                .push(format!("{name} is not as this tilld makes it")),
+            None => looked.findings.push(format!("{name} is missing")),
+        }
+    }
+    Ok(())
+}
+
+/// An empty ledger in memory.
+pub(super) fn as_made() -> rusqlite::Result<Connection> {
+    let connection = Connection::open_in_memory()?;
+    for step in STEPS {
+        connection.execute_batch(step)?;
+    }
+    Ok(connection)
+}
+
+fn words(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    let outcomes = ["open", "paid", "failed", "reversed", "mismatch"];
+    let kinds = EventKind::ALL.map(EventKind::as_str);
+    let states = DeliveryState::ALL.map(DeliveryState::as_str);
+    for (table, column, known) in [
+        ("invoice", "outcome", outcomes.as_slice()),
+        ("event", "outcome", &outcomes),
+        ("event", "kind", &kinds),
+        ("delivery", "state", &states),
+    ] {
+        let mut statement =
+            connection.prepare(&format!("SELECT DISTINCT {column} FROM {table}"))?;
+        let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+        for word in rows {
+            let word = word?;
+            if !known.contains(&word.as_str()) {
+                looked.findings.push(format!(
+                    "the {column} `{word}` in `{table}` is no word of tilld"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn invariants(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    for (what, count) in INVARIANTS {
+        let broken: i64 = connection.query_row(count, [], |row| row.get(0))?;
+        if broken != 0 {
+            looked.findings.push(format!("{what} ({broken})"));
+        }
+    }
+    Ok(())
+}
+
+fn counts(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    let counts = super::backup::count(connection)?;
+    looked.counts = Some(counts);
+    Ok(())
+}

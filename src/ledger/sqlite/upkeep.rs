@@ -1,0 +1,124 @@
+//! The writing connection beside its transactions: the lock, the place it lies at, the mark beside it, and how it is opened
+//! anew.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{FileControl, Statement};
+
+use super::failure::from_sqlite;
+use super::often::{Often, Statements};
+use super::{SqliteStore, hooked, open, read};
+use crate::ledger::health::Health;
+use crate::ledger::mark::{Keeper, Mark};
+use crate::ledger::restore::position;
+use crate::ledger::store::StoreError;
+
+/// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
+/// program leaves that writes without a pause (A23).
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+impl<C: Statements> SqliteStore<C> {
+    /// What SQLite says of how durable its commits are: 2 is FULL.
+    pub(in crate::ledger) fn synchronous(&self) -> Result<i64, StoreError> {
+        open::synchronous(&self.connection).map_err(from_sqlite)
+    }
+
+    /// How the writer fares, for others.
+    pub(in crate::ledger) fn health(&self) -> Health {
+        self.mover.health()
+    }
+
+    /// Has the mark kept from now on.
+    pub(in crate::ledger) fn keep_mark(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
+    }
+
+    /// How far the ledger is: what other connections have committed counts too.
+    pub(in crate::ledger) fn position(&self) -> Result<Mark, StoreError> {
+        let last = self
+            .connection
+            .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
+        let meta = |key: &str| read::meta(&self.connection, key).map_err(from_sqlite);
+        position(meta, last.map_err(from_sqlite)?)
+    }
+
+    /// Writes the mark when it is due. Gives when it is due next.
+    pub(super) fn mark(&mut self, last: bool) -> Option<Instant> {
+        let at = self.keeper.as_ref()?.due(last)?;
+        if at > Instant::now() {
+            return Some(at);
+        }
+        let now = self.position();
+        let keeper = self.keeper.as_mut()?;
+        match now {
+            Ok(now) => keeper.keep(&now, last),
+            Err(error) => {
+                tracing::debug!(reason = %error, "the ledger could not be asked how far it is");
+            }
+        }
+        keeper.due(false)
+    }
+
+    pub(super) fn execute(&self, sql: &str) -> Result<(), StoreError> {
+        self.connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute([]))
+            .map(drop)
+            .map_err(from_sqlite)
+    }
+
+    pub(super) fn often(&mut self, which: Often) -> Result<(), StoreError> {
+        let done = self
+            .connection
+            .often(which, |statement| statement.execute([]));
+        done.map(drop).map_err(from_sqlite)
+    }
+
+    /// SQLite's number for what others have committed. It changes with the commits of all connections but this one, and costs
+    /// a look at the log's index: no page is read.
+    pub(super) fn version(&mut self) -> Option<i64> {
+        let read = |statement: &mut Statement<'_>| statement.query_row([], |row| row.get(0));
+        self.connection.often(Often::Version, read).ok()
+    }
+
+    /// Takes the write lock, with a try every [`LOCK_PAUSE`] within the busy budget.
+    pub(super) fn take_lock(&mut self) -> Result<(), StoreError> {
+        let began = Instant::now();
+        loop {
+            match self.often(Often::Begin) {
+                Err(StoreError::Busy) if began.elapsed() < self.busy => thread::sleep(LOCK_PAUSE),
+                ended => return ended,
+            }
+        }
+    }
+
+    /// Opens the file anew; until that has come about nothing is stored.
+    pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
+        self.distrusted = true;
+        self.known.clear();
+        let connection = open::reopen_writer(&self.path, self.busy)?;
+        self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
+        self.distrusted = false;
+        Ok(())
+    }
+
+    /// How long SQLite itself waits inside a statement.
+    pub(super) fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
+        self.connection.busy_timeout(busy).map_err(from_sqlite)
+    }
+
+    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
+    pub(super) fn check_place(&self) -> Result<(), StoreError> {
+        let mut moved = 0;
+        self.connection
+            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
+            .map_err(from_sqlite)?;
+        if moved == 0 {
+            Ok(())
+        } else {
+            Err(StoreError::Moved)
+        }
+    }
+}

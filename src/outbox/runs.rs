@@ -1,0 +1,107 @@
+//! How runs of each hook ended, since the daemon's start.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::retry::Plan;
+use crate::hook::process::Ending;
+
+/// How a run ended, as it is counted: what follows it, or why nothing could begin.
+pub(crate) const OUTCOMES: [&str; 6] = [
+    "done",
+    "failed",
+    "postponed",
+    "timeout",
+    "not_started",
+    "interrupted",
+];
+
+/// The counts of a hook, in the order of [`OUTCOMES`].
+type Counts = [u64; OUTCOMES.len()];
+
+/// The counts, one row for each hook that is or was configured, so that no name from elsewhere makes another. Locked for a
+/// moment by each run that ends, of which there are few.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(Mutex<BTreeMap<String, Counts>>);
+
+impl Runs {
+    /// Counts for these hooks.
+    pub(crate) fn of(hooks: impl IntoIterator<Item = String>) -> Self {
+        let runs = Self::default();
+        runs.know(hooks);
+        runs
+    }
+
+    /// Counts for these too, as settings that were read again name them.
+    pub(crate) fn know(&self, hooks: impl IntoIterator<Item = String>) {
+        let mut rows = self.rows();
+        for name in hooks {
+            rows.entry(name).or_default();
+        }
+    }
+
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, Counts>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run of this hook ended so.
+    pub(super) fn ended(&self, hook: &str, ending: &Ending, plan: Plan) {
+        let word = match (ending, plan) {
+            (Ending::Interrupted, _) | (_, Plan::Interrupted) => "interrupted",
+            (_, Plan::Done) => "done",
+            (_, Plan::Postpone { .. }) => "postponed",
+            (Ending::TimedOut, _) => "timeout",
+            (Ending::NotStarted(_), _) => "not_started",
+            (
+                Ending::Exited(_)
+                | Ending::Signalled(_)
+                | Ending::Answered { .. }
+                | Ending::NoAnswer(_),
+                Plan::Retry { .. } | Plan::Abandon,
+            ) => "failed",
+        };
+        let mut rows = self.rows();
+        let at = OUTCOMES.iter().position(|outcome| *outcome == word);
+        let count = rows.get_mut(hook).zip(at);
+        if let Some(count) = count.and_then(|(counts, at)| counts.get_mut(at)) {
+            *count += 1;
+        }
+    }
+
+    /// Every hook with every outcome and its count.
+    pub(crate) fn all(&self) -> Vec<(String, &'static str, u64)> {
+        let rows = self.rows();
+        let all = rows.iter().flat_map(|(name, counts)| {
+            let named = OUTCOMES.iter().zip(counts);
+            named.map(|(outcome, count)| (name.clone(), *outcome, *count))
+        });
+        all.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_is_counted_once_and_no_strange_hook_is() {
+        let runs = Runs::of(["fulfil".to_owned()]);
+        let retry = Plan::Retry { at_ms: 1 };
+        for (ending, plan) in [
+            (Ending::Exited(0), Plan::Done),
+            (Ending::Exited(1), retry),
+            (Ending::Exited(75), Plan::Postpone { at_ms: 1 }),
+            (Ending::TimedOut, Plan::Abandon),
+            (Ending::NotStarted(String::new()), retry),
+            (Ending::Interrupted, Plan::Interrupted),
+        ] {
+            runs.ended("fulfil", &ending, plan);
+            runs.ended("gone", &ending, plan);
+        }
+        let wanted = OUTCOMES.map(|outcome| ("fulfil".to_owned(), outcome, 1));
+        assert_eq!(runs.all(), wanted);
+        runs.know(["fulfil".to_owned(), "mail".to_owned()]);
+        assert_eq!(runs.all().len(), 2 * OUTCOMES.len());
+        assert!(runs.all().starts_with(&wanted));
+    }
+}

@@ -1,0 +1,278 @@
+//! `/metrics`, read by the public client library of Prometheus: every figure that is promised, with its type, and what moves
+//! it. And that counting costs the ledger's size only once.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{get, setup};
+use crate::harness::{PATIENCE, World, skip, wait_until};
+
+/// A sample's name and its labels, and its value as text.
+type Samples = BTreeMap<(String, Vec<(String, String)>), f64>;
+
+/// What the library makes of the figures: families by name and type, and all samples. `None` without the library.
+#[track_caller]
+fn read(text: &str) -> Option<(BTreeMap<String, String>, Samples)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = root.join("target/prometheus");
+    if !library.exists() {
+        return None;
+    }
+    let mut python = Command::new("python3")
+        .arg(root.join("tests/it/admin/prometheus.py"))
+        .env("PYTHONPATH", library)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 runs");
+    let mut stdin = python.stdin.take().expect("a pipe");
+    stdin.write_all(text.as_bytes()).expect("it reads");
+    drop(stdin);
+    let output = python.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{output:?} of {text}");
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let (mut families, mut samples) = (BTreeMap::new(), BTreeMap::new());
+    for family in told.as_array().expect("a list") {
+        let word = |key| family[key].as_str().unwrap_or_default().to_owned();
+        families.insert(word("name"), word("type"));
+        for sample in family["samples"].as_array().expect("a list") {
+            let labels = sample[1].as_object().expect("labels").iter();
+            let labels = labels
+                .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()));
+            let name = sample[0].as_str().unwrap_or_default().to_owned();
+            samples.insert(
+                (name, labels.collect()),
+                sample[2].as_f64().expect("a number"),
+            );
+        }
+    }
+    Some((families, samples))
+}
+
+#[track_caller]
+fn sample(samples: &Samples, name: &str, labels: &[(&str, &str)]) -> f64 {
+    let mut wanted: Vec<(String, String)> = labels
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    wanted.sort();
+    let found = samples.get(&(name.to_owned(), wanted));
+    *found.unwrap_or_else(|| panic!("no {name} {labels:?}: {samples:?}"))
+}
+
+#[test]
+fn every_figure_is_there_and_moves_with_what_happens() {
+    if read("").is_none() {
+        skip!("prometheus-client is not in target/prometheus; .ci/run installs it");
+    }
+    let world = setup()
+        .quiet()
+        .set("outbox.schedule_s", "[0]")
+        .noting_hook("fulfil", &["paid"])
+        .hook("fails", &["paid"], "exit 1")
+        .start();
+    let paid = world.pay("A-1");
+    world.settle();
+    let wrong = world.notify(
+        &paid.reference,
+        &[("X-Notification-Token", "not-this-one")],
+        &paid.object.to_string(),
+    );
+    assert_eq!(wrong.status, 401);
+    // Names that nobody listed make no labels.
+    for (order, status) in [("A-2", "held \"x\"\\"), ("A-3", "queued")] {
+        let odd = world.create(order);
+        let odd = world.dictate(&odd, status);
+        assert_eq!(world.tell_as_it_is(&odd).status, 200);
+    }
+    world.create("A-4");
+    world.tilld(&["invoice", "poll", "A-4"]).ends_with(0);
+
+    let answer = get(&world, "/metrics");
+    assert_eq!(
+        answer.header("content-type"),
+        Some("text/plain; version=0.0.4; charset=utf-8")
+    );
+    let (families, samples) = read(&answer.body).expect("the library is there");
+    // The library leaves `_total` away from the names of counters.
+    for (name, kind) in [
+        ("tilld_invoices", "gauge"),
+        ("tilld_transitions", "counter"),
+        ("tilld_notifications", "counter"),
+        ("tilld_detect_lag_seconds", "histogram"),
+        ("tilld_outbox_depth", "gauge"),
+        ("tilld_outbox_oldest_seconds", "gauge"),
+        ("tilld_dead_letters", "gauge"),
+        ("tilld_hook_runs", "counter"),
+        ("tilld_poll_requests", "counter"),
+        ("tilld_token_ok", "gauge"),
+        ("tilld_last_notification_timestamp_seconds", "gauge"),
+    ] {
+        assert_eq!(families.get(name).map(String::as_str), Some(kind), "{name}");
+    }
+    let of = |name: &str, labels: &[(&str, &str)]| sample(&samples, name, labels);
+    assert_eq!(
+        of("tilld_invoices", &[("status", "paid"), ("outcome", "paid")]),
+        1.0
+    );
+    assert_eq!(
+        of(
+            "tilld_invoices",
+            &[("status", "other"), ("outcome", "open")]
+        ),
+        2.0
+    );
+    let all = samples
+        .iter()
+        .filter(|((name, _), _)| name == "tilld_invoices");
+    assert_eq!(all.map(|(_, count)| count).sum::<f64>(), 4.0);
+    assert!(of("tilld_transitions_total", &[("found_by", "notification")]) >= 3.0);
+    assert_eq!(
+        of(
+            "tilld_notifications_total",
+            &[("result", "refused"), ("reason", "token_wrong")]
+        ),
+        1.0
+    );
+    assert_eq!(
+        of(
+            "tilld_notifications_total",
+            &[("result", "refused"), ("reason", "ref_unknown")]
+        ),
+        0.0
+    );
+    assert!(
+        of(
+            "tilld_notifications_total",
+            &[("result", "stored"), ("reason", "")]
+        ) >= 3.0
+    );
+    assert!(of("tilld_detect_lag_seconds_count", &[]) >= 3.0);
+    assert_eq!(
+        of("tilld_detect_lag_seconds_bucket", &[("le", "+Inf")]),
+        of("tilld_detect_lag_seconds_count", &[])
+    );
+    assert_eq!(of("tilld_outbox_depth", &[]), 0.0);
+    assert_eq!(of("tilld_dead_letters", &[]), 1.0);
+    assert_eq!(
+        of(
+            "tilld_hook_runs_total",
+            &[("hook", "fulfil"), ("outcome", "done")]
+        ),
+        1.0
+    );
+    assert_eq!(
+        of(
+            "tilld_hook_runs_total",
+            &[("hook", "fails"), ("outcome", "failed")]
+        ),
+        1.0
+    );
+    assert_eq!(of("tilld_token_ok", &[]), 1.0);
+    assert!(of("tilld_last_notification_timestamp_seconds", &[]) > 1_600_000_000.0);
+    assert!(
+        !answer.body.contains(&paid.token) && !answer.body.contains("queued"),
+        "{}",
+        answer.body
+    );
+
+    // A second look counts nothing twice.
+    let (_, again) = read(&get(&world, "/metrics").body).expect("the library is there");
+    assert_eq!(
+        sample(
+            &again,
+            "tilld_invoices",
+            &[("status", "paid"), ("outcome", "paid")]
+        ),
+        1.0
+    );
+    let transitions = ("tilld_transitions_total", [("found_by", "notification")]);
+    assert_eq!(
+        sample(&again, transitions.0, &transitions.1),
+        of(transitions.0, &transitions.1)
+    );
+}
+
+#[test]
+fn a_revoked_token_is_seen_and_so_is_what_the_service_said() {
+    if read("").is_none() {
+        skip!("prometheus-client is not in target/prometheus; .ci/run installs it");
+    }
+    let world = setup().start();
+    world.control("POST", "/faults", &json!({ "lose": true }));
+    world.create("A-1");
+    world.control("POST", "/tokens/revoke", &Value::Null);
+    wait_until(PATIENCE, "the 401", || {
+        let (_, samples) = read(&get(&world, "/metrics").body).expect("the library is there");
+        sample(&samples, "tilld_token_ok", &[]) == 0.0
+    });
+    let (_, samples) = read(&get(&world, "/metrics").body).expect("the library is there");
+    assert!(sample(&samples, "tilld_poll_requests_total", &[("code", "401")]) >= 1.0);
+    assert_eq!(get(&world, "/readyz").status, 503);
+    assert!(
+        get(&world, "/readyz")
+            .body
+            .contains("login: the service refuses it\n")
+    );
+    assert_eq!(get(&world, "/healthz").status, 200);
+}
+
+/// Only the first question reads the ledger. Not the time of one answer but of many, so that a busy machine does not decide.
+#[test]
+fn asking_again_costs_no_more_on_a_big_ledger() {
+    let mut world = setup().quiet().not_served().start();
+    world.start_serve();
+    world.create("A-1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let many = many();
+    world.neighbour().tamper(&many);
+    world.start_serve();
+    let began = Instant::now();
+    let first = get(&world, "/metrics");
+    let first_took = began.elapsed();
+    assert!(
+        first
+            .body
+            .contains("tilld_invoices{status=\"paid\",outcome=\"paid\"} 20000\n"),
+        "{}",
+        first.body
+    );
+    let began = Instant::now();
+    for _ in 0..10 {
+        assert_eq!(get(&world, "/metrics").status, 200);
+    }
+    let each = began.elapsed() / 10;
+    assert!(
+        each < Duration::from_millis(250),
+        "{each:?} each, {first_took:?} the first time"
+    );
+    clear(&world);
+}
+
+/// Twenty thousand paid invoices with an event each, none of them owed to a hook.
+fn many() -> String {
+    let numbers =
+        "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 20999)";
+    format!(
+        "BEGIN; {numbers} INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
+           amount_asked, currency_asked, amount_agreed, currency_agreed, status, outcome, outcome_ms, created_ms, updated_ms) \
+         SELECT i, 'ref' || i, 'o' || i, 'id' || i, 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 'paid', 0, 0, 0 FROM n; \
+         {numbers} INSERT INTO event (seq, event_id, invoice, kind, rewound, status, previous_status, outcome, previous_outcome, \
+           at_ms, source) \
+         SELECT (SELECT max(seq) FROM event) + i - 999, 'e' || i, i, 'paid', 0, 'paid', 'new', 'paid', 'open', \
+           (SELECT max(at_ms) FROM event), 'poll' FROM n; COMMIT"
+    )
+}
+
+/// The invariants that are looked at afterwards hold for what was put there too.
+fn clear(world: &World) {
+    assert_eq!(
+        world.value("SELECT count(*) FROM invoices WHERE outcome = 'paid'"),
+        "20000"
+    );
+}

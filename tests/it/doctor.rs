@@ -1,0 +1,279 @@
+//! `tilld doctor` through the real program: what is well is told so, and each thing that would lose a payment is found before
+//! one is lost. What is at stake: a shop that hears nothing looks to itself like one with few customers.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::harness::{PATIENCE, Ran, Service, Setup, World, request};
+
+/// The findings, ended with this code.
+#[track_caller]
+fn doctor(world: &World, code: i32, variables: &[(&str, &str)]) -> Vec<Value> {
+    let ran = world
+        .tilld_with(variables, &["doctor", "--json"])
+        .ends_with(code);
+    let told = ran.json();
+    told.as_array().expect("a list").clone()
+}
+
+/// What was found for a check, with its state in front.
+#[track_caller]
+fn found(findings: &[Value], check: &str) -> String {
+    let of = findings.iter().filter(|found| found["check"] == check);
+    let told = of.map(|found| {
+        let text = |key: &str| found[key].as_str().unwrap_or_default().to_owned();
+        format!("{}: {} ({})", text("state"), text("told"), text("hint"))
+    });
+    let told: Vec<String> = told.collect();
+    assert!(!told.is_empty(), "no {check}: {findings:?}");
+    told.join("\n")
+}
+
+#[test]
+fn a_shop_where_all_is_well_is_told_so_and_nothing_secret() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    let paid = world.pay("A-1");
+    world.settle();
+    let told = doctor(&world, 0, &[]);
+    for check in [
+        "config",
+        "daemon",
+        "login",
+        "service",
+        "clock",
+        "public_url",
+        "public_address",
+        "hook",
+        "ledger",
+        "permissions",
+        "unit",
+    ] {
+        assert!(found(&told, check).starts_with("ok: "), "{check}: {told:?}");
+    }
+    let public = found(&told, "public_address");
+    assert!(
+        public.contains("asked from this machine, http://127."),
+        "{public}"
+    );
+    assert!(
+        public.contains("every header that may carry a notify token arrives"),
+        "{public}"
+    );
+    // The one trace of it: a refusal as any stranger's.
+    assert_eq!(
+        world.value("SELECT group_concat(reason) FROM refusal"),
+        "ref_unknown"
+    );
+    let Ran { stdout, .. } = world.tilld(&["doctor"]).ends_with(0);
+    assert!(
+        stdout.contains("ok    public_address  asked from this machine"),
+        "{stdout}"
+    );
+    let token = fs::read_to_string(world.state_dir().join("secret/credentials")).expect("a login");
+    let token: Value = serde_json::from_str(&token).expect("JSON");
+    let token = token["token"].as_str().expect("a token");
+    for text in [stdout, format!("{told:?}")] {
+        assert!(
+            !text.contains(token) && !text.contains(&paid.token),
+            "{text}"
+        );
+    }
+    // A slash at the end, and one too many between.
+    let slash = format!("http://{}/n/", world.listen());
+    let told = doctor(&world, 0, &[("TILLD_LISTENER__PUBLIC_URL", &slash)]);
+    assert!(
+        found(&told, "public_address").starts_with("ok: "),
+        "{told:?}"
+    );
+    let doubled = format!("http://{}//n", world.listen());
+    let told = doctor(&world, 16, &[("TILLD_LISTENER__PUBLIC_URL", &doubled)]);
+    assert!(
+        found(&told, "public_url").contains("two slashes in a row"),
+        "{told:?}"
+    );
+}
+
+/// A13, A14: each of these looks well to a payment service, or to the merchant's browser.
+#[test]
+fn a_public_address_that_leads_elsewhere_is_found() {
+    let world = Setup::new().quiet().start();
+    let public = |url: &str| {
+        let told = doctor(&world, 16, &[("TILLD_LISTENER__PUBLIC_URL", url)]);
+        found(&told, "public_address")
+    };
+    // As Caddy answers for a name it has no site for.
+    let proxy = Service::start(|_| (200, String::new()));
+    let told = public(&format!("{}/n", proxy.url()));
+    assert!(
+        told.starts_with("fail: ") && told.contains("answers by itself"),
+        "{told}"
+    );
+    assert_eq!(proxy.heard().len(), 1, "it is asked once");
+    // A prefix that the proxy takes away, as tilld meets it.
+    let told = public(&format!("http://{}/pay", world.listen()));
+    assert!(
+        told.contains("reaches tilld, which has no such path"),
+        "{told}"
+    );
+    // `localhost` is not where tilld listens.
+    let port = world.listen().port();
+    let told = public(&format!("http://localhost:{port}/n"));
+    assert!(told.contains("gives no answer"), "{told}");
+    let proxy = Service::start(|_| (502, String::new()));
+    let told = public(&format!("{}/n", proxy.url()));
+    assert!(
+        told.contains("does not reach tilld") && told.contains("`::1`"),
+        "{told}"
+    );
+    // Another tilld's refusal is not this one's.
+    let proxy = Service::start(|_| (401, "unauthorized\n".to_owned()));
+    let told = public(&format!("{}/n", proxy.url()));
+    assert!(told.contains("another tilld answers there"), "{told}");
+}
+
+/// A14: a header that a proxy drops may be the one with the token.
+#[test]
+fn a_header_that_a_proxy_drops_is_named() {
+    let world = Setup::new().quiet().start();
+    let listen = world.listen();
+    let proxy = Service::start(move |heard| {
+        let lines = heard
+            .headers
+            .lines()
+            .filter_map(|line| line.split_once(':'));
+        let kept: Vec<(&str, &str)> = lines
+            .map(|(name, value)| (name, value.trim()))
+            .filter(|(name, _)| {
+                let name = name.to_ascii_lowercase();
+                !["x-webhook-token", "host", "content-length"].contains(&name.as_str())
+            })
+            .collect();
+        let passed_on = request(listen, "POST", heard.path(), &kept, &heard.body);
+        (passed_on.status, passed_on.body)
+    });
+    let url = format!("{}/n", proxy.url());
+    let told = doctor(&world, 0, &[("TILLD_LISTENER__PUBLIC_URL", &url)]);
+    let told = found(&told, "public_address");
+    assert!(
+        told.starts_with("warn: ") && told.contains("lost on the way: x-webhook-token ("),
+        "{told}"
+    );
+    let pinned = [
+        ("TILLD_LISTENER__PUBLIC_URL", url.as_str()),
+        (
+            "TILLD_LISTENER__PRESENTATIONS",
+            "[\"header:X-Webhook-Token\"]",
+        ),
+    ];
+    let told = doctor(&world, 16, &pinned);
+    assert!(
+        found(&told, "public_address").starts_with("fail: "),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn without_a_daemon_it_says_what_could_not_be_asked() {
+    let mut world = Setup::new().quiet().start();
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let told = doctor(&world, 16, &[]);
+    assert!(
+        found(&told, "daemon").starts_with("fail: none runs"),
+        "{told:?}"
+    );
+    assert!(
+        found(&told, "public_address").starts_with("warn: not asked"),
+        "{told:?}"
+    );
+    for check in ["service", "clock", "login", "ledger"] {
+        assert!(found(&told, check).starts_with("ok: "), "{told:?}");
+    }
+    let told = doctor(&world, 16, &[("TILLD_SERVICE__URL", "http://127.0.0.1:9")]);
+    assert!(
+        found(&told, "service").starts_with("fail: http://127.0.0.1:9 gives no answer"),
+        "{told:?}"
+    );
+    assert!(
+        found(&told, "clock").starts_with("warn: not compared"),
+        "{told:?}"
+    );
+    let told = doctor(&world, 16, &[("TILLD_LISTNER", "x")]);
+    assert!(found(&told, "config").starts_with("fail: "), "{told:?}");
+    assert_eq!(told.len(), 1);
+}
+
+/// A38: it runs in the merchant's shell.
+#[test]
+fn a_script_that_will_not_run_for_the_service_is_found() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .start();
+    let script = world.dir().join("hooks/fulfil.sh");
+    let mode = |mode| fs::set_permissions(&script, Permissions::from_mode(mode)).expect("ours");
+    mode(0o666);
+    let told = doctor(&world, 16, &[]);
+    assert!(
+        found(&told, "hook").contains("anybody may change"),
+        "{told:?}"
+    );
+    mode(0o644);
+    fs::write(&script, "#!/usr/bin/env no-such-interpreter\n").expect("written");
+    let told = doctor(&world, 16, &[]);
+    assert!(
+        found(&told, "hook").contains("`no-such-interpreter`, which is in none of the directories"),
+        "{told:?}"
+    );
+    fs::write(&script, "true\n").expect("written");
+
+    // The unit's sandbox, as systemd tells it.
+    let bin = tempfile::tempdir().expect("a directory");
+    let systemctl = bin.path().join("systemctl");
+    let says = |text: &str| {
+        fs::write(&systemctl, format!("#!/bin/sh\nprintf '{text}'\n")).expect("written");
+        fs::set_permissions(&systemctl, Permissions::from_mode(0o755)).expect("ours");
+    };
+    says("LoadState=loaded\\nPrivateTmp=yes\\nProtectSystem=strict\\n");
+    let path = format!("{}:/usr/bin:/bin", bin.path().display());
+    let told = doctor(&world, 16, &[("PATH", &path)]);
+    let unit = found(&told, "unit");
+    assert!(
+        world.dir().starts_with(Path::new("/tmp")),
+        "where the scripts of tests are"
+    );
+    assert!(
+        unit.starts_with("fail: fulfil: `/tmp/") && unit.contains("PrivateTmp=yes"),
+        "{unit}"
+    );
+    says("LoadState=not-found\\n");
+    let told = doctor(&world, 0, &[("PATH", &path)]);
+    assert!(
+        found(&told, "unit").starts_with("ok: not under systemd"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn files_that_others_may_read_are_found() {
+    let world = Setup::new().quiet().start();
+    let ledger = world.ledger();
+    fs::set_permissions(&ledger, Permissions::from_mode(0o644)).expect("ours");
+    let told = doctor(&world, 16, &[]);
+    let modes = found(&told, "permissions");
+    assert!(
+        modes.contains("has mode 0644") && modes.contains("chmod 0640 "),
+        "{modes}"
+    );
+    fs::set_permissions(&ledger, Permissions::from_mode(0o640)).expect("ours");
+    let credentials = world.state_dir().join("secret/credentials");
+    fs::set_permissions(&credentials, Permissions::from_mode(0o644)).expect("ours");
+    let told = doctor(&world, 16, &[]);
+    assert!(found(&told, "login").starts_with("fail: "), "{told:?}");
+    fs::set_permissions(&credentials, Permissions::from_mode(0o600)).expect("ours");
+}

@@ -1,0 +1,57 @@
+//! When it counts as ready: once notifications are heard and stored, however the service is, and however long that took (A43).
+
+use std::thread;
+use std::time::Duration;
+
+use super::{Faults, Systemd};
+use crate::harness::{PATIENCE, Setup, skip, wait_until};
+
+#[test]
+fn a_long_start_asks_for_more_time_and_is_not_ready_before() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (systemd, faults) = (Systemd::at(dir.path()), Faults::new());
+    faults.play("hold-start");
+    let mut world = Setup::new()
+        .quiet()
+        .under(&["env", &systemd.variable, &faults.variable()])
+        .not_served()
+        .start();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let first = systemd.hears("");
+            assert!(first.contains("STATUS=opening the ledger"), "{first}");
+            if systemd.next(Duration::from_secs(5)).is_some_and(|next| {
+                assert!(next.contains("EXTEND_TIMEOUT_USEC=30000000"), "{next}");
+                true
+            }) {
+                faults.end("hold-start");
+            }
+        });
+        world.start_serve();
+    });
+    if !faults.is_played("hold-start") {
+        skip!("this build has no faults to play");
+    }
+    let ready = systemd.hears("READY=1");
+    let serves = format!("STATUS=serves on {}", world.listen());
+    assert!(ready.contains(&serves), "{ready}");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let stops = systemd.hears("STOPPING=1");
+    assert!(stops.contains("STATUS=stops, within"), "{stops}");
+}
+
+#[test]
+fn it_is_ready_although_the_service_does_not_answer() {
+    let systemd = Systemd::without_a_path();
+    let world = Setup::new()
+        // Nobody listens there.
+        .service("http://127.0.0.1:9")
+        .under(&["env", &systemd.variable])
+        .start();
+    systemd.hears("READY=1");
+    let refused = world.notify("AAAAAAAAAAAAAAAAAAAAAA", &[], "{}");
+    assert_eq!(refused.status / 100, 4, "{refused:?}");
+    wait_until(PATIENCE, "the refusal", || {
+        world.value("SELECT count(*) FROM refusal") == "1"
+    });
+}
