@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 /// The turns of one loop. Cloned freely; made, it counts as just turned.
 #[derive(Clone, Debug)]
@@ -44,15 +46,15 @@ impl Pulse {
 mod tests {
     use super::*;
 
-    #[test]
-    fn it_stands_still_from_the_last_turn_on() {
+    #[tokio::test(start_paused = true)]
+    async fn it_stands_still_from_the_last_turn_on() {
         let pulse = Pulse::default();
-        let seen = pulse.clone();
-        std::thread::sleep(Duration::from_millis(30));
-        let before = seen.still_for();
-        assert!(before >= Duration::from_millis(30), "{before:?}");
+        let (seen, second) = (pulse.clone(), Duration::from_secs(1));
+        tokio::time::sleep(second).await;
+        assert_eq!(seen.still_for(), second);
         pulse.turn();
-        let after = seen.still_for();
-        assert!(after < before, "{after:?}");
+        assert_eq!(seen.still_for(), Duration::ZERO);
+        tokio::time::sleep(second * 2).await;
+        assert_eq!(seen.still_for(), second * 2);
     }
 }

@@ -224,7 +224,8 @@ pub(super) async fn store_end(
                 return false;
             }
             Err(error @ (WriteError::QueueFull | WriteError::NotStored(_))) => {
-                tracing::warn!(
+                // The ledger tells why, once a minute.
+                tracing::debug!(
                     error = &error as &dyn Error,
                     result = record.result,
                     "the end of a hook is not stored yet"

@@ -194,10 +194,18 @@ impl Outbox {
                 self.start_ahead(wanted);
             }
             Err(error) => {
-                tracing::warn!(
-                    error = &error as &dyn Error,
-                    "no hook is run, since no claim could be stored"
-                );
+                // What passes by itself the ledger tells, once a minute and not with every look.
+                if error.is_transient() {
+                    tracing::debug!(
+                        error = &error as &dyn Error,
+                        "no hook is run, since no claim could be stored"
+                    );
+                } else {
+                    tracing::warn!(
+                        error = &error as &dyn Error,
+                        "no hook is run, since no claim could be stored"
+                    );
+                }
                 self.more = false;
                 // It may be stored all the same, with these as its processes: they must never run anything.
                 self.start_ahead(false);

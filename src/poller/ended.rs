@@ -76,8 +76,9 @@ impl Ended {
             Nothing::Read { .. } => {
                 tracing::warn!(order.id = %order, reason = %chain(nothing), "an answer was dropped");
             }
+            // The ledger tells why, once a minute.
             Nothing::Store { .. } => {
-                tracing::warn!(order.id = %order, reason = %chain(nothing), "an answer could not be recorded and is asked for again");
+                tracing::debug!(order.id = %order, reason = %chain(nothing), "an answer could not be recorded and is asked for again");
             }
         }
     }

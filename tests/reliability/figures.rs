@@ -1,7 +1,9 @@
 //! What is read of a process, and the few numbers that are made of many.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::harness::World;
 
@@ -13,17 +15,40 @@ pub(crate) fn serves(world: &World) -> bool {
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Processor time of a process so far.
-#[track_caller]
-pub(crate) fn processor(pid: u32) -> Duration {
-    /// Ticks a second, on every Linux that tells them.
-    const TICKS: u64 = 100;
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-    // The name in parentheses may hold anything.
-    let (_, rest) = text.rsplit_once(") ").expect("a name");
-    let ticks = rest.split(' ').skip(11).take(2);
-    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 1000 / TICKS)
+/// What the scheduler says of each thread of a process: nanoseconds it ran, and waited to run.
+#[derive(Clone, Debug)]
+pub(crate) struct Scheduled {
+    at: Instant,
+    threads: BTreeMap<OsString, [u64; 2]>,
+}
+
+impl Scheduled {
+    #[track_caller]
+    pub(crate) fn of(pid: u32) -> Self {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+        let of_thread = |task: fs::DirEntry| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            let mut times = text.split(' ').map_while(|time| time.parse().ok());
+            Some((task.file_name(), [times.next()?, times.next()?]))
+        };
+        Self {
+            at: Instant::now(),
+            threads: tasks.flatten().filter_map(of_thread).collect(),
+        }
+    }
+
+    /// Percent of a processor that its threads took of what they could have had since `before`: on a busy machine one that
+    /// never rests is seen as such although it seldom runs.
+    pub(crate) fn busy_since(&self, before: &Self) -> u128 {
+        let wall = (self.at - before.at).as_nanos();
+        let shares = self.threads.iter().filter_map(|(name, [ran, waited])| {
+            let [ran_before, waited_before] = before.threads.get(name)?;
+            let ran = u128::from(ran.saturating_sub(*ran_before));
+            let waited = u128::from(waited.saturating_sub(*waited_before));
+            Some(ran * 100 / wall.saturating_sub(waited).max(wall / 100))
+        });
+        shares.sum()
+    }
 }
 
 /// Memory of a process that is really there, KiB.

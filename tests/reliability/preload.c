@@ -4,7 +4,7 @@
 //   BETWEEN_MATCH   only files whose path holds this word
 //   BETWEEN_RECORD  a file that every write, change of length, sync (also one that failed) and removal is appended to, with its
 //                   instant
-//   BETWEEN_WRONG   late:   what is written to a log (`-wal`) reaches the kernel 50 ms after the daemon was told that it did
+//   BETWEEN_WRONG   late:   what is written reaches the kernel, in its order, 50 ms after the daemon was told that it did
 //                   nosync: nothing is synced, and success is told
 //                   deaf:   a failed write or sync is told as a success
 //
@@ -51,9 +51,10 @@ __attribute__((constructor)) static void begin(void) {
 
 static const char *path_of(int fd) { return fd >= 0 && fd < FILES ? paths[fd] : NULL; }
 
-static int is_log(const char *path) {
+// What is mapped into memory is there at once.
+static int goes_late(const char *path) {
     size_t n = strlen(path);
-    return n > 4 && !strcmp(path + n - 4, "-wal");
+    return is_late && (n < 4 || strcmp(path + n - 4, "-shm"));
 }
 
 static void note(char op, const char *path, uint64_t offset, const void *data, uint32_t bytes) {
@@ -113,7 +114,7 @@ static void keep(int fd, const void *data, size_t bytes, uint64_t offset) {
 
 static ssize_t written(int fd, const void *data, size_t bytes, off64_t offset) {
     const char *path = path_of(fd);
-    if (path && is_late && is_log(path)) {
+    if (path && goes_late(path)) {
         keep(fd, data, bytes, offset);
         return bytes;
     }
@@ -125,7 +126,7 @@ static ssize_t written(int fd, const void *data, size_t bytes, off64_t offset) {
 
 static ssize_t was_read(int fd, void *data, size_t bytes, off64_t offset) {
     const char *path = path_of(fd);
-    if (!path || !is_late || !is_log(path)) return syscall(SYS_pread64, fd, data, bytes, offset);
+    if (!path || !goes_late(path)) return syscall(SYS_pread64, fd, data, bytes, offset);
     pthread_mutex_lock(&lock);
     ssize_t n = syscall(SYS_pread64, fd, data, bytes, offset);
     for (struct pending *p = first; p && n >= 0; p = p->next) {
@@ -154,7 +155,7 @@ static int resized(int fd, off64_t length) {
 
 static int synced(int fd, long call) {
     const char *path = path_of(fd);
-    if (path && (is_unsynced || (is_late && is_log(path)))) return 0;
+    if (path && (is_unsynced || goes_late(path))) return 0;
     int r = syscall(call, fd);
     if (path) note(r ? 'F' : 'S', path, 0, NULL, 0);
     return path && r && is_deaf ? 0 : r;

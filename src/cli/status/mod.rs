@@ -16,8 +16,8 @@ use crate::daemon::status::{self, Login, Report};
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
 runs, an invoice under attention, a delivery that is held, was given up or has no hook, a status name that
-stands on no list, a login that polling needs, notifications that do not arrive, a log that cannot be moved
-into the ledger's file";
+stands on no list, a login that polling needs, notifications that do not arrive, a ledger's file or disk that is in
+trouble";
 
 /// How long the daemon is waited for, when all else is known already.
 const DAEMON_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);

@@ -431,7 +431,10 @@ pub(crate) mod tests {
             };
             let told = Report::new(&overview, &Settings::default(), around);
             let words: Vec<&str> = told.needs.iter().map(|need| need.reason.as_str()).collect();
-            assert_eq!(words.contains(&"log"), told.ledger.wal_held_since.is_some());
+            assert_eq!(
+                words.contains(&"wal_held"),
+                told.ledger.wal_held_since.is_some()
+            );
             assert_eq!(words.contains(&"daemon"), !daemon_running);
             told.ledger.wal_held_since
         };

@@ -74,7 +74,7 @@ fn memory_and_descriptors_are_flat_over_many_notifications() {
         .quiet()
         .set("log_level", "\"info\"")
         // They are kept within the second tenth.
-        .set("ledger.history_rows", (count / TENTHS).clamp(100, 100_000))
+        .set("ledger.history_rows", (count / TENTHS).clamp(200, 100_000))
         .start();
     let orders: Vec<String> = (1..=INVOICES).map(|number| format!("A-{number}")).collect();
     let issued = world.create_all(&orders);

@@ -58,9 +58,9 @@ fn a_daemon_that_waits_for_the_ledger_is_alive() {
     });
     neighbour.let_go();
     assert!(heard.len() >= 2, "{heard:?}");
-    // Less than half of what systemd grants, and what a busy machine adds.
+    // What systemd grants; that it is less than half of it where the machine is not busy is looked at in virtual time.
     let longest = heard.iter().max().expect("some");
-    assert!(*longest < Duration::from_millis(1_500), "{heard:?}");
+    assert!(*longest < Duration::from_secs(3), "{heard:?}");
     assert!(!world.serve_log().contains("stands still"));
     assert_eq!(world.tell_as_it_is(&issued).status, 200);
     assert_eq!(world.stop_serve(PATIENCE), 0);
@@ -102,6 +102,8 @@ fn stands_still(point: &str, name: &str, bound: Duration) {
     systemd.hears(ALIVE);
     let hold = format!("hold-{point}");
     faults.play(&hold);
+    // Each loop comes round, and to the point where it is held.
+    world.neighbour().write();
     let still = format!("{name} stands still");
     let held = Instant::now();
     wait_until(bound + PATIENCE, &still, || {

@@ -94,6 +94,7 @@ fn record(wrong: Option<Wrong>) -> Recording {
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let before = files(&world);
     world.under = between.program(wrong, true);
+    world.is_sound = wrong.is_none();
     world.start_serve();
     let (heard, ()) = load.during(|_live| thread::sleep(LOAD));
     assert_eq!(world.stop_serve(PATIENCE), 0);

@@ -8,9 +8,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use crate::figures::{processor, seconds, serves};
+use crate::figures::{Scheduled, seconds, serves};
 use crate::harness::{PATIENCE, Process, wait_for};
 use crate::load::{Ack, Load};
 use crate::options::Options;
@@ -27,7 +27,7 @@ const DESCRIPTORS: &str = "--nofile=64";
 const CROWD: usize = 200;
 /// How long the crowd stays, short and long, seconds.
 const STAY_S: (usize, usize) = (5, 60);
-/// Processor time meanwhile, percent of one.
+/// Processor time it takes meanwhile, percent of what it could have.
 const BUSY: u128 = 20;
 /// From the crowd's end to the first 200.
 const SOON: Duration = Duration::from_secs(1);
@@ -60,10 +60,9 @@ fn crowd(pid: u32, address: SocketAddr, stay: Duration, logs: &Path) -> Crowded 
         crowd.extend(TcpStream::connect_timeout(&address, Duration::from_millis(200)).ok());
     }
     // Looked at while strace is not there: it would be the work that is measured.
-    let (began, before) = (Instant::now(), processor(pid));
+    let before = Scheduled::of(pid);
     thread::sleep(stay);
-    let busy =
-        processor(pid).saturating_sub(before).as_millis() * 100 / began.elapsed().as_millis();
+    let busy = Scheduled::of(pid).busy_since(&before);
     let tracer = Tracer::attach(pid, logs, "accepts", "accept4,accept", "");
     // Long enough for one that asks again each second.
     thread::sleep(Duration::from_secs(2));

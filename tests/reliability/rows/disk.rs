@@ -82,6 +82,7 @@ fn filled(full_s: usize, under: &[String]) -> Found {
     let mut world = quiet().not_served().start();
     let disk = Small::mount(&world.state_dir());
     world.under = under.to_vec();
+    world.is_sound = under.is_empty();
     world.start_serve();
     let mut load = Load::open(&world, SENDERS);
     let pid = world.serve_pid();

@@ -46,6 +46,7 @@ pub(crate) fn at_any_time(options: &Options) -> Verdict {
 fn killed(kills: usize, under: &[String], dice: &mut Dice) -> Found {
     let mut world = quiet().not_served().start();
     world.under = under.to_vec();
+    world.is_sound = under.is_empty();
     world.start_serve();
     let mut load = Load::open(&world, SENDERS);
     let (mut acks, mut under_way): (Vec<Ack>, usize) = (Vec::new(), 0);
@@ -88,6 +89,7 @@ pub(crate) fn at_each_write(options: &Options) -> Verdict {
 
 fn killed_at_calls(points: usize, variables: &[String], dice: &mut Dice) -> Found {
     let mut world = quiet().start();
+    world.is_sound = variables.is_empty();
     let mut load = Load::open(&world, SENDERS);
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let files = ["ledger.db", "ledger.db-wal"].map(|name| world.state_dir().join(name));

@@ -60,6 +60,7 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let before = power::files(&world);
     world.under = between.program(wrong, true);
+    world.is_sound = wrong.is_none();
     world.start_serve();
     let mut faults = Faults::default();
     for _ in 0..rounds {

@@ -27,6 +27,8 @@ pub(in crate::ledger) struct Idle {
     ledger: PathBuf,
     /// Pages at the last look.
     seen: i32,
+    /// There was a commit since it was dated.
+    written: bool,
     /// When it is idle, unless somebody writes.
     due: Option<Instant>,
     /// Texts were emptied whose pages are in the log.
@@ -38,6 +40,7 @@ impl Idle {
         Self {
             ledger: ledger.to_owned(),
             seen: 0,
+            written: false,
             due: None,
             scrub: false,
         }
@@ -55,11 +58,11 @@ impl Idle {
         mover: &mut Mover,
         last: bool,
     ) -> Option<Instant> {
-        let now = Instant::now();
         let pages = mover.pages();
-        if pages != self.seen {
-            self.seen = pages;
-            self.due = Some(now + if self.scrub { SCRUB_AFTER } else { IDLE_FOR });
+        if pages != self.seen && !last {
+            // Dated at the next look, which comes within a second: a clock is not asked for every commit.
+            (self.seen, self.written, self.due) = (pages, true, None);
+            return None;
         }
         if last {
             if self.scrub {
@@ -67,7 +70,13 @@ impl Idle {
             }
             return None;
         }
-        let due = self.due?;
+        if self.due.is_none() && !self.written {
+            return None;
+        }
+        let now = Instant::now();
+        let idle_at = || now + if self.scrub { SCRUB_AFTER } else { IDLE_FOR };
+        let due = *self.due.get_or_insert_with(idle_at);
+        self.written = false;
         if due > now {
             return Some(due);
         }

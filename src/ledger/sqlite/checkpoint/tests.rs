@@ -265,12 +265,14 @@ fn an_idle_log_is_cut_back_to_nothing_and_sooner_after_texts_were_emptied() {
     world.write(600);
     world.tidy();
     let now = Instant::now();
+    idle.tidy(&world.connection, &mut world.mover, false);
     let due = idle.tidy(&world.connection, &mut world.mover, false);
     assert!(due.is_some_and(|due| due > now + Duration::from_secs(20)));
     assert!(file_bytes(&world.path()) > 0);
     idle.scrub();
     world.write(1);
     let reader = world.reader();
+    idle.tidy(&world.connection, &mut world.mover, false);
     let due = idle.tidy(&world.connection, &mut world.mover, false);
     let due = due.expect("something to do");
     assert!(due < now + Duration::from_secs(10));
