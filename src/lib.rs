@@ -71,7 +71,9 @@
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/reliability`
 //! takes the same worlds through what years bring, each with a control that must fail, and prints a table. `tests/examples`
-//! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units.
+//! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units, `packaging` what
+//! makes the Debian package and a release. `tests/container/run` boots a small Debian with systemd, in which the package is
+//! installed, used, hurt, upgraded and purged: what a unit forbids and restarts cannot be seen elsewhere.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
 //! courses of events and looks over the promises after each. A seed that breaks one is named, and replays. Beside them one
@@ -124,8 +126,9 @@
 //! point a loop panics or stands still (`fault.rs`), and `tests/it/supervised` is where they are played.
 //!
 //! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
-//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, then the benches. A test
-//! that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
+//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, `tests/container/run`, then the
+//! benches. A test that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`,
+//! it fails.
 //!
 //! `cargo bench --bench figures -- --quick` measures the program beside what limits it and what could stand in its place,
 //! in two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.

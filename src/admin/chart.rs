@@ -7,9 +7,9 @@ use super::census::Hour;
 
 /// Size of the drawing, in its own units.
 const WIDTH: u64 = 480;
-const HEIGHT: u64 = 120;
-/// Height of a bar at most; the rest is for the hours' names.
-const TALLEST: u64 = 96;
+const HEIGHT: u64 = 106;
+/// Height of a bar at most; the rest keeps it from the edges.
+const TALLEST: u64 = 100;
 /// Room of a bar.
 const STEP: u64 = 20;
 
@@ -35,13 +35,14 @@ pub(super) fn chart(day: &[(i64, Hour)], name: impl Fn(i64) -> String) -> Markup
                 "; the tallest bar is " (most) "."
             }
             line.base x1="0" y1=(TALLEST + 4) x2=(WIDTH) y2=(TALLEST + 4) {}
-            @for (x, (at, hour)) in bars {
+            @for (x, (_, hour)) in bars {
                 @let (low, high) = (height(hour.notified), height(hour.polled));
                 @if low > 0 { rect.told x=(x) y=(TALLEST + 4 - low) width=(STEP - 4) height=(low) {} }
                 @if high > 0 { rect.found x=(x) y=((TALLEST + 4).saturating_sub(low + high)) width=(STEP - 4) height=(high) {} }
-                @if (x / STEP) % 6 == 0 { text x=(x) y=(HEIGHT - 4) { (name(*at)) } }
             }
         }
+        // Beside the drawing, where they have the page's own size on a phone too.
+        div.hours aria-hidden="true" { @for (at, _) in day.iter().step_by(6) { span { (name(*at)) } } }
     }
 }
 

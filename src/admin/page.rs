@@ -146,7 +146,7 @@ fn found(seen: &Seen<'_>) -> Markup {
             None => p.quiet { "The ledger is being counted; look again in a moment." },
             Some(day) => {
                 (meter(&day))
-                (chart(&day, |at| clock(at)))
+                (chart(&day, clock))
                 p.key { span.told {} " told by a notification " span.found {} " found by asking" }
                 details {
                     summary { "The same as a table" }

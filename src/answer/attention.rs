@@ -63,14 +63,20 @@ pub(crate) fn advice(word: &str) -> &'static str {
             "add the status to the list under `[statuses]` that it means, then restart `serve`"
         }
         "mismatch" => {
-            "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the sum"
+            "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the sum; `tilld invoice seen ORDER` when that is done"
         }
         "amount_differs" => {
             "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER` takes the service's figures"
         }
-        "other_id" => "look both ids up in the cabinet; the first one stands",
-        "rewound" => "look it up in the cabinet: the service went back to an older status",
-        "unresolved" => "look it up in the cabinet: it may still be paid",
+        "other_id" => {
+            "look both ids up in the cabinet; the first one stands. Then `tilld invoice seen ORDER`"
+        }
+        "rewound" => {
+            "look it up in the cabinet: the service went back to an older status. Then `tilld invoice seen ORDER`"
+        }
+        "unresolved" => {
+            "look it up in the cabinet, or ask with `tilld invoice poll ORDER`: it may still be paid. Then `tilld invoice seen ORDER`"
+        }
         "not_found" => "look whether its id and the shop are right: `tilld whoami` names the shop",
         "outcome_unknown" => {
             "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`"

@@ -5,6 +5,7 @@
 //! [`Command`] with the line `--help` shows, and an arm in [`dispatch`]. Settings and the state directory come from
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
+mod completions;
 mod context;
 mod control;
 mod db;
@@ -19,6 +20,7 @@ mod invoice;
 mod ledger;
 mod login;
 mod logout;
+mod man;
 mod output;
 mod owner;
 mod reach;
@@ -39,7 +41,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio::runtime::Builder;
 
 use crate::answer::argv;
@@ -130,6 +132,25 @@ enum Command {
     /// Show how everything stands and what needs a person
     #[command(after_help = status::ENDS)]
     Status(status::Args),
+    /// Print what makes a shell complete tilld's commands and flags
+    #[command(
+        arg(hidden("config", "config")),
+        arg(hidden("state_dir", "state-dir")),
+        arg(hidden("socket", "socket"))
+    )]
+    Completions(completions::Args),
+    /// Print the manual page of tilld or of one of its commands, or write all of them
+    #[command(
+        arg(hidden("config", "config")),
+        arg(hidden("state_dir", "state-dir")),
+        arg(hidden("socket", "socket"))
+    )]
+    Man(man::Args),
+}
+
+/// The whole command line, for what describes it: completions and manual pages.
+fn described() -> clap::Command {
+    Cli::command()
 }
 
 /// A flag of every command that this one refuses: taken as ever, so that [`without_use`] can say why, and not in its help.
@@ -190,14 +211,18 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(args, context).await,
         Command::Doctor(args) => doctor::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Completions(args) => completions::run(&args, &context),
+        Command::Man(args) => man::run(&args, &context),
     }
 }
 
-/// Refuses flags that would look as if they did something: sandbox and demo read no config and have no state directory.
+/// Refuses flags that would look as if they did something: these commands read no config and have no state directory.
 fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
     let name = match command {
         Command::Sandbox(_) => "sandbox",
         Command::Demo(_) => "demo",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
         command => return goes_over_socket(command, global),
     };
     let flag = match global {
@@ -215,7 +240,8 @@ fn without_use(command: &Command, global: &Global) -> Result<(), Failure> {
     let error = format!("`{name}` takes no `{flag}`: it reads no settings and no ledger");
     Err(Failure::new(Exit::Usage, error).hint(match name {
         "sandbox" => "`--write-config FILE` makes a config for the other commands",
-        _ => "`--dir DIR` says where the demo works and keeps its files",
+        "demo" => "`--dir DIR` says where the demo works and keeps its files",
+        _ => "leave it out: what it prints is the same for every tilld of this version",
     }))
 }
 
@@ -238,6 +264,8 @@ fn goes_over_socket(command: &Command, global: &Global) -> Result<(), Failure> {
         Command::Db(_) => "db",
         Command::Explain(_) => "explain",
         Command::Doctor(_) => "doctor",
+        Command::Completions(_) => "completions",
+        Command::Man(_) => "man",
     };
     Err(takes_no_socket(name))
 }
@@ -319,8 +347,6 @@ fn version() -> String {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]

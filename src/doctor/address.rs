@@ -1,4 +1,4 @@
-//! What can be seen to be wrong with the public address before anybody asks it (A14). Pure.
+//! What can be seen to be wrong with the public address before anybody asks it (A14).
 
 use std::net::IpAddr;
 
@@ -42,7 +42,9 @@ fn reach(url: &Url) -> Reach {
         Some(Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
             Reach::Machine
         }
-        Some(Host::Domain(name)) if !name.contains('.') || name.ends_with(".local") => {
+        Some(Host::Domain(name))
+            if !name.contains('.') || name.rsplit('.').next() == Some("local") =>
+        {
             Reach::Network
         }
         Some(Host::Domain(_)) => Reach::World,

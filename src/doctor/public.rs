@@ -11,13 +11,14 @@ use tokio::time::{Instant, sleep};
 use super::request::{Answered, post};
 use super::{Finding, Patient};
 use crate::clock;
-use crate::config::Presentations;
+use crate::config;
 use crate::daemon::is_served;
 use crate::daemon::plain;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
 use crate::ledger::{Reader, RefusalFilter};
 use crate::listener::Reason;
+use crate::listener::presentation::Presentations;
 use crate::telemetry::chain;
 
 const CHECK: &str = "public_address";
@@ -62,7 +63,7 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Find
     }
     match recorded(reader, since_ms, &hash).await {
         Some(names) => {
-            let pinned = patient.settings.listener.presentations != Presentations::Auto;
+            let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
             arrived(base, &marked, &names, pinned)
         }
         None => Finding::fail(
@@ -79,7 +80,7 @@ fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
     let public = public.as_ref().map_or("", |public| public.as_str());
     let places =
         plain::listener_settings(patient.settings, public).map(|heard| heard.presentations);
-    let names = places.iter().flat_map(|places| places.header_names());
+    let names = places.iter().flat_map(Presentations::header_names);
     let mut names: Vec<String> = names.collect();
     names.extend(PLAIN_NAMES.map(str::to_owned));
     names.sort();

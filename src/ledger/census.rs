@@ -3,6 +3,7 @@
 
 use super::error::ReadError;
 use super::reader::Reader;
+use super::sqlite::ReadStore;
 
 /// How some invoices stand, those behind one row up to another, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,12 +59,12 @@ impl Reader {
 
     /// Reads the whole file through: what is wrong with it first, or nothing.
     pub(crate) async fn quick_check(&self) -> Result<Option<String>, ReadError> {
-        self.ask(|store| store.quick_check()).await
+        self.ask(ReadStore::quick_check).await
     }
 
     /// How many invoices there are.
     pub(crate) async fn invoice_count(&self) -> Result<u64, ReadError> {
-        let newest = self.ask(|store| store.newest_invoice()).await?;
+        let newest = self.ask(ReadStore::newest_invoice).await?;
         Ok(u64::try_from(newest).unwrap_or_default())
     }
 

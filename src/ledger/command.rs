@@ -333,6 +333,8 @@ pub(crate) enum Command {
     Adopt(InvoiceKey, Box<Observation>),
     /// A person agrees to reported figures.
     Accept(Acceptance),
+    /// A person has looked at what stands under attention at this invoice; now, milliseconds since 1970.
+    Seen(InvoiceKey, i64),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
     /// Outdated texts of these invoices to be emptied, at most [`super::retention::EMPTIED_AT_ONCE`].
@@ -385,6 +387,6 @@ pub(crate) enum Reply {
     Emptied(Emptied),
     /// To all else.
     Done,
-    /// To [`Command::Track`], [`Command::Adopt`] and [`Command::Accept`].
+    /// To [`Command::Track`], [`Command::Adopt`], [`Command::Accept`] and [`Command::Seen`].
     Operated(Operated),
 }

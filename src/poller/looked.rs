@@ -48,10 +48,6 @@ mod tests {
         let looked = Looked::default();
         assert_eq!(looked.ago(), None);
         looked.looks();
-        assert!(
-            looked
-                .ago()
-                .is_some_and(|ago| ago < Duration::from_secs(60))
-        );
+        assert!(looked.ago().is_some_and(|ago| ago < Duration::from_mins(1)));
     }
 }

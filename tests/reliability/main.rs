@@ -171,11 +171,15 @@ fn about(options: &Options) -> String {
         Effort::Short => "short",
         Effort::Long => "long",
     };
+    let build = match env::var("TILLD_PROGRAM") {
+        Ok(program) => program,
+        Err(_) if cfg!(debug_assertions) => "a debug build, whose figures are none".to_owned(),
+        Err(_) => "the release build".to_owned(),
+    };
     format!(
-        "{form} form, seed {}, {}: {}; {model}, {cores} cores, Linux {}, load of the machine at the start {busy}",
-        options.seed,
+        "{form} form of {}, seed {}, on {build}; {model}, {cores} cores, Linux {}, load of the machine at the start {busy}",
         today(),
-        harness::under_test(),
+        options.seed,
         kernel.trim(),
     )
 }

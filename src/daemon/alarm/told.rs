@@ -84,7 +84,7 @@ mod tests {
             "{document}"
         );
         assert!(
-            document.ends_with("\n") && document.contains(r#""orders":["A-1"]"#),
+            document.ends_with('\n') && document.contains(r#""orders":["A-1"]"#),
             "{document}"
         );
         let variables = variables(Path::new("/tmp/payload.json"));

@@ -114,6 +114,8 @@ pub enum Why {
     ListsChanged,
     /// A person named an invoice that the shop's own code opened.
     Tracked,
+    /// A person has looked at what stood under attention.
+    Seen,
 }
 
 impl Why {
@@ -141,6 +143,7 @@ impl Why {
             Self::ClockWasAhead => "clock_was_ahead",
             Self::ListsChanged => "lists_changed",
             Self::Tracked => "tracked",
+            Self::Seen => "seen",
         }
     }
 
@@ -168,6 +171,7 @@ impl Why {
             Self::ClockWasAhead => "given up by a clock that was ahead, and taken back",
             Self::ListsChanged => "the lists under `[statuses]` changed",
             Self::Tracked => "a person named an invoice the shop's own code opened",
+            Self::Seen => "a person has seen to what needed one",
         }
     }
 
@@ -176,7 +180,7 @@ impl Why {
         Self::ALL.into_iter().find(|why| why.as_str() == text)
     }
 
-    const ALL: [Self; 21] = [
+    const ALL: [Self; 22] = [
         Self::First,
         Self::Newer,
         Self::Known,
@@ -198,6 +202,7 @@ impl Why {
         Self::ClockWasAhead,
         Self::ListsChanged,
         Self::Tracked,
+        Self::Seen,
     ];
 }
 

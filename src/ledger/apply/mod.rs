@@ -7,6 +7,7 @@ mod lists;
 mod opening;
 pub(crate) use opening::standing;
 mod operator;
+pub(crate) use operator::SEEN;
 mod reassess;
 mod record;
 mod restored;
@@ -160,6 +161,7 @@ pub(super) fn apply<S: Store>(
             store, rules, *key, answer,
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
+        Command::Seen(key, now_ms) => Ok(Reply::Operated(operator::seen(store, *key, *now_ms)?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
         Command::Empty(keys, cutoffs) => {
             let mut emptied = Emptied::default();

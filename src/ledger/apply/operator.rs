@@ -1,9 +1,10 @@
 //! What a person changes at the command line: an invoice that the shop's own code opened is watched over, the id of one
-//! whose create answer was lost is named, reported figures are agreed to.
+//! whose create answer was lost is named, reported figures are agreed to, what needed a look has had it.
 //!
 //! Each changes what it names and nothing else. A change of an invoice is always an event `operator`, followed in the same
 //! commit by whatever the change makes of the claims. Tracking makes no event: nothing is claimed yet and nothing changes,
-//! so the history alone tells of it, and the first answer of the service makes the first event.
+//! so the history alone tells of it, and the first answer of the service makes the first event. Nor does a look: no claim
+//! changes by it, and no hook has anything to do.
 
 use super::event::{Told, write_event};
 use super::reassess::freshen;
@@ -20,6 +21,29 @@ use crate::ledger::command::{Acceptance, Intent, Objection, Operated, Recorded, 
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 use crate::process_mark::ProcessMark;
+
+/// What stands under attention until a person has looked, since nothing that happens later settles it for sure.
+pub(crate) const SEEN: [&str; 4] = ["rewound", "other_id", "unresolved", "mismatch"];
+
+/// Takes away what a person has looked at.
+pub(super) fn seen<S: Store>(
+    store: &mut S,
+    key: InvoiceKey,
+    now_ms: i64,
+) -> Result<Operated, ApplyError> {
+    let mut stored = load(store, key)?;
+    let before = stored.row.attention.len();
+    stored
+        .row
+        .attention
+        .retain(|word| !SEEN.contains(&word.as_str()));
+    if stored.row.attention.len() == before {
+        return Ok(Operated::Already(Box::new(stored.row)));
+    }
+    store.save(&stored)?;
+    note(store, &stored, Why::Seen, now_ms)?;
+    done(store, key, Vec::new())
+}
 
 /// Writes the row of an invoice that was opened elsewhere, due to be asked about at once.
 pub(super) fn track<S: Store>(

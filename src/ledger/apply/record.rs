@@ -248,7 +248,10 @@ fn take_over(
     }
     fill(row, report, stands);
     set_attention(row, NOT_FOUND, false);
-    set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
+    // Once it was looked at, a repetition is no news.
+    if outcome_changed || row.outcome != Outcome::Mismatch {
+        set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
+    }
     if change.as_ref().is_some_and(|change| change.rewound) {
         add_attention(row, "rewound");
     }

@@ -15,7 +15,7 @@ for family in text_string_to_metric_families(sys.stdin.read()):
         if key in seen:
             sys.exit(f"twice: {key}")
         seen.add(key)
-        samples.append([sample.name, sample.labels, sample.value])
+        samples.append([sample.name, sample.labels, str(sample.value)])
     if not family.documentation:
         sys.exit(f"no help: {family.name}")
     families.append({"name": family.name, "type": family.type, "samples": samples})

@@ -3,6 +3,7 @@
 
 mod accept;
 mod adopt;
+mod seen;
 mod track;
 
 use crate::harness::World;

@@ -71,7 +71,7 @@ fn a_login_nobody_made_yet_is_missed_by_the_daemon_alone() {
     assert_eq!(world.stop_serve(PATIENCE), 0);
     assert_eq!(at(&status(&world, 16), "/polling/login"), "needed");
     world.login();
-    assert_eq!(at(&status(&world, 0), "/polling/login"), "unknown");
+    assert_eq!(at(&status(&world, 16), "/polling/login"), "unknown");
     world.start_serve();
     tells(&world, "/polling/login", |login| *login == "good");
 }
@@ -126,7 +126,7 @@ fn the_wish_to_be_left_alone_is_told_with_its_end_while_a_daemon_heeds_it() {
         ],
     );
     assert_eq!(world.stop_serve(PATIENCE), 0);
-    let told = status(&world, 0);
+    let told = status(&world, 16);
     assert_eq!(at(&told, "/polling/left_alone_until"), Value::Null);
 }
 

@@ -44,6 +44,8 @@ pub(crate) fn play(
     states: usize,
     dice: &mut Dice,
 ) -> States {
+    let mut acks = acks.to_vec();
+    acks.sort_by_key(|ack| ack.at_ns);
     let mut points: Vec<usize> = (0..states).map(|_| dice.below(records.len()) + 1).collect();
     points.sort_unstable();
     let mut disk = Disk::new(before.clone());
@@ -59,12 +61,9 @@ pub(crate) fn play(
             continue;
         };
         found.unsynced += disk.pending.values().map(Vec::len).sum::<usize>();
-        let due: Vec<Ack> = acks
-            .iter()
-            .filter(|ack| ack.at_ns < last.at_ns)
-            .cloned()
-            .collect();
-        look(&disk.after_loss(dice), &due, &mut found);
+        let due = acks.partition_point(|ack| ack.at_ns < last.at_ns);
+        let due = acks.get(..due).unwrap_or_default();
+        look(&disk.after_loss(dice), due, &mut found);
     }
     found
 }

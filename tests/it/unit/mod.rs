@@ -1,5 +1,7 @@
 //! The systemd units read as data: that it waits long enough for a stop, and what systemd itself thinks of it.
 
+mod sandbox;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,6 +13,15 @@ use crate::harness::{skip, under_test};
 /// What the daemon allows itself beyond its settings: 5 s of the outbox, 5 s for parts that do not end, 5 s to close the
 /// ledger.
 const MARGINS_S: u64 = 15;
+/// All of them.
+const UNITS: [&str; 6] = [
+    "tilld.service",
+    "tilld.socket",
+    "tilld-control.socket",
+    "tilld@.service",
+    "tilld@.socket",
+    "tilld-control@.socket",
+];
 
 fn unit_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -47,6 +58,21 @@ fn systemd_waits_longer_than_a_stop_may_take() {
     }
 }
 
+/// One that waits for the ledger as long as it may is no reason to start anew (A43).
+#[test]
+fn the_watchdog_waits_longer_than_the_ledger_may_be_held() {
+    let budget = keys()
+        .into_iter()
+        .find(|key| key.name == "ledger.busy_budget_ms");
+    let budget = budget.and_then(|key| key.default).expect("a default");
+    let budget_ms: u64 = budget.parse().expect("milliseconds");
+    let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
+    let most: u64 = value(&unit, "WatchdogSec").parse().expect("seconds");
+    assert!(most * 1000 > 2 * (3 * budget_ms + 5000), "{most} s");
+    // A process that was stopped heeds no other.
+    assert_eq!(value(&unit, "WatchdogSignal"), "SIGKILL");
+}
+
 /// What a hook may not do in the unit's sandbox is said where a person looks for it, with the line that allows it (A38).
 #[test]
 fn the_unit_says_how_a_directory_is_opened_for_hooks() {
@@ -66,50 +92,57 @@ fn what_a_new_start_cannot_mend_is_not_tried_again() {
     assert_eq!(value(&unit, "Restart"), "always");
     assert_eq!(value(&unit, "StartLimitIntervalSec"), "0");
     assert_eq!(value(&unit, "Type"), "notify");
+    // Under [Unit]: elsewhere it counts for nothing, and the fifth crash in ten seconds would be the end.
+    let (head, _) = unit.split_once("\n[Service]").expect("a section");
+    assert!(head.contains("\nStartLimitIntervalSec=0\n"), "{head}");
+}
+
+fn lacks_systemd() -> bool {
+    let mut command = Command::new("systemd-analyze");
+    command.arg("--version").output().is_err()
+}
+
+/// What systemd says of a unit with this text, beside all others as they are.
+fn verified(name: &str, text: &str) -> Vec<String> {
+    let dir = tempfile::tempdir().expect("a directory");
+    for unit in UNITS {
+        let text = fs::read_to_string(unit_path(unit)).expect("the unit");
+        fs::write(dir.path().join(instance(unit)), installed(&text)).expect("written");
+    }
+    let file = dir.path().join(name);
+    fs::write(&file, installed(text)).expect("written");
+    let mut command = Command::new("systemd-analyze");
+    let output = command.args(["verify", "--man=no"]).arg(&file).output();
+    let output = output.expect("it was there a moment ago");
+    // It exits 0 whatever it finds to warn about.
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said).into_owned();
+    let ours = said.lines().filter(|line| line.contains("tilld"));
+    ours.map(str::to_owned).collect()
+}
+
+/// The program is not installed where the unit looks for it.
+fn installed(unit: &str) -> String {
+    unit.replace("ExecStart=tilld ", &format!("ExecStart={} ", under_test()))
+}
+
+/// The name under which a unit for several is one for one of them.
+fn instance(unit: &str) -> String {
+    unit.replace('@', "@one")
 }
 
 #[test]
-fn systemd_finds_nothing_wrong_with_it() {
-    if Command::new("systemd-analyze")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
+fn systemd_finds_nothing_wrong_with_them() {
+    if lacks_systemd() {
         skip!("systemd-analyze is not installed");
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
-    // The program is not installed where the unit expects it.
-    let unit = unit.replace("/usr/local/bin/tilld", &under_test());
-    let verify = |name: &str, text: &str| {
-        let file = dir.path().join(name);
-        fs::write(&file, text).expect("written");
-        let mut command = Command::new("systemd-analyze");
-        let output = command.args(["verify", "--man=no"]).arg(&file).output();
-        let output = output.expect("it was there a moment ago");
-        // It exits 0 whatever it finds to warn about.
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said).into_owned();
-        let ours = said.lines().filter(|line| line.contains(name));
-        ours.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let broken = verify(
-        "tilld.service",
-        &unit.replace("KillMode=mixed", "KillMood=mixed"),
-    );
-    assert!(!broken.is_empty(), "it sees what is wrong");
-    assert_eq!(verify("tilld.service", &unit), Vec::<String>::new());
-    // Beside the service, which it names.
-    let socket = fs::read_to_string(unit_path("tilld-control.socket")).expect("the unit");
-    let broken = verify(
-        "tilld-control.socket",
-        &socket.replace("SocketMode=0660", "SocketMode=0999"),
-    );
-    assert!(!broken.is_empty(), "it sees what is wrong");
-    assert_eq!(
-        verify("tilld-control.socket", &socket),
-        Vec::<String>::new()
-    );
+    for unit in UNITS {
+        let text = fs::read_to_string(unit_path(unit)).expect("the unit");
+        let name = instance(unit);
+        let broken = verified(&name, &text.replace("Description=", "Descriptor="));
+        assert!(!broken.is_empty(), "{unit}: it sees what is wrong");
+        assert_eq!(verified(&name, &text), Vec::<String>::new(), "{unit}");
+    }
 }
 
 /// The shop reaches the socket and nothing else of tilld's: the directory is everybody's to enter, the socket the group's, and
