@@ -122,7 +122,7 @@ enum Command {
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
-    /// Look after the ledger's file: back it up, look it over
+    /// Look after the ledger's file: back it up, look it over, empty what is old
     Db(db::Args),
     /// Show all that happened to an order, oldest first, and why each thing was decided
     Explain(explain::Args),

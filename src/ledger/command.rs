@@ -362,6 +362,7 @@ impl Command {
             | Self::Track(_)
             | Self::Adopt(..)
             | Self::Accept(_)
+            | Self::Seen(..)
             | Self::Reassess(_)
             | Self::Empty(..) => false,
         }

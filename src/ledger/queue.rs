@@ -26,7 +26,7 @@ pub(super) enum Message {
     Job(Box<Job>),
     /// These go into one commit, in this order.
     Together(Vec<Job>),
-    /// Refusals were gathered: write them within [`GATHER_FOR`].
+    /// Refusals were gathered: write them within a second.
     Gathered,
     /// Hooks are owed from now on what these say.
     Owe(Box<Rules>),

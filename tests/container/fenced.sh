@@ -51,6 +51,7 @@ fenced() {
         quiet_in_fence '' 'php -r "exit(preg_match(\"/^a+(b|c)\\$/\", \"aaab\") ? 0 : 1);" 2>/run/tilld/warned
             grep -q "pcre.jit=0" /run/tilld/warned; rm /run/tilld/warned
             php -d pcre.jit=0 -r "exit(preg_match(\"/^a+(b|c)\\$/\", \"aaab\") ? 0 : 1);"'
+    hold fenced 'nice warns and goes on' in_fence '' 'nice true'
     hold fenced 'no core files, as many files as connections may be set, and the umask are as the unit says' \
         in_fence '' 'test "$(ulimit -c)" = 0; test "$(ulimit -n)" = 16384; test "$(umask)" = 0027'
 }

@@ -8,7 +8,7 @@ pub(crate) const HELP: &str = "\
 usage: cargo test --release --test reliability -- [ROW...] [OPTIONS]
 
   ROW          only these rows, such as R03; all when none is named
-  --long       as often as before a release: hours, not minutes
+  --long       as often as before a release
   --seed N     the same plan as the run that printed N (the machine's own timing cannot be repeated)
   --markdown   the table as README has it
   --list       the rows, and what each must show";

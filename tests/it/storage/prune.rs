@@ -138,6 +138,11 @@ fn a_daemon_empties_by_itself_what_a_replay_does_not_need() {
     wait_until(PATIENCE, "the replay", || {
         world.value("SELECT count(*) FROM attempts a JOIN events e USING (event_id) WHERE e.order_id = 'old' AND a.result = 'exit 0'") == "2"
     });
+    // By hand, beside the daemon.
+    let older = "UPDATE invoice SET outcome_ms = 0 WHERE order_id = 'young'";
+    world.neighbour().tamper(older);
+    world.tilld(&["db", "prune"]).ends_with(0);
+    assert_eq!(kept(&world), ["old 0001", "young 0000", "owed 1111"]);
     // What is said of it later is heard as ever.
     let old = world.dictate(&world.issued("old").expect("it is there"), "paid");
     assert_eq!(world.tell_as_it_is(&old).status, 200);

@@ -1,13 +1,12 @@
 //! The public listener's socket held by systemd: a restart refuses nobody, and what was accepted is answered.
 
-use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
-use super::logs;
+use super::{logs, sockets};
 use crate::harness::{Answer, Issued, PATIENCE, Setup, Wire, World, head, wait_until};
 
 /// Restarts under load, the last by `kill -9`.
@@ -77,15 +76,6 @@ fn a_restart_under_load_loses_no_request() {
         is_over.store(true, Ordering::SeqCst);
     });
     assert!(again.load(Ordering::SeqCst) <= SENDERS);
-}
-
-/// Sockets of a process.
-fn sockets(pid: u32) -> usize {
-    let links = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
-    let links = links.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
-    links
-        .filter(|link| link.to_string_lossy().starts_with("socket:"))
-        .count()
 }
 
 /// At stake: who was accepted waits with nobody, for no other process can take the connection up (A18).

@@ -109,3 +109,12 @@ fn plays_none(world: &World) -> bool {
 fn logs(world: &World, text: &str) {
     wait_until(PATIENCE, text, || world.serve_log().contains(text));
 }
+
+/// Sockets of a process.
+fn sockets(pid: u32) -> usize {
+    let links = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let links = links.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links
+        .filter(|link| link.to_string_lossy().starts_with("socket:"))
+        .count()
+}

@@ -3,6 +3,7 @@
 //! The control is a sound ledger: the same look must not find it refused.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -81,6 +82,7 @@ pub(crate) fn refused() -> Verdict {
         alone();
         damage(&world, &file, &sound);
         alone();
+        as_tilld_has_it(&file);
         let before = look(&file);
         let began = Instant::now();
         let ran = world.try_serve();
@@ -111,6 +113,12 @@ fn put_back(file: &Path, sound: &[u8]) {
         fs::remove_dir(file).expect("empty");
     }
     fs::write(file, sound).expect("written");
+    as_tilld_has_it(file);
+}
+
+/// With the mode tilld gives its files: another one would be another fault.
+fn as_tilld_has_it(file: &Path) {
+    fs::set_permissions(file, fs::Permissions::from_mode(0o640)).expect("ours");
 }
 
 /// All there is to see of the file: its bytes, or that it is a directory.

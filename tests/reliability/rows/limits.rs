@@ -206,7 +206,14 @@ fn offer(address: SocketAddr, beyond: &Beyond) -> Answered {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            Err(_closed) => break,
+            Err(_closed) => {
+                // What was answered before lies there still.
+                drop(
+                    wire.read(&mut part)
+                        .map(|count| answer.extend(part.iter().take(count))),
+                );
+                break;
+            }
         }
     }
     let text = String::from_utf8_lossy(&answer);
