@@ -50,7 +50,7 @@
 //! | [`wire`] | pure: the service's JSON, and the only place its field names occur |
 //! | [`hook`] | which events a hook wants, what it is told (both pure), how its program is run, how its address is posted to |
 //! | [`config`] | the settings: defaults, file, variables, flags; unknown keys are refused |
-//! | [`http`] | serving HTTP: accept loop, limits, timeouts, drain |
+//! | [`http`] | serving HTTP: accept loop, limits, timeouts, drain; what can be read in two ways is refused; TLS |
 //! | [`client`] | the typed client of the service, the login, the credentials, the gate all requests pass |
 //! | [`listener`] | where notifications arrive and are authenticated |
 //! | [`ledger`] | one writing thread with group commit, readers, sealed tokens; SQLite is below `ledger/sqlite` alone |

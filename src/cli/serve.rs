@@ -1,6 +1,6 @@
 //! `tilld serve`: the daemon; with `--check`, only what a start depends on that can be judged without starting.
 
-use std::io::{self, Write as _};
+use std::time::Duration;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -10,8 +10,15 @@ use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
 use crate::daemon::handed::{self, At, HandedError};
+use crate::daemon::plain::ListenerError;
 use crate::daemon::{self, LockError, Start, plain};
 use crate::{clock, fault, panics, telemetry};
+
+/// How long the end waits for somebody to read the log.
+const LOG_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a panic does: the process ends within a second of it.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -40,11 +47,9 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
-    telemetry::init(settings.log_level, settings.log_format, clock::wall_us)
+    telemetry::init_daemon(settings.log_level, settings.log_format, clock::wall_us)
         .map_err(|error| Failure::new(Exit::Error, error).context("could not start the log"))?;
-    panics::end_with(Exit::Bug.code(), || {
-        io::stderr().flush().unwrap_or_default();
-    });
+    panics::end_with(Exit::Bug.code(), || telemetry::flush(LAST_WORDS));
     fault::tell();
     // Handed over by systemd, it lies where the socket unit says.
     if handed.control.is_none()
@@ -66,7 +71,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         check(&context)?;
         Ok(context.settings()?.clone())
     });
-    daemon::run(Start {
+    let ended = daemon::run(Start {
         settings,
         state_dir,
         public_url,
@@ -75,7 +80,9 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         read,
         ready,
     })
-    .await?;
+    .await;
+    telemetry::flush(LOG_WITHIN);
+    ended?;
     Ok(Exit::Ok)
 }
 
@@ -182,9 +189,14 @@ impl From<daemon::Error> for Failure {
                 "another program may listen there, or its directory be another user's: choose another `admin.listen`",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
-            error @ Error::Presentation(_) => Self::new(Exit::Config, error).hint(
+            error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(
                 "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",
             ),
+            Error::Listener(ListenerError::Certificate(cause)) => {
+                let exit = if cause.is_of_rights() { Exit::Ownership } else { Exit::Config };
+                let hint = cause.hint();
+                Self::new(exit, cause).hint(hint)
+            }
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)
                 .hint("another program may listen there: choose another `listener.listen`"),

@@ -12,6 +12,7 @@ mod error;
 mod hooks;
 mod keys;
 mod load;
+mod networks;
 mod presentations;
 mod require;
 mod reserved;
@@ -29,6 +30,7 @@ pub use error::{Error, Origin};
 pub use hooks::{Hook, ON_ABANDONED, OnAbandoned, Outbox};
 pub use keys::{Key, keys, variable_of};
 pub use load::{ConfigFile, Flags, Loaded, STANDARD_FILE, Sources, load};
+pub use networks::Network;
 pub use presentations::Presentations;
 pub use reserved::{is_reserved, reserved};
 pub use settings::{

@@ -6,11 +6,13 @@ use crate::hook::payload::{ALARM_VARIABLES, VARIABLES};
 /// The prefix of variables that are read as settings.
 pub(super) const PREFIX: &str = "TILLD_";
 
-/// The switches of the test suite and of the benches. `TILLD_FAULTS` is heard by builds with debug assertions alone.
-const SWITCHES: [&str; 12] = [
+/// The switches of the test suite and of the benches. `TILLD_FAULTS` and `TILLD_JOURNAL` are heard by builds with
+/// debug assertions alone.
+const SWITCHES: [&str; 13] = [
     "TILLD_FAULTS",
     "TILLD_FOLLOWERS",
     "TILLD_INVOICES",
+    "TILLD_JOURNAL",
     "TILLD_KILLS",
     "TILLD_NOTIFICATIONS",
     "TILLD_NO_SKIP",

@@ -108,6 +108,13 @@ pub struct Listener {
     pub public_url: Option<String>,
     /// Where a notification may carry its notify token. Default `auto`: the common places, each tried on its own.
     pub presentations: Presentations,
+    /// The certificate with its chain, in PEM, an absolute path; with it the listener speaks TLS. No default: a proxy does.
+    pub tls_certificate: Option<PathBuf>,
+    /// Its private key, in PEM, an absolute path. No default.
+    pub tls_key: Option<PathBuf>,
+    /// Addresses and networks of proxies whose word on who sent a request is taken, for logs and refusals alone. Default
+    /// none: anybody can claim anything.
+    pub trusted_proxies: Vec<String>,
     /// Bytes of a body. Default 1 MiB: an invoice object is about 1 KiB, this leaves room for surprises.
     pub body_limit_bytes: u64,
     /// Bytes of a request's head. Default 16 KiB, as common servers have it; hyper wants 8 KiB at least.
@@ -132,6 +139,9 @@ impl Default for Listener {
             listen: SocketAddr::from(([127, 0, 0, 1], 8480)),
             public_url: None,
             presentations: Presentations::Auto,
+            tls_certificate: None,
+            tls_key: None,
+            trusted_proxies: Vec::new(),
             body_limit_bytes: 1_048_576,
             header_limit_bytes: 16_384,
             header_time_s: 10,

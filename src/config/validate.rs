@@ -1,7 +1,7 @@
 //! Ranges and the rules that tie settings together. After it the rest of the program takes settings as they are.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use figment::value::Value;
 use url::{Host, Url};
@@ -9,6 +9,7 @@ use url::{Host, Url};
 use super::error::{Error, Origin};
 use super::hooks::{Hook, ON_ABANDONED, OnAbandoned};
 use super::keys::{Shape, join, known};
+use super::networks::Network;
 use super::presentations::Presentations;
 use super::settings::{PROXY_OF_ENVIRONMENT, Settings, ranges};
 use crate::hook::Selector;
@@ -98,6 +99,26 @@ impl Settings {
             (
                 "listener.presentations",
                 presentations_rule(&self.listener.presentations),
+            ),
+            (
+                "listener.tls_certificate",
+                tls_rule(
+                    self.listener.tls_certificate.as_ref(),
+                    self.listener.tls_key.as_ref(),
+                    "listener.tls_key",
+                ),
+            ),
+            (
+                "listener.tls_key",
+                tls_rule(
+                    self.listener.tls_key.as_ref(),
+                    self.listener.tls_certificate.as_ref(),
+                    "listener.tls_certificate",
+                ),
+            ),
+            (
+                "listener.trusted_proxies",
+                Network::rule(&self.listener.trusted_proxies),
             ),
             ("statuses", self.statuses.lists().rule()),
             (
@@ -267,6 +288,15 @@ fn presentations_rule(presentations: &Presentations) -> Option<String> {
         (1..=MOST_PRESENTATIONS).contains(&places.len()) && places.iter().all(sized),
         "must be `auto` or a list of 1 to 16 places",
     )
+}
+
+/// What a file of TLS must be, when it is not.
+fn tls_rule(file: Option<&PathBuf>, other: Option<&PathBuf>, key: &str) -> Option<String> {
+    let file = file?;
+    if !file.is_absolute() {
+        return broken(false, "must be an absolute path");
+    }
+    other.is_none().then(|| format!("goes with `{key}` only"))
 }
 
 /// What an address must be, when it is not.

@@ -38,13 +38,13 @@ use crate::config::Settings;
 use crate::fault;
 use crate::hook::UnknownSelector;
 use crate::ledger::{self, Ledger, OpenError};
-use crate::listener::presentation::PlaceError;
 
 pub(crate) use lock::{LockError, is_served};
 
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
 use lock::ServeLock;
+use plain::ListenerError;
 use reload::Reload;
 use schedule::{BellError, CronBell};
 use signals::{Signals, Wish};
@@ -92,9 +92,9 @@ pub(crate) enum Error {
     /// A hook's selector is unknown.
     #[error("could not read a hook's selectors")]
     Selector(#[from] UnknownSelector),
-    /// A presentation is unknown.
-    #[error("could not read `listener.presentations`")]
-    Presentation(#[from] PlaceError),
+    /// Notifications cannot be heard as the settings say.
+    #[error(transparent)]
+    Listener(#[from] ListenerError),
     /// The address is taken or not ours.
     #[error("could not listen on {address}")]
     Listen {

@@ -14,10 +14,11 @@ use crate::hook::launch;
 use crate::hook::post::Target;
 use crate::hook::process::{Program, Surroundings};
 use crate::hook::{Selector, Subscription, UnknownSelector};
-use crate::http::Limits;
+use crate::http::{CertificateError, CertificateFiles, Certificates, Limits};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
 use crate::ledger::{Bounds, Checkpoint, Lists, LogLimits, Network, Options, Restore, Rules};
+use crate::listener::Trusted;
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
@@ -152,7 +153,7 @@ pub(crate) fn client_settings(settings: &Settings, base_url: String) -> client::
 pub(crate) fn listener_settings(
     settings: &Settings,
     public_url: &str,
-) -> Result<listener::Settings, PlaceError> {
+) -> Result<listener::Settings, ListenerError> {
     let heard = &settings.listener;
     let presentations = match &heard.presentations {
         crate::config::Presentations::Auto => Presentations::auto(),
@@ -173,10 +174,46 @@ pub(crate) fn listener_settings(
     Ok(listener::Settings {
         public_path,
         presentations,
+        certificates: certificates(heard)?,
+        trusted: trusted(heard),
         limits,
         drain: Duration::from_secs(heard.drain_s),
         heard: Arc::default(),
     })
+}
+
+/// Why notifications cannot be heard.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ListenerError {
+    /// A presentation is unknown.
+    #[error("could not read `listener.presentations`")]
+    Presentation(#[from] PlaceError),
+    /// A certificate or its key cannot be used.
+    #[error("could not use the certificate of the listener")]
+    Certificate(#[from] CertificateError),
+}
+
+/// What the listener shows of itself over TLS; that one file goes with the other was checked.
+fn certificates(heard: &crate::config::Listener) -> Result<Option<Certificates>, CertificateError> {
+    let (Some(certificate), Some(key)) = (&heard.tls_certificate, &heard.tls_key) else {
+        return Ok(None);
+    };
+    let files = CertificateFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    };
+    Certificates::load(files).map(Some)
+}
+
+fn trusted(heard: &crate::config::Listener) -> Trusted {
+    let networks = heard.trusted_proxies.iter();
+    let networks: Vec<crate::config::Network> = networks
+        .filter_map(|text| crate::config::Network::parse(text))
+        .collect();
+    if networks.is_empty() {
+        return Trusted::default();
+    }
+    Trusted::these(move |peer| networks.iter().any(|network| network.holds(peer)))
 }
 
 /// How silence is broken.

@@ -1,4 +1,5 @@
-//! Who takes up settings that were read again, and which: how much is logged, and the hooks with all that says how they are run.
+//! Who takes up settings that were read again, and which: how much is logged, the hooks with all that says how they are run, and
+//! a certificate whose files were replaced.
 //!
 //! Everything else is built into what runs (sockets, the ledger's file, the poller's plan, the addresses of the service), and counts
 //! after a new start, which costs nobody anything where systemd holds the sockets.
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use super::plain;
 use super::reload::Taker;
 use crate::config::Settings;
+use crate::http::Certificates;
 use crate::ledger::Writer;
 use crate::{outbox, telemetry};
 
@@ -49,4 +51,16 @@ pub(super) fn all(
         }),
     };
     vec![level, hooks]
+}
+
+/// The listener's certificate: its files may be others under the same names.
+pub(super) fn certificates(certificates: Certificates) -> Taker {
+    Taker {
+        keys: &[],
+        take: Box::new(move |_new| {
+            // Told where it is done.
+            drop(certificates.reload_and_tell());
+            Ok(())
+        }),
+    }
 }

@@ -17,7 +17,8 @@ use tokio::sync::Notify;
 use tokio::time::Duration;
 
 use super::accept::Stream;
-use super::framing::is_sound;
+use super::framing::{is_sound, length};
+use super::head::Length;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
 use super::{Answer, Body, HangUp, Limits, Refused, Response, Service};
@@ -180,8 +181,9 @@ async fn answer<S: Service>(
     shared: &Shared<S>,
 ) -> Response {
     let has_body = !request.body().is_end_stream();
-    let started = progress.begin(has_body);
-    let mut response = if is_sound(&request) {
+    let length = length(request.headers());
+    let (started, told) = progress.begin(has_body, length);
+    let mut response = if is_sound(&request, told) {
         let request = request.map(|body| Body::new(body, Arc::clone(progress)));
         guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
@@ -195,8 +197,10 @@ async fn answer<S: Service>(
         "answered {status}"
     );
     let unread = has_body && may_leave_the_body(status);
+    // Where a chunked body ended only hyper knows, so the next head's beginning would not be known.
+    let is_last = length == Length::Chunked;
     let stops = progress.is_evicted() || shared.shutdown.is_requested();
-    if unread || ends_the_connection(status) || stops {
+    if unread || is_last || ends_the_connection(status) || stops {
         response
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));

@@ -1,74 +1,111 @@
 //! Refuses requests that two readers could understand differently, before anything looks at their path.
 //!
 //! hyper refuses most of them itself (400 and close). What it lets through is judged here: a missing or repeated `Host`
-//! (RFC 9112 3.2), and both lengths where both can be seen (RFC 9112 6.1; hyper hides the pair, lets
-//! `Transfer-Encoding` win and closes).
+//! (RFC 9112 3.2), a transfer coding beside `chunked`, which nobody here undoes (RFC 9112 6.1), more than one way to tell the body's length (RFC 9112 6.1, 6.3), whether told twice alike or not, and
+//! lines that end without a carriage return. The last two hyper hides, so they are read off the bytes by [`super::head`].
 
 use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, TRANSFER_ENCODING};
 use hyper::{Request, Version};
 
-/// True when `request` has one `Host` (HTTP/1.0: at most one) and at most one way to tell its body's length.
-pub(super) fn is_sound<B>(request: &Request<B>) -> bool {
-    let headers = request.headers();
-    let hosts = headers.get_all(HOST).iter().count();
+use super::head::{Length, Told};
+
+/// True when `request`, whose head said `told`, has one `Host` (HTTP/1.0: at most one), at most one way to tell its body's
+/// length, no coding but `chunked`, and whole lines.
+pub(super) fn is_sound<B>(request: &Request<B>, told: Told) -> bool {
+    let hosts = request.headers().get_all(HOST).iter().count();
     let host_is_clear = match request.version() {
         Version::HTTP_10 => hosts <= 1,
         _ => hosts == 1,
     };
-    host_is_clear && length_is_clear(headers)
+    let codings = request.headers().get(TRANSFER_ENCODING);
+    let is_plain =
+        codings.is_none_or(|codings| codings.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    host_is_clear && is_plain && told.lengths <= 1 && !told.is_ragged
 }
 
-fn length_is_clear(headers: &HeaderMap) -> bool {
-    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
-    let encodings = headers.get_all(TRANSFER_ENCODING).iter().count();
-    lengths <= 1 && encodings <= 1 && lengths + encodings <= 1
+/// How the body's end is found, as hyper does: it has refused what is not one of these.
+pub(super) fn length(headers: &HeaderMap) -> Length {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        return Length::Chunked;
+    }
+    let length = headers.get(CONTENT_LENGTH).and_then(|value| {
+        let digits = value.to_str().ok()?;
+        digits.parse().ok()
+    });
+    Length::Known(length.unwrap_or_default())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    type Case = (Version, &'static [(&'static str, &'static str)], bool);
+    type Case = (Version, &'static [&'static str], Told, bool);
 
     #[test]
-    fn one_host_and_one_length() {
+    fn one_host_one_length_and_whole_lines() {
+        const ONE: Told = Told {
+            lengths: 1,
+            is_ragged: false,
+        };
+        const NONE: Told = Told { lengths: 0, ..ONE };
+        const BOTH: Told = Told { lengths: 2, ..ONE };
+        const RAGGED: Told = Told {
+            is_ragged: true,
+            ..ONE
+        };
         let cases: [Case; 8] = [
-            (Version::HTTP_11, &[("host", "a")], true),
-            (Version::HTTP_11, &[], false),
-            (Version::HTTP_11, &[("host", "a"), ("host", "a")], false),
-            (Version::HTTP_10, &[], true),
-            (Version::HTTP_10, &[("host", "a"), ("host", "b")], false),
-            (
-                Version::HTTP_11,
-                &[("host", "a"), ("content-length", "1")],
-                true,
-            ),
-            (
-                Version::HTTP_11,
-                &[
-                    ("host", "a"),
-                    ("content-length", "1"),
-                    ("transfer-encoding", "chunked"),
-                ],
-                false,
-            ),
-            (
-                Version::HTTP_11,
-                &[
-                    ("host", "a"),
-                    ("content-length", "1"),
-                    ("content-length", "1"),
-                ],
-                false,
-            ),
+            (Version::HTTP_11, &["a"], NONE, true),
+            (Version::HTTP_11, &[], NONE, false),
+            (Version::HTTP_11, &["a", "a"], NONE, false),
+            (Version::HTTP_10, &[], NONE, true),
+            (Version::HTTP_10, &["a", "b"], NONE, false),
+            (Version::HTTP_11, &["a"], ONE, true),
+            (Version::HTTP_11, &["a"], BOTH, false),
+            (Version::HTTP_11, &["a"], RAGGED, false),
         ];
-        for (version, headers, sound) in cases {
+        for (version, hosts, told, sound) in cases {
             let mut request = Request::builder().version(version);
-            for (name, value) in headers {
-                request = request.header(*name, *value);
+            for host in hosts {
+                request = request.header(HOST, *host);
             }
             let request = request.body(()).expect("a request");
-            assert_eq!(is_sound(&request), sound, "{version:?} {headers:?}");
+            assert_eq!(
+                is_sound(&request, told),
+                sound,
+                "{version:?} {hosts:?} {told:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_undoes_another_coding() {
+        for (codings, sound) in [
+            ("chunked", true),
+            ("Chunked", true),
+            ("gzip, chunked", false),
+        ] {
+            let request = Request::builder()
+                .header(HOST, "a")
+                .header(TRANSFER_ENCODING, codings);
+            let request = request.body(()).expect("a request");
+            assert_eq!(is_sound(&request, Told::default()), sound, "{codings}");
+        }
+    }
+
+    #[test]
+    fn a_length_is_what_hyper_goes_by() {
+        for (name, value, wanted) in [
+            ("host", "a", Length::Known(0)),
+            (
+                "content-length",
+                "18446744073709551615",
+                Length::Known(u64::MAX),
+            ),
+            ("transfer-encoding", "chunked", Length::Chunked),
+        ] {
+            let request = Request::builder().header(name, value);
+            let request = request.body(()).expect("a request");
+            assert_eq!(length(request.headers()), wanted, "{name}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod connection;
 mod flow;
 mod framing;
 mod full;
+mod head;
 mod host;
 mod local;
 mod progress;
@@ -22,6 +23,7 @@ mod serve;
 mod socket;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use std::fmt;
 use std::future::Future;
@@ -38,6 +40,7 @@ pub(crate) use host::{is_loopback, is_own_address, is_own_name};
 pub(crate) use local::{Local, serve_local};
 pub(crate) use public::{Peer, Public, serve_public};
 pub(crate) use serve::{Served, serve};
+pub(crate) use tls::{CertificateError, CertificateFiles, Certificates};
 
 /// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]
 /// for the others.

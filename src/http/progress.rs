@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
 use super::Limits;
+use super::head::{Heads, Length, Told};
 
 /// How long a client may take to notice that it was refused and to close, so that the answer is not lost to a reset.
 const LINGER_TIME: Duration = Duration::from_secs(1);
@@ -95,6 +96,7 @@ struct State {
     sends: Sends,
     /// The start of the phase in which the connection was asked to make room, until its task has answered.
     asked: Option<Instant>,
+    heads: Heads,
 }
 
 /// One connection's progress.
@@ -116,6 +118,7 @@ impl Progress {
                 unread: false,
                 sends: Sends::On,
                 asked: None,
+                heads: Heads::default(),
             }),
             asked: Notify::new(),
             ended: Notify::new(),
@@ -123,14 +126,15 @@ impl Progress {
     }
 
     /// Bytes came in; none means that the client will send nothing more.
-    pub(super) fn received(&self, bytes: usize) {
+    pub(super) fn received(&self, bytes: &[u8]) {
         let mut state = self.lock();
-        if bytes == 0 {
+        if bytes.is_empty() {
             state.sends = Sends::NoMore;
             drop(state);
             self.ended.notify_one();
             return;
         }
+        state.heads.received(bytes);
         match state.phase {
             // The head's time runs from the connection on, so that one byte at the end buys nothing.
             Phase::Fresh => state.phase = Phase::Head,
@@ -174,16 +178,17 @@ impl Progress {
         self.lock().sends == Sends::Watched
     }
 
-    /// A request's head is complete. Returns when that was.
-    pub(super) fn begin(&self, has_body: bool) -> Instant {
+    /// A request's head is complete. Returns when that was, and what it says of the body's length.
+    pub(super) fn begin(&self, has_body: bool, length: Length) -> (Instant, Told) {
         let mut state = self.lock();
+        let told = state.heads.complete(length);
         state.enter(if has_body { Phase::Body } else { Phase::Busy });
         state.unread = has_body;
         // Whoever watched did so for the request before.
         if let Sends::Watched | Sends::Ahead = state.sends {
             state.sends = Sends::On;
         }
-        state.since
+        (state.since, told)
     }
 
     /// The request's body was read whole: from now on it is answered, whoever wants its place.
@@ -362,6 +367,8 @@ impl State {
 mod tests {
     use super::*;
 
+    const NONE: Length = Length::Known(0);
+
     fn makes_room(progress: &Progress) -> bool {
         progress.ask();
         progress.gives_way()
@@ -370,8 +377,8 @@ mod tests {
     #[test]
     fn a_request_makes_room_until_its_body_is_whole_and_again_when_it_is_answered() {
         let progress = Progress::new();
-        progress.received(10);
-        progress.begin(true);
+        progress.received(b"GET / HTTP");
+        progress.begin(true, NONE);
         assert!(progress.may_leave_at().is_some());
         progress.whole();
         assert!(progress.may_leave_at().is_none());
@@ -383,19 +390,19 @@ mod tests {
         assert!(progress.is_evicted());
 
         let half = Progress::new();
-        half.begin(true);
+        half.begin(true, NONE);
         assert!(makes_room(&half));
     }
 
     #[test]
     fn a_request_that_begins_after_the_asking_is_not_what_was_asked() {
         let progress = Progress::new();
-        progress.begin(false);
+        progress.begin(false, NONE);
         progress.answered(false);
         assert!(progress.flushed());
         progress.ask();
-        progress.received(10);
-        progress.begin(true);
+        progress.received(b"GET / HTTP");
+        progress.begin(true, NONE);
         assert!(!progress.gives_way());
         assert!(!progress.is_asked());
     }
@@ -406,7 +413,7 @@ mod tests {
         let progress = Progress::new();
         let moment = Duration::from_millis(1);
         assert!(progress.may_leave_at() > Some(before + moment));
-        progress.begin(true);
+        progress.begin(true, NONE);
         assert!(progress.may_leave_at() > Some(before + moment));
         progress.answered(false);
         assert!(progress.flushed());
@@ -417,11 +424,11 @@ mod tests {
     fn a_client_that_asks_and_never_reads_does_not_renew_its_time() {
         let limits = Limits::default();
         let progress = Progress::new();
-        progress.begin(false);
+        progress.begin(false, NONE);
         progress.answered(false);
         let first = progress.deadline(&limits);
         assert!(matches!(first, Some((_, Late::Write))));
-        progress.begin(false);
+        progress.begin(false, NONE);
         progress.answered(false);
         assert_eq!(progress.deadline(&limits), first);
     }
@@ -431,7 +438,7 @@ mod tests {
     fn an_answer_that_goes_on_is_in_progress_until_it_has_flowed_out() {
         let limits = Limits::default();
         let progress = Progress::new();
-        progress.begin(false);
+        progress.begin(false, NONE);
         progress.flows();
         progress.answered(false);
         assert!(matches!(progress.deadline(&limits), Some((_, Late::Write))));
@@ -457,7 +464,7 @@ mod tests {
         let limits = Limits::default();
         let progress = Progress::new();
         let silent = progress.deadline(&limits);
-        progress.received(1);
+        progress.received(b"G");
         assert_eq!(progress.deadline(&limits), silent);
     }
 }

@@ -9,6 +9,7 @@ use tokio::time::Duration;
 
 use super::accept::Accept;
 use super::serve::{Served, run};
+use super::tls::{Certificates, serve_secured};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
 
@@ -37,7 +38,8 @@ pub(crate) enum Peer {
 }
 
 impl Peer {
-    fn ip(self) -> Option<IpAddr> {
+    /// Its address, where it has one.
+    pub(crate) fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Net(address) => Some(address.ip()),
             Self::Local => None,
@@ -83,16 +85,26 @@ impl Accept for ByPeer<UnixListener> {
     }
 }
 
-/// Serves the socket as [`super::serve()`] serves a port.
+/// Serves the socket as [`super::serve()`] serves a port; a port over TLS, when there are certificates.
 pub(crate) async fn serve_public<S: Service<Peer = Peer>>(
-    socket: Public,
+    (socket, certificates): (Public, Option<Certificates>),
     limits: Limits,
     service: S,
     shutdown: Shutdown,
     drain: Duration,
 ) -> Served {
-    match socket {
-        Public::Port(port) => run(ByPeer(port), limits, service, shutdown, drain).await,
-        Public::Local(local) => run(ByPeer(local), limits, service, shutdown, drain).await,
+    match (socket, certificates) {
+        (Public::Port(port), Some(certificates)) => {
+            serve_secured((port, certificates), limits, service, shutdown, drain).await
+        }
+        (Public::Port(port), None) => run(ByPeer(port), limits, service, shutdown, drain).await,
+        (Public::Local(local), certificates) => {
+            if certificates.is_some() {
+                tracing::warn!(
+                    "`listener.tls_certificate` counts for nothing on a Unix socket: the proxy there speaks TLS"
+                );
+            }
+            run(ByPeer(local), limits, service, shutdown, drain).await
+        }
     }
 }

@@ -90,11 +90,11 @@ impl<I: Stream> AsyncRead for Socket<I> {
     ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
-        let read = buffer.filled().len().saturating_sub(before);
+        let read = buffer.filled().get(before..).unwrap_or_default();
         self.progress.received(read);
         // hyper, which is told to take the end of what is sent for the end of the client, hears of one that waits for its
         // answer when it has it.
-        let only_waits = read == 0 && I::TELLS_LEAVING && self.progress.is_awaited();
+        let only_waits = read.is_empty() && I::TELLS_LEAVING && self.progress.is_awaited();
         if only_waits && !self.io.has_left() {
             self.has_ended = true;
             return Poll::Pending;
@@ -134,7 +134,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
             && let Poll::Ready(next) = self.io.poll_next(cx)
         {
             match next {
-                Next::End => self.progress.received(0),
+                Next::End => self.progress.received(&[]),
                 Next::More => self.progress.sent_ahead(),
             }
         }

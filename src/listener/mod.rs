@@ -14,19 +14,21 @@ pub mod presentation;
 mod reason;
 mod remembered;
 pub mod route;
+mod seldom;
+mod sender;
 #[cfg(test)]
 mod tests;
 mod trace;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use hyper::Request;
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
+use hyper::{Method, Request};
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::http::{self, Limits, Peer, Public, Response, Served, read_body};
+use crate::http::{self, Certificates, Limits, Peer, Public, Response, Served, read_body};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -39,12 +41,14 @@ use crate::{clock, entropy, fault};
 pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
 pub use self::heard::Heard;
 pub use self::reason::Reason;
+pub use self::sender::Trusted;
 
 use self::notification::{Notification, is_compressed, is_form};
 use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{Route, route};
+use self::seldom::Seldom;
 use self::trace::{header_names, ref_hash, sha256_hex};
 
 /// How long after the last connection storing may go on. The writer's own budget for a lock held by others is 5 s.
@@ -53,6 +57,10 @@ const STORING_TIME: Duration = Duration::from_secs(6);
 /// How often a refused notification of a known invoice is told as a warning. Whoever knows a ref could otherwise fill
 /// the log; the ledger keeps the refusals.
 const WARN_EVERY: Duration = Duration::from_secs(10);
+/// Characters of a path that are told.
+const LONGEST_PATH: usize = 100;
+/// How often the others are told, and what came to a path that is none of ours: anybody can cause these.
+const TELL_EVERY: Duration = Duration::from_mins(1);
 
 /// What the merchant chose.
 #[derive(Clone, Debug)]
@@ -61,6 +69,10 @@ pub struct Settings {
     pub public_path: String,
     /// Where the notify token may stand.
     pub presentations: Presentations,
+    /// With them the port speaks TLS.
+    pub certificates: Option<Certificates>,
+    /// The proxies whose word on who sent a request is taken.
+    pub trusted: Trusted,
     /// What a sender may cost.
     pub limits: Limits,
     /// How long requests in progress may go on after a stop.
@@ -78,6 +90,7 @@ pub(crate) async fn run<B: Book>(
     shutdown: Shutdown,
 ) -> Served {
     let (limits, drain) = (settings.limits.clone(), settings.drain);
+    let certificates = settings.certificates.clone();
     let remembered = Remembered::load(&settings.presentations, &book).await;
     let listener = Listener(Arc::new(Inner {
         settings,
@@ -85,9 +98,12 @@ pub(crate) async fn run<B: Book>(
         nobodys: NotifyToken::from_entropy(entropy::bytes()),
         remembered,
         storing: TaskTracker::new(),
-        warned: Mutex::new(None),
+        refused_known: Seldom::new(WARN_EVERY),
+        refused: Seldom::new(TELL_EVERY),
+        astray: Seldom::new(TELL_EVERY),
     }));
-    let served = http::serve_public(socket.into(), limits, listener.clone(), shutdown, drain).await;
+    let socket = (socket.into(), certificates);
+    let served = http::serve_public(socket, limits, listener.clone(), shutdown, drain).await;
     let storing = &listener.0.storing;
     storing.close();
     if timeout(STORING_TIME, storing.wait()).await.is_err() {
@@ -116,8 +132,10 @@ struct Inner<B> {
     remembered: Remembered,
     /// What is still being stored although the connection it came by is gone (A17), and what is remembered.
     storing: TaskTracker,
-    /// When a refusal was last told as a warning. Held for a moment by whoever refuses.
-    warned: Mutex<Option<Instant>>,
+    /// Lines on refusals for known invoices, on other refusals, and on POSTs to other paths.
+    refused_known: Seldom,
+    refused: Seldom,
+    astray: Seldom,
 }
 
 /// Where a POST was sent to.
@@ -159,7 +177,12 @@ impl<B: Book> http::Service for Listener<B> {
         match route(&inner.settings.public_path, request.method(), path) {
             Route::Look => answer::present(),
             Route::OtherMethod => answer::other_method(),
-            Route::Elsewhere => answer::elsewhere(),
+            Route::Elsewhere => {
+                if request.method() == Method::POST {
+                    inner.tell_astray(path, peer);
+                }
+                answer::elsewhere()
+            }
             Route::Notification(segment) => {
                 let address = InvoiceRef::parse(segment)
                     .map_or_else(|| Address::Nobodys(segment.to_owned()), Address::Own);
@@ -339,22 +362,15 @@ impl<B: Book> Inner<B> {
     ) -> Response {
         self.settings.heard.refused(reason);
         let reason = reason.as_str();
-        let peer = arrival.peer.host();
-        if let Some(invoice) = invoice
-            && self.may_warn()
-        {
-            tracing::warn!(
-                invoice.key = invoice.0, refusal.reason = reason, http.peer = %peer,
-                "a notification for a known invoice was refused: {reason}; `tilld refusal list` says of which order"
-            );
-        } else {
-            tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");
-        }
+        let headers = &arrival.parts.headers;
+        let peer = self.settings.trusted.sender(arrival.peer.ip(), headers);
+        let peer = peer.map_or_else(|| arrival.peer.host(), |address| address.to_string());
+        self.tell_refused(invoice, reason, &peer);
         let body = arrival.body.as_deref();
         self.book.refuse(Refusal {
             invoice,
             ref_hash: arrival.address.hash(),
-            header_names: header_names(&arrival.parts.headers),
+            header_names: header_names(headers),
             reason,
             at_ms: arrival.received_ms,
             peer,
@@ -364,12 +380,57 @@ impl<B: Book> Inner<B> {
         response
     }
 
-    fn may_warn(&self) -> bool {
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = warned.is_none_or(|last| last.elapsed() >= WARN_EVERY);
-        if due {
-            *warned = Some(Instant::now());
+    fn tell_refused(&self, invoice: Option<InvoiceKey>, reason: &'static str, peer: &str) {
+        let now = Instant::now();
+        if let Some(invoice) = invoice {
+            if let Some(left_out) = self.refused_known.turn(now) {
+                tracing::warn!(
+                    invoice.key = invoice.0, refusal.reason = reason, refusal.left_out = left_out, http.peer = %peer,
+                    "a notification for a known invoice was refused: {reason}; `tilld refusal list` says of which order{}",
+                    beside(left_out)
+                );
+                return;
+            }
+        } else if let Some(left_out) = self.refused.turn(now) {
+            tracing::info!(
+                refusal.reason = reason, refusal.left_out = left_out, http.peer = %peer,
+                "refused: {reason}{}", beside(left_out)
+            );
+            return;
         }
-        due
+        tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");
+    }
+
+    /// What a proxy made of the path is seen here alone (A14).
+    fn tell_astray(&self, path: &str, peer: Peer) {
+        let Some(left_out) = self.astray.turn(Instant::now()) else {
+            return;
+        };
+        let path = without_ref(path);
+        let public_path = &self.settings.public_path;
+        tracing::info!(
+            http.path = path, refusal.left_out = left_out, http.peer = %peer.host(),
+            "a POST came to `{path}` and was answered 404: notifications are heard at `{public_path}/` and a ref, as \
+             `listener.public_url` says; a proxy must hand the path on as it is{}",
+            beside(left_out)
+        );
+    }
+}
+
+/// The path as far as it may be told: bounded, and a ref is nobody else's business.
+fn without_ref(path: &str) -> String {
+    let path: String = path.chars().take(LONGEST_PATH).collect();
+    let parts = path.split('/').map(|part| match InvoiceRef::parse(part) {
+        Some(_ref) => "REF",
+        None => part,
+    });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The end of a line that was not told each time.
+fn beside(left_out: u64) -> String {
+    match left_out {
+        0 => String::new(),
+        more => format!(" (and {more} more since the last such line)"),
     }
 }

@@ -1,12 +1,15 @@
-//! Log lines on stderr. What strangers wrote is escaped, and no library but tilld itself is heard below `info`, for at
+//! Log lines on stderr, or events in the journal. What strangers wrote is escaped, and no library but tilld itself is heard below `info`, for at
 //! `debug` and `trace` HTTP and TLS libraries write headers and bodies, and with them tokens.
 
+mod journal;
+mod queue;
 mod stamp;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
@@ -17,6 +20,8 @@ use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
+use self::journal::Journal;
+use self::queue::{Line, Queue, Stderr};
 use self::stamp::Stamp;
 
 /// How much is logged.
@@ -62,12 +67,70 @@ impl Level {
 /// What decides how much is logged, once logging was started.
 static FILTER: OnceLock<reload::Handle<Targets, Registry>> = OnceLock::new();
 
-/// Starts logging to stderr. Once per process. `now` tells the time in microseconds since 1970.
+/// What is logged goes through here, once a daemon logs.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+
+/// Starts logging to stderr, at once and in the thread that has something to say. Once per process. `now` tells the time in
+/// microseconds since 1970.
 ///
 /// # Errors
 /// When logging was started before.
 pub(crate) fn init(level: Level, format: Format, now: fn() -> u64) -> Result<(), TryInitError> {
-    let layer = layer(format, now, || Escaping(io::stderr().lock()));
+    begin(layer(format, now, || Escaping(io::stderr().lock())), level)
+}
+
+/// Starts logging as a daemon does: whoever has something to say never waits for who reads it. Under systemd, and unless JSON
+/// is wanted, events go to the journal with their fields; else lines go to stderr. See [`flush`].
+///
+/// # Errors
+/// When logging was started before, or its thread cannot be.
+pub(crate) fn init_daemon(
+    level: Level,
+    format: Format,
+    now: fn() -> u64,
+) -> Result<(), CannotStart> {
+    let journal = match format {
+        Format::Text => Journal::of_stderr(),
+        Format::Json => None,
+    };
+    let queue = Arc::new(Queue::default());
+    let own = Arc::clone(&queue);
+    let layer = if journal.is_some() {
+        journal::layer(own)
+    } else {
+        layer(format, now, move || Escaping(Line(Arc::clone(&own))))
+    };
+    match journal {
+        Some(journal) => queue::start(&queue, journal),
+        None => queue::start(&queue, Stderr),
+    }
+    .map_err(CannotStart::Thread)?;
+    begin(layer, level)?;
+    // Only the first start of logging comes so far.
+    QUEUE.get_or_init(|| queue);
+    Ok(())
+}
+
+/// Why a daemon's log was not started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CannotStart {
+    /// Its thread cannot be.
+    #[error("could not start the thread of the log")]
+    Thread(#[source] io::Error),
+    /// It was started before.
+    #[error("logging was started before")]
+    Twice(#[from] TryInitError),
+}
+
+/// Waits until all that was logged is out, but no longer than this: at the end of a process, whoever does not read its log
+/// must not keep it.
+pub(crate) fn flush(within: Duration) {
+    if let Some(queue) = QUEUE.get() {
+        queue.flush(within);
+    }
+}
+
+fn begin(layer: Box<dyn Layer<Registry> + Send + Sync>, level: Level) -> Result<(), TryInitError> {
     let (filter, handle) = reload::Layer::new(targets(level));
     tracing_subscriber::registry()
         .with(layer.with_filter(filter))

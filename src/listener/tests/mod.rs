@@ -5,6 +5,7 @@ mod ledger;
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -156,6 +157,8 @@ impl<B: Book> Running<B> {
         let socket = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = socket.local_addr().expect("an address");
         let settings = Settings {
+            certificates: None,
+            trusted: Trusted::default(),
             public_path: "/pay/n".to_owned(),
             presentations: Presentations::auto(),
             limits: Limits {

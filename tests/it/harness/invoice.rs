@@ -72,6 +72,16 @@ impl Issued {
         object
     }
 
+    /// The same invoice as a notification has it that says `status`, of which the service knows nothing.
+    pub(crate) fn as_if(&self, status: &str) -> Self {
+        let object =
+            self.with(&json!({ "status": status, "updatedAt": "2100-01-01T00:00:00.000Z" }));
+        Self {
+            object,
+            ..self.clone()
+        }
+    }
+
     /// The body of a notification that says `status` as of `updated_at`.
     pub(crate) fn saying(&self, status: &str, updated_at: &str) -> String {
         self.with(&json!({ "status": status, "updatedAt": updated_at }))

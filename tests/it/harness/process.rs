@@ -146,6 +146,21 @@ pub(crate) fn logs(dir: &Path) -> String {
     shown.collect()
 }
 
+/// Whether all that a daemon has logged so far is written: the thread that writes it waits for more. True of a process that has
+/// ended, or has no such thread.
+pub(crate) fn log_is_out(pid: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = threads.into_iter().flatten().flatten();
+    let mut stats =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    stats.all(|stat| {
+        let name = stat
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(") "));
+        name.is_none_or(|(name, rest)| name != "log" || rest.starts_with('S'))
+    })
+}
+
 /// Every process whose parent is `parent`, with its state as `/proc` has it (`Z` is a zombie).
 pub(crate) fn children(parent: u32) -> Vec<(u32, char)> {
     let parent = parent.to_string();

@@ -229,7 +229,11 @@ impl World {
     /// All the running daemon has logged.
     #[track_caller]
     pub(crate) fn serve_log(&self) -> String {
-        self.serve.as_ref().expect("a daemon").stderr()
+        let serve = self.serve.as_ref().expect("a daemon");
+        wait_until(PATIENCE, "what was logged to be written", || {
+            process::log_is_out(serve.pid())
+        });
+        serve.stderr()
     }
 
     /// Kills the daemon as a power cut would.

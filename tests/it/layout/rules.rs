@@ -82,7 +82,7 @@ const HOOK_PURE: &str = "hook (pure)";
 const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
-const HOMES: [(&str, &[&str]); 8] = [
+const HOMES: [(&str, &[&str]); 10] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
     ("self_cell", &["src/ledger/sqlite/often.rs"]),
     (
@@ -108,6 +108,8 @@ const HOMES: [(&str, &[&str]); 8] = [
     ("fork", &["src/hook/launcher/serve.rs"]),
     ("tokio_cron_scheduler", &["src/daemon/schedule"]),
     ("subtle", &["src/invoice/notify_token.rs"]),
+    ("tokio_rustls", &["src/http/tls/"]),
+    ("memchr", &["src/http/head.rs"]),
 ];
 
 /// Outside crates that stand behind one place of the tests.
@@ -117,7 +119,7 @@ const TEST_HOMES: [(&str, &[&str]); 1] = [(
 )];
 
 /// Paths of pure code: everything comes in as an argument.
-const PURE: [&str; 28] = [
+const PURE: [&str; 30] = [
     "src/admin/census",
     "src/admin/chart",
     "src/daemon/alarm/episodes",
@@ -127,6 +129,8 @@ const PURE: [&str; 28] = [
     "src/cli/scenario/format",
     "src/cli/scenario/step",
     "src/client/gate/door",
+    "src/http/head",
+    "src/http/tls/dates",
     "src/client/gate/outage",
     "src/client/gate/pace",
     "src/invoice/",

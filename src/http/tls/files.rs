@@ -1,0 +1,219 @@
+//! A certificate and its key, from their files: read, judged, and nothing kept of what is wrong.
+
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+
+use super::dates::ends_at_s;
+
+/// Bytes of one file: a chain is some 5 KiB.
+const MOST_BYTES: u64 = 1024 * 1024;
+/// Bits of a mode by which everybody may do something.
+const EVERYBODY: u32 = 0o007;
+
+/// Where they lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// The certificate, and behind it those between it and the authority, in PEM.
+    pub certificate: PathBuf,
+    /// Its private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// Why a certificate is not used. Nothing of a file's content is in it.
+#[derive(Debug, thiserror::Error)]
+pub enum CertificateError {
+    /// A file cannot be read.
+    #[error("could not read `{}`", file.display())]
+    Read {
+        /// Which one.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// Everybody may read or change the key.
+    #[error("the key `{}` has the mode {mode:04o}: everybody on this machine could read it", file.display())]
+    Exposed {
+        /// The key's file.
+        file: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file holds something else.
+    #[error("`{}` holds no {what} in PEM", file.display())]
+    Nothing {
+        /// Which one.
+        file: PathBuf,
+        /// What it should hold.
+        what: &'static str,
+    },
+    /// The key is of a kind that is not supported.
+    #[error("the key `{}` is of no kind that TLS 1.2 or 1.3 takes", file.display())]
+    Kind {
+        /// The key's file.
+        file: PathBuf,
+    },
+    /// The key belongs to another certificate.
+    #[error("the key `{}` does not belong to the certificate `{}`", files.key.display(), files.certificate.display())]
+    Mismatch {
+        /// Both.
+        files: CertificateFiles,
+    },
+    /// The certificate cannot be understood.
+    #[error("the certificate `{}` could not be understood", file.display())]
+    Garbled {
+        /// Its file.
+        file: PathBuf,
+    },
+    /// The certificate is over.
+    #[error("the certificate `{}` ended at {ended_at}", file.display())]
+    Over {
+        /// Its file.
+        file: PathBuf,
+        /// When.
+        ended_at: jiff::Timestamp,
+    },
+}
+
+impl CertificateError {
+    /// Whether it is rights that are wrong, not content.
+    pub fn is_of_rights(&self) -> bool {
+        match self {
+            Self::Exposed { .. } => true,
+            Self::Read { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            Self::Nothing { .. }
+            | Self::Kind { .. }
+            | Self::Mismatch { .. }
+            | Self::Garbled { .. }
+            | Self::Over { .. } => false,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Read { file, source } if source.kind() == io::ErrorKind::PermissionDenied => {
+                format!(
+                    "let the group of tilld's user read `{}`, and enter the directories above it",
+                    file.display()
+                )
+            }
+            Self::Read { .. } => {
+                "`listener.tls_certificate` and `listener.tls_key` must name files that are there".to_owned()
+            }
+            Self::Exposed { file, .. } => {
+                format!("`chmod o= {}`, and let the group be tilld's", file.display())
+            }
+            Self::Nothing { .. } | Self::Garbled { .. } => {
+                "`listener.tls_certificate` is the whole chain, such as `fullchain.pem`, `listener.tls_key` the key without \
+                 a password, such as `privkey.pem`"
+                    .to_owned()
+            }
+            Self::Kind { .. } => "make one of ECDSA P-256, or of RSA with 2048 bits or more".to_owned(),
+            Self::Mismatch { .. } => {
+                "take both from the same renewal; the file of the chain must begin with your own certificate".to_owned()
+            }
+            Self::Over { .. } => "renew it".to_owned(),
+        }
+    }
+}
+
+/// A certificate that can be shown, and when it ends: the earliest of the chain, in seconds since 1970.
+pub(super) struct Usable {
+    pub(super) certified: CertifiedKey,
+    pub(super) ends_at_s: i64,
+}
+
+/// What tells that a file is another one than it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl CertificateFiles {
+    /// Reads and judges both.
+    pub(super) fn load(&self) -> Result<Usable, CertificateError> {
+        let text = read(&self.certificate)?;
+        let nothing = |file: &Path, what| CertificateError::Nothing {
+            file: file.to_owned(),
+            what,
+        };
+        // Of what is wrong in a file only that it is: an error of the reader shows lines.
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&text)
+            .collect::<Result<_, _>>()
+            .map_err(|_shown| nothing(&self.certificate, "certificate"))?;
+        if chain.is_empty() {
+            return Err(nothing(&self.certificate, "certificate"));
+        }
+        let garbled = || CertificateError::Garbled {
+            file: self.certificate.clone(),
+        };
+        let ends: Option<Vec<i64>> = chain.iter().map(|der| ends_at_s(der)).collect();
+        let ends_at_s = ends.and_then(|ends| ends.into_iter().min());
+        let ends_at_s = ends_at_s.ok_or_else(garbled)?;
+        let key = read_key(&self.key)?;
+        let key = PrivateKeyDer::from_pem_slice(&key)
+            .map_err(|_shown| nothing(&self.key, "private key"))?;
+        let key = any_supported_type(&key).map_err(|_unknown| CertificateError::Kind {
+            file: self.key.clone(),
+        })?;
+        let certified = CertifiedKey::new(chain, key);
+        match certified.keys_match() {
+            Ok(()) => Ok(Usable {
+                certified,
+                ends_at_s,
+            }),
+            Err(rustls::Error::InconsistentKeys(_)) => Err(CertificateError::Mismatch {
+                files: self.clone(),
+            }),
+            Err(_other) => Err(garbled()),
+        }
+    }
+
+    /// Both as they are now; of what is not there, nothing.
+    pub(super) fn marks(&self) -> [Option<Mark>; 2] {
+        [&self.certificate, &self.key].map(|file| {
+            let found = fs::metadata(file).ok()?;
+            Some(Mark {
+                inode: found.ino(),
+                bytes: found.len(),
+                changed: (found.ctime(), found.ctime_nsec()),
+            })
+        })
+    }
+}
+
+fn read_key(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let found = fs::metadata(path).map_err(|source| unread(path, source))?;
+    let mode = found.permissions().mode() & 0o7777;
+    if mode & EVERYBODY != 0 {
+        return Err(CertificateError::Exposed {
+            file: path.to_owned(),
+            mode,
+        });
+    }
+    read(path)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    read.map_err(|source| unread(path, source))?;
+    Ok(bytes)
+}
+
+fn unread(path: &Path, source: io::Error) -> CertificateError {
+    CertificateError::Read {
+        file: path.to_owned(),
+        source,
+    }
+}
