@@ -54,7 +54,7 @@ pub(crate) use command::{
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use handle::Writer;
 pub(crate) use lineage::Restored;
-pub(crate) use overview::{DueOf, Overview, Tally};
+pub(crate) use overview::{DueOf, Overview, SERVING_SINCE, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
