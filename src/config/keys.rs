@@ -223,7 +223,7 @@ fn unknown_in(
 /// or `_` for the `__` of a variable.
 pub(super) fn nearest(unknown: &str) -> Option<String> {
     let (parent, leaf) = unknown.rsplit_once('.').unwrap_or(("", unknown));
-    let mut best: Option<((usize, usize), String)> = None;
+    let mut best: Option<((usize, bool), String)> = None;
     known().walk(&mut |key, _| {
         let (key_parent, key_leaf) = key.rsplit_once('.').unwrap_or(("", key));
         let elsewhere = usize::from(parent != key_parent);
@@ -232,10 +232,10 @@ pub(super) fn nearest(unknown: &str) -> Option<String> {
         let distance = whole.min(within);
         // A third of the letters may differ: beyond that the suggestion would only puzzle.
         let near = distance <= (leaf.chars().count() / 3).clamp(1, 4);
-        // Of several that are as near, the one whose table is called most alike.
-        let distance = (distance, strsim::osa_distance(key_parent, unknown));
-        if near && best.as_ref().is_none_or(|(least, _)| distance < *least) {
-            best = Some((distance, key.to_owned()));
+        // Of two that are as near, the one that begins so.
+        let rank = (distance, !key.starts_with(leaf));
+        if near && best.as_ref().is_none_or(|(least, _)| rank < *least) {
+            best = Some((rank, key.to_owned()));
         }
     });
     best.map(|(_, key)| key)

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::clock::wall_ms;
-use crate::ledger::{Reader, WriteError, Writer};
+use crate::ledger::{Reader, SERVING_SINCE, WriteError, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
@@ -16,6 +16,10 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
 /// Runs the pass, if one is due, and then waits for the wish to stop: a part of the daemon that ends alone ends all.
 pub(super) async fn run(writer: Writer, reader: Reader, stop: Shutdown) {
+    // What the service dates before that was nobody's to hear.
+    if let Err(error) = writer.note(SERVING_SINCE, wall_ms().to_string()).await {
+        tracing::debug!(reason = %telemetry::chain(&error), "since when tilld serves could not be stored");
+    }
     tokio::select! {
         () = pass(&writer, &reader) => {}
         () = stop.requested() => return,

@@ -65,7 +65,7 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
-pub(crate) use overview::{DueOf, Overview, Tally};
+pub(crate) use overview::{DueOf, Overview, SERVING_SINCE, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;

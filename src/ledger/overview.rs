@@ -8,6 +8,10 @@ use super::error::ReadError;
 use super::reader::Reader;
 use crate::invoice::silence::Class;
 
+/// The small fact that says since when a daemon serves, milliseconds since 1970. What the service dates before that could
+/// not be told, since nobody heard.
+pub(crate) const SERVING_SINCE: &str = "serving_since";
+
 /// A count that stops at [`Tally::MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -75,7 +79,7 @@ pub struct Overview {
     /// Since when the log could not be moved into the file, when that was so the last time the daemon looked; milliseconds
     /// since 1970.
     pub log_held_ms: Option<i64>,
-    /// The newest changes, without a break, that asking found and no notification told, among the newest
+    /// The newest changes since a daemon serves, without a break, that asking found and no notification told, among the newest
     /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
     pub polled_in_a_row: (u64, Option<i64>),
     /// When the first event was recorded, milliseconds since 1970.

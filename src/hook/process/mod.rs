@@ -201,7 +201,7 @@ fn fixed(around: &Surroundings) -> [(&'static str, OsString); 3] {
     ]
 }
 
-/// As [`launch`], for a program that is told of something else than an event.
+/// As [`launch()`], for a program that is told of something else than an event.
 pub async fn launch_told(
     program: &Program,
     around: &Surroundings,

@@ -16,7 +16,7 @@ use super::read_store::ReadStore;
 use super::silent::silent;
 use crate::invoice::transition::Decision;
 use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
-use crate::ledger::overview::{Attention, Overview, Tally};
+use crate::ledger::overview::{Attention, Overview, SERVING_SINCE, Tally};
 use crate::ledger::store::StoreError;
 
 /// The small fact in which the listener remembers where notify tokens are carried.
@@ -173,13 +173,17 @@ fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, S
 /// Of an invoice without a notify token no notification is known, so that asking finds all there is.
 fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64>)> {
     let sql = format!(
-        "SELECT e.source, e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms FROM event ORDER BY seq DESC LIMIT {}) e \
+        "SELECT e.source, e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms, cause_ns FROM event ORDER BY seq DESC LIMIT {}) e \
          WHERE e.source IN ('notification', 'poll') AND e.kind NOT IN ('opened', 'operator', 'unresolved') \
-           AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC",
+           AND ifnull(e.cause_ns / 1000000, e.at_ms) >= ?1 AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC",
         Overview::CHANGES_LOOKED_AT
     );
+    let since = meta(connection, SERVING_SINCE)?;
+    let since_ms: i64 = since
+        .and_then(|since| since.parse().ok())
+        .unwrap_or_default();
     let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query([])?;
+    let mut rows = statement.query([since_ms])?;
     let (mut count, mut last_ms) = (0, None);
     while let Some(row) = rows.next()? {
         let source: String = row.get(0)?;

@@ -288,7 +288,7 @@ fn many(count: usize) -> String {
     format!(
         "BEGIN; {numbers} INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
            amount_asked, currency_asked, amount_agreed, currency_agreed, status, outcome, outcome_ms, created_ms, updated_ms) \
-         SELECT i, 'ref' || i, 'o' || i, 'id' || i, 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 'paid', 0, 0, 0 FROM n; \
+         SELECT i, printf('%021dA', i), 'o' || i, 'id' || i, 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 'paid', 0, 0, 0 FROM n; \
          {numbers} INSERT INTO event (seq, event_id, invoice, kind, rewound, status, previous_status, outcome, previous_outcome, \
            at_ms, source) \
          SELECT (SELECT max(seq) FROM event) + i - 999, 'e' || i, i, 'paid', 0, 'paid', 'new', 'paid', 'open', \
