@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::Parts;
 use crate::daemon::status::Access;
 use crate::http::Response;
-use crate::ledger::Writer;
+use crate::ledger::{Reader, Writer};
 use crate::telemetry::{chain, escape};
 
 /// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the
@@ -21,7 +21,7 @@ const LATE: Duration = Duration::from_secs(30);
 
 /// 200 and `ok`, or 503 and why not.
 pub(super) async fn healthz(parts: &Parts) -> Response {
-    match turn(&parts.writer).await {
+    match turn(&parts.writer, &parts.reader).await {
         Ok(()) => answer(StatusCode::OK, "ok\n".to_owned()),
         Err(why) => answer(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     }
@@ -29,7 +29,7 @@ pub(super) async fn healthz(parts: &Parts) -> Response {
 
 /// 200 when all is so, else 503; one line for each thing that was looked at.
 pub(super) async fn readyz(parts: &Parts) -> Response {
-    let (turn, looked) = tokio::join!(turn(&parts.writer), (parts.look)());
+    let (turn, looked) = tokio::join!(turn(&parts.writer, &parts.reader), (parts.look)());
     let login = match looked {
         Ok((_overview, report)) => match report.polling.login {
             Access::Good => Ok(()),
@@ -72,15 +72,26 @@ pub(super) async fn readyz(parts: &Parts) -> Response {
     answer(status, text)
 }
 
-async fn turn(writer: &Writer) -> Result<(), String> {
-    match timeout(TURN_WITHIN, writer.turn()).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(escape(&chain(&error)).into_owned()),
-        Err(_late) => Err(format!(
-            "the ledger's writer had no turn for this within {} s",
-            TURN_WITHIN.as_secs()
-        )),
+/// The writing thread turns, and what it was last given could be stored.
+async fn turn(writer: &Writer, reader: &Reader) -> Result<(), String> {
+    match timeout(TURN_WITHIN, writer.lock_once()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(chain(&error)),
+        Err(_late) => {
+            return Err(format!(
+                "the ledger's writer had no turn for this within {} s",
+                TURN_WITHIN.as_secs()
+            ));
+        }
     }
+    let health = reader.health();
+    if let Some((_since_ms, reason)) = health.unstored {
+        return Err(format!("nothing can be stored: {reason}"));
+    }
+    if health.log_full {
+        return Err("the ledger's log has reached its bound".to_owned());
+    }
+    Ok(())
 }
 
 fn answer(status: StatusCode, text: String) -> Response {

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::output::talk;
 use super::owner;
 use crate::daemon::{is_served, plain};
-use crate::ledger::{Ledger, OpenError, Reader};
+use crate::ledger::{Ledger, OpenError, Reader, StoreError};
 
 /// How long a command waits for its last change to be stored; it was answered already.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -58,9 +58,38 @@ pub(super) fn open_reader(context: &Context) -> Result<Reader, Failure> {
     })
 }
 
+/// True of trouble that is over some day without anybody's touching the ledger: another program's lock, and a disk that has no
+/// room or takes no writes. A file that is no ledger, or of the wrong owner, is none, however much room there is.
+fn passes(ledger: &Path, trouble: &StoreError) -> bool {
+    /// Less is none: the log's index alone takes 32 KiB.
+    const ROOM: u64 = 256 * 1024;
+    let disk = || rustix::fs::statvfs(ledger.parent().unwrap_or(ledger)).ok();
+    match trouble {
+        StoreError::Busy | StoreError::Full | StoreError::LogFull => true,
+        StoreError::Io(_) | StoreError::ReadOnly(_) => disk().is_some_and(|disk| {
+            disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM
+                || disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)
+        }),
+        StoreError::Moved | StoreError::Corrupt(_) | StoreError::Refused(_) => false,
+    }
+}
+
+/// True of an error that says nothing of whose the file is: the disk is full or mounted read-only.
+pub(super) fn is_passing(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    matches!(
+        error.kind(),
+        StorageFull | QuotaExceeded | ReadOnlyFilesystem
+    )
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         let (exit, hint) = match &error {
+            OpenError::Directory { source, .. } if is_passing(source) => (
+                Exit::Error,
+                "look at the disk and how it is mounted; nothing was changed",
+            ),
             OpenError::Directory { .. } => (
                 Exit::Ownership,
                 "make the state directory and give it to the user tilld runs as, or name another one with `state_dir`",
@@ -73,6 +102,11 @@ impl From<OpenError> for Failure {
                 Exit::Ownership,
                 "the key file belongs to tilld's user alone (0600); without it the notify tokens in the ledger cannot be read",
             ),
+            // What passes by itself: whoever is started anew finds it gone (A26).
+            OpenError::File { path, source } if passes(path, source) => {
+                let remedy = source.remedy(path);
+                return Self::new(Exit::Error, error).hint(remedy);
+            }
             OpenError::File { .. } => (
                 Exit::Ledger,
                 "look at the file, its owner and the disk; nothing was changed",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print_json, talk};
-use super::{owner, reach, service};
+use super::{ledger, owner, reach, service};
 use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
@@ -19,6 +19,9 @@ const LOG_WITHIN: Duration = Duration::from_secs(1);
 
 /// How long a panic does: the process ends within a second of it.
 const LAST_WORDS: Duration = Duration::from_millis(300);
+
+/// What helps against a disk that takes nothing.
+const DISK: &str = "make room on the disk, or mount it writable; started anew, tilld goes on";
 
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
@@ -172,6 +175,12 @@ impl From<daemon::Error> for Failure {
             Error::Ledger(cause) => cause.into(),
             Error::Lock(cause @ LockError::Held { .. }) => Self::new(Exit::Ledger, cause)
                 .hint("stop the other one first, or give this one another `state_dir`"),
+            Error::Lock(LockError::File { path, source }) if ledger::is_passing(&source) => {
+                Self::new(Exit::Error, LockError::File { path, source }).hint(DISK)
+            }
+            Error::Control(SocketError::Io { doing, path, source }) if ledger::is_passing(&source) => {
+                Self::new(Exit::Error, SocketError::Io { doing, path, source }).hint(DISK)
+            }
             Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
                 .hint("the state directory must belong to the user tilld runs as"),
             Error::Control(cause @ SocketError::Taken(_)) => Self::new(Exit::Ledger, cause)
@@ -184,9 +193,6 @@ impl From<daemon::Error> for Failure {
                 .hint("make it with `groupadd --system`, or set `control.group` to another"),
             error @ Error::Control(SocketError::Io { .. }) => Self::new(Exit::Ownership, error).hint(
                 "`control.socket` must lie in a directory that tilld's user may write, and `control.group` be one of its groups",
-            ),
-            error @ Error::Admin(_) => Self::new(Exit::Error, error).hint(
-                "another program may listen there, or its directory be another user's: choose another `admin.listen`",
             ),
             error @ Error::Selector(_) => Self::new(Exit::Config, error),
             error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(

@@ -2,8 +2,24 @@
 //! an answer is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use tokio::sync::watch;
 
 use super::error::Error;
+
+/// The service's own clock as one of its answers told it: milliseconds since 1970, and when that was heard here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServiceClock(i64, Instant);
+
+impl ServiceClock {
+    /// What it shows now, milliseconds since 1970. It goes on by the monotonic clock.
+    pub(crate) fn now_ms(self) -> i64 {
+        let Self(told_ms, heard) = self;
+        let since = i64::try_from(heard.elapsed().as_millis()).unwrap_or(i64::MAX);
+        told_ms.saturating_add(since)
+    }
+}
 
 /// The statuses that are told apart; all others are `other`.
 const CODES: [u16; 13] = [
@@ -16,9 +32,23 @@ pub(crate) struct Fetches {
     codes: [AtomicU64; CODES.len()],
     other: AtomicU64,
     none: AtomicU64,
+    clock: watch::Sender<Option<ServiceClock>>,
 }
 
 impl Fetches {
+    /// An answer bore the service's time, if it did.
+    pub(super) fn dated(&self, service_ms: Option<i64>) {
+        if let Some(service_ms) = service_ms {
+            let clock = ServiceClock(service_ms, Instant::now());
+            self.clock.send_replace(Some(clock));
+        }
+    }
+
+    /// The service's clock, `None` until an answer told it.
+    pub(crate) fn clock(&self) -> watch::Receiver<Option<ServiceClock>> {
+        self.clock.subscribe()
+    }
+
     /// A question was answered with this status.
     pub(super) fn answered(&self, status: u16) {
         let at = CODES.iter().position(|code| *code == status);

@@ -31,7 +31,7 @@ pub(crate) mod address;
 mod answer;
 pub(crate) mod credentials;
 pub(crate) mod error;
-mod fetches;
+pub(crate) mod fetches;
 pub(crate) mod gate;
 pub(crate) mod login;
 mod private_file;
@@ -225,6 +225,7 @@ impl Client {
             )
             .await;
         let answer = sent.map_err(CreateError::sort)?;
+        self.0.fetches.dated(answer.service_ms());
         if let Some(text) = answer.no_requisites() {
             return Err(CreateError::NoRequisites {
                 text,
@@ -257,6 +258,7 @@ impl Client {
             .await
             .inspect_err(|error| self.0.fetches.unanswered(error))?;
         self.0.fetches.answered(answer.status());
+        self.0.fetches.dated(answer.service_ms());
         let decoded = answer.success(Answer::refused_one)?.invoice()?;
         if decoded.id == *id {
             Ok(decoded)

@@ -18,7 +18,7 @@ use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::shutdown::Shutdown;
 
-/// Where the program of `[attention]` runs, in the state directory; apart from the hooks', which the outbox tidies.
+/// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
 
 /// Why it does not listen.
@@ -141,10 +141,19 @@ pub(super) fn alarm(
         program,
         around: Surroundings {
             launcher: launch::launcher(),
-            work_dir: state_dir.join(ALARM_DIRECTORY),
+            work_dir: alarms_in(state_dir).join(ALARM_DIRECTORY),
             home: launch::home(),
         },
     })
+}
+
+/// Where the program's own directory is made: not on the ledger's disk where systemd gives another place, since a full one is
+/// what it may have to tell of.
+fn alarms_in(state_dir: &Path) -> PathBuf {
+    let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
+    runtime
+        .filter(|path| path.is_absolute())
+        .unwrap_or_else(|| state_dir.to_owned())
 }
 
 /// Every status name that stands on a list.

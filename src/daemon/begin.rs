@@ -111,7 +111,7 @@ pub(super) fn begin(
     look_after(
         &mut loops.running,
         (&writer, &reader),
-        settings,
+        (settings, &asked_of),
         &wishes.stop,
     );
     let handed_over = plain::outbox_settings(settings, state_dir);
@@ -154,7 +154,7 @@ pub(super) fn begin(
 fn look_after(
     loops: &mut JoinSet<&'static str>,
     (writer, reader): (&ledger::Writer, &ledger::Reader),
-    settings: &Settings,
+    (settings, service): (&Settings, &Client),
     stop: &Shutdown,
 ) {
     let (over, all, stopping) = (writer.clone(), reader.clone(), stop.clone());
@@ -163,9 +163,9 @@ fn look_after(
         "the look over stored invoices"
     });
     let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
-    let keep = plain::retention(settings);
+    let (keep, clock) = (plain::retention(settings), service.fetches().clock());
     loops.spawn(async move {
-        retention::run(emptier, walker, keep, stopping).await;
+        retention::run((emptier, walker), keep, clock, stopping).await;
         "the emptying of old invoices"
     });
 }

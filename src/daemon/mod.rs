@@ -35,9 +35,9 @@ use tokio::task::JoinSet;
 
 use crate::client::Client;
 use crate::config::Settings;
-use crate::fault;
 use crate::hook::UnknownSelector;
 use crate::ledger::{self, Ledger, OpenError};
+use crate::{fault, telemetry};
 
 pub(crate) use lock::{LockError, is_served};
 
@@ -107,9 +107,6 @@ pub(crate) enum Error {
     /// There is no control socket.
     #[error("could not open the control socket")]
     Control(#[from] control::SocketError),
-    /// The admin listener has no place.
-    #[error("could not open the admin listener")]
-    Admin(#[from] admin::PlaceError),
     /// Signals cannot be heard.
     #[error("could not wait for signals")]
     Signals(#[source] io::Error),
@@ -158,7 +155,12 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         ready,
     } = start;
     fault::point("start");
-    let admin_place = admin::take(&settings)?;
+    // It tells how tilld is: no reason not to be.
+    let admin_place = admin::take(&settings).unwrap_or_else(|error| {
+        let reason = telemetry::chain(&error);
+        tracing::error!(%reason, "the admin listener is not there: {reason}; hint: look who has `listen` under [admin]");
+        None
+    });
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
     let (socket, at) = public(handed.public, settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))

@@ -1,8 +1,12 @@
 //! Empties what was over long ago, once a day and after each start, in small commits with pauses between. Relies on the walk
-//! (`ledger::walk`), which may be cut off anywhere; promises that a ledger which cannot store is left alone for a while.
+//! (`ledger::walk`), which may be cut off anywhere; promises that a ledger which cannot store is left alone for a while, and
+//! that no clock of this machine alone, which may be years ahead, decides that something is old: the service's must agree.
 
 use std::time::Duration;
 
+use tokio::sync::watch;
+
+use crate::client::fetches::ServiceClock;
 use crate::clock::wall_ms;
 use crate::ledger::{Cutoffs, Reader, WalkError, WriteError, Writer, walk};
 use crate::shutdown::Shutdown;
@@ -25,10 +29,20 @@ pub(super) struct Keep {
 }
 
 /// Walks until the wish to stop: a part of the daemon that ends alone ends all.
-pub(super) async fn run(writer: Writer, reader: Reader, keep: Keep, stop: Shutdown) {
+pub(super) async fn run(
+    (writer, reader): (Writer, Reader),
+    keep: Keep,
+    mut clock: watch::Receiver<Option<ServiceClock>>,
+    stop: Shutdown,
+) {
     let walks = async {
         loop {
-            tokio::time::sleep(once(&writer, &reader, keep).await).await;
+            let Ok(Some(service)) = clock.wait_for(Option::is_some).await.map(|told| *told) else {
+                // The service's client is gone: so is the daemon.
+                return std::future::pending().await;
+            };
+            let now_ms = wall_ms().min(service.now_ms());
+            tokio::time::sleep(once(&writer, &reader, keep, now_ms).await).await;
         }
     };
     tokio::select! {
@@ -38,8 +52,8 @@ pub(super) async fn run(writer: Writer, reader: Reader, keep: Keep, stop: Shutdo
 }
 
 /// One walk. Gives the time until the next.
-async fn once(writer: &Writer, reader: &Reader, keep: Keep) -> Duration {
-    let cutoffs = Cutoffs::after_days(keep.requisites_days, keep.raw_days, wall_ms());
+async fn once(writer: &Writer, reader: &Reader, keep: Keep, now_ms: i64) -> Duration {
+    let cutoffs = Cutoffs::after_days(keep.requisites_days, keep.raw_days, now_ms);
     if cutoffs.is_never() {
         return EVERY;
     }

@@ -369,6 +369,34 @@ impl Command {
     }
 }
 
+impl Command {
+    /// True of what changes rows whatever the ledger holds: once it is stored, the ledger can store.
+    pub(super) const fn surely_writes(&self) -> bool {
+        match self {
+            Self::Record(..)
+            | Self::Begin(_)
+            | Self::Settle(..)
+            | Self::Finish(..)
+            | Self::Refuse(_)
+            | Self::Note(..)
+            | Self::Track(_) => true,
+            Self::GiveUpOpening(_)
+            | Self::NameChild(..)
+            | Self::GiveBack(_)
+            | Self::Act(_)
+            | Self::PollFailed(_)
+            | Self::Redate(..)
+            | Self::Unresolve(..)
+            | Self::Claim { .. }
+            | Self::Adopt(..)
+            | Self::Accept(_)
+            | Self::Seen(..)
+            | Self::Reassess(_)
+            | Self::Empty(..) => false,
+        }
+    }
+}
+
 /// What the writer answers. Each command has its own kind; [`super::Writer`]'s methods unpack it.
 #[derive(Debug)]
 pub(crate) enum Reply {

@@ -305,8 +305,9 @@ impl Writer {
         self.queue.probe().await
     }
 
-    /// Resolves when the writing thread has had a turn for this: it took and gave back the write lock, and changed nothing.
-    pub async fn turn(&self) -> Result<(), WriteError> {
+    /// Resolves when the writing thread took the write lock and gave it back; nothing is stored for it. So it says nothing of the
+    /// disk: that is [`super::Reader::health`].
+    pub(crate) async fn lock_once(&self) -> Result<(), WriteError> {
         let nothing = Command::Redate(Vec::new(), 0);
         self.queue.ask(nothing).await.map(drop)
     }

@@ -94,7 +94,8 @@ pub(crate) use tests::HeldLock;
 
 use apply::Compared;
 use seal::Sealer;
-use store::{Store, StoreError};
+use store::Store;
+pub(crate) use store::StoreError;
 use writer::WriterThread;
 
 /// Due times counted again in one commit at most: each touches a random page of the index, and a notification waits for

@@ -51,7 +51,7 @@ pub enum StoreError {
 
 impl StoreError {
     /// What a person does about it, for the log.
-    pub(super) fn remedy(&self, ledger: &Path) -> String {
+    pub(crate) fn remedy(&self, ledger: &Path) -> String {
         let ledger = ledger.display();
         match self {
             Self::Busy => format!(

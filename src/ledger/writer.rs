@@ -33,6 +33,10 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
 /// runtime that read by itself would take five for each.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
+/// How often it is tried whether the ledger can store again.
+const TRY_EVERY: Duration = Duration::from_secs(2);
+/// The small fact that is stored for that.
+const TRIED: &str = "stored_again_ms";
 
 /// The thread, to be waited for at the end.
 pub(super) struct WriterThread {
@@ -81,6 +85,7 @@ pub(super) fn start<S: Store>(
                 committed: false,
                 lost: false,
                 failing: false,
+                try_at: Instant::now(),
                 trouble: Trouble::default(),
                 probes: Vec::new(),
             };
@@ -135,6 +140,8 @@ struct Worker<S> {
     lost: bool,
     /// The last commit failed.
     failing: bool,
+    /// When it is tried, while it is so, whether that is over.
+    try_at: Instant,
     /// That nothing can be stored, as it is told.
     trouble: Trouble,
     /// Who asked for this turn.
@@ -160,6 +167,7 @@ impl<S: Store> Worker<S> {
                 self.flush();
             }
             self.look();
+            self.try_again();
             let last = closed || self.lost;
             self.tidy_at = self.store.tidy(last);
             for probe in self.probes.drain(..) {
@@ -183,6 +191,24 @@ impl<S: Store> Worker<S> {
         if self.store.others_wrote() | std::mem::take(&mut self.committed) {
             self.around.bells.owed.ring();
             self.around.bells.told.ring();
+        }
+    }
+
+    /// While nothing can be stored, looks now and then whether it can: otherwise a shop without a customer would be told of a
+    /// trouble that is long over.
+    fn try_again(&mut self) {
+        let now = Instant::now();
+        if !self.failing || self.lost || now < self.try_at || self.store.is_log_full() {
+            return;
+        }
+        self.try_at = now + TRY_EVERY;
+        let note = Command::Note(TRIED, wall_ms().to_string());
+        match batch::run(&mut self.store, &self.rules, &[&note]) {
+            Ok(_) => {
+                self.committed = true;
+                self.tell_recovered();
+            }
+            Err(failed) => self.fail(Vec::new(), failed),
         }
     }
 
@@ -220,11 +246,14 @@ impl<S: Store> Worker<S> {
         match batch::run(&mut self.store, &self.rules, &commands) {
             Ok(replies) => {
                 self.committed = true;
+                let mut wrote = false;
                 for (job, reply) in jobs.into_iter().zip(replies) {
                     self.ring_for(&reply);
+                    wrote |= reply.is_ok() && job.command.surely_writes();
                     answer(job, reply.map_err(WriteError::from));
                 }
-                if self.failing {
+                // A commit that changes nothing succeeds on a full disk too.
+                if self.failing && wrote {
                     self.tell_recovered();
                 }
             }
@@ -336,6 +365,9 @@ impl<S: Store> Worker<S> {
     }
 
     fn tell(&mut self, failed: &Arc<StoreError>) {
+        if !self.failing {
+            self.try_at = Instant::now() + TRY_EVERY;
+        }
         self.failing = true;
         let reason = telemetry::chain(failed.as_ref());
         self.around.health.change(|state| {

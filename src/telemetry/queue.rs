@@ -157,10 +157,12 @@ impl Queue {
             swap(&mut state.waiting, &mut batch);
             let dropped = take(&mut state.dropped);
             drop(state);
+            // At once, while there is room for it: behind what waited, and before what comes.
+            self.tell(dropped, true);
             let lost = sink.put(&batch);
             let taken = batch.len() - lost.min(batch.len());
             batch.clear();
-            self.tell(dropped + lost, taken > 0);
+            self.tell(lost, taken > 0);
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! Works from the ledger's state alone, as `status` does, so whatever is on that list is told here. What was told is a small
 //! fact of the ledger: a restart repeats nothing. Relies on [`crate::hook::process`] for the isolation that hooks have.
-//! Promises that a program that fails is run a few times more and then left, that one that hangs holds up no other word, and
-//! that it is run at least once: one that was cut off by a stop runs again.
+//! Promises that a program that fails is run a few times more and then every hour, as long as there is something to tell; that
+//! one that hangs holds up no other word, and that it is run at least once: one that was cut off by a stop runs again.
 
 mod episodes;
 mod told;
@@ -38,6 +38,8 @@ const AGAIN_AFTER: [Duration; 3] = [
     Duration::from_secs(10),
     Duration::from_mins(1),
 ];
+/// How long a program that failed each time is left alone.
+const LEAVE_FOR: Duration = Duration::from_hours(1);
 /// Between TERM and KILL.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// The small fact of the ledger that says what was told.
@@ -227,7 +229,8 @@ impl Watch {
     }
 }
 
-/// Runs the program until it ends with 0, a few times. False when the daemon stops before that.
+/// Runs the program until it ends with 0, a few times. False when it did not, after [`LEAVE_FOR`], or when the daemon stops
+/// before: then it is told anew, if it still stands.
 async fn tell(parts: &Parts, alarm: &Alarm, stop: &Shutdown) -> bool {
     let pauses = AGAIN_AFTER.into_iter().map(Some).chain([None]);
     for (attempt, pause) in (1_u32..).zip(pauses) {
@@ -250,8 +253,12 @@ async fn tell(parts: &Parts, alarm: &Alarm, stop: &Shutdown) -> bool {
             () = sleep(pause) => {}
         }
     }
-    tracing::error!(reason = %alarm.word, "nobody was told of {}: the program of `[attention]` failed each time", alarm.word);
-    true
+    tracing::error!(reason = %alarm.word, "nobody was told of {}: the program of `[attention]` failed each time; in an hour it is tried again", alarm.word);
+    tokio::select! {
+        () = stop.requested() => {}
+        () = sleep(LEAVE_FOR) => {}
+    }
+    false
 }
 
 async fn run_once(parts: &Parts, alarm: &Alarm, attempt: u32, stop: &Shutdown) -> Ending {

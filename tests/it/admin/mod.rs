@@ -54,7 +54,9 @@ fn it_is_healthy_and_ready_and_says_why_when_it_is_not() {
     assert_eq!(held.status, 503, "{held:?}");
     assert!(held.body.contains("running: ok\n"), "{held:?}");
     neighbour.let_go();
-    assert_eq!(get(&world, "/healthz").status, 200);
+    wait_until(PATIENCE, "the ledger to have stored something", || {
+        get(&world, "/healthz").status == 200
+    });
 }
 
 #[test]

@@ -32,8 +32,11 @@ fn after_a_sync_that_failed_the_file_is_opened_anew_before_anything_is_acknowled
     let issued = world.create("A-1");
     let mut answers = Vec::new();
     for number in 0..40 {
-        let status = if number % 2 == 0 { "waiting" } else { "new" };
-        let body = issued.saying(status, &format!("2100-01-01T00:00:{number:02}.000Z"));
+        // Each another one, so that each that is stored is an event.
+        let body = issued.saying(
+            &format!("waiting-{number}"),
+            &format!("2100-01-01T00:00:{number:02}.000Z"),
+        );
         answers.push(world.tell(&issued, &body).status);
         let failed = answers.contains(&503);
         if failed && answers.ends_with(&[200, 200]) {
