@@ -6,12 +6,14 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::fs::statvfs;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use tokio::time::timeout;
 
 use super::Finding;
+use crate::config::Settings;
+use crate::daemon::status::LOW_BYTES;
 use crate::daemon::status::measures::size;
-use crate::ledger::{FILE_NAME, LOG_TRIED_BYTES, Reader, SECRET_DIRECTORY};
+use crate::ledger::{FILE_NAME, Reader, SECRET_DIRECTORY};
 use crate::telemetry::chain;
 
 const LEDGER: &str = "ledger";
@@ -19,13 +21,16 @@ const MODES: &str = "permissions";
 const DISK: &str = "disk";
 /// How long the whole file may be read for; a bigger one is left to `db check`.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
-/// So much longer than usual a log may be while there is much to do.
-const LOG_LONG: u64 = 8 * LOG_TRIED_BYTES;
-/// Room on the disk, bytes: below the first payments stop soon, below the second somebody should look.
-const ROOM_FAIL: u64 = 100 * 1_048_576;
+/// Room on the disk, bytes: below the first payments stop soon, as `tilld status` says too; below the second somebody should
+/// look.
+const ROOM_FAIL: u64 = LOW_BYTES;
 const ROOM_WARN: u64 = 1_024 * 1_048_576;
 
-pub(super) async fn look(state_dir: &Path, reader: Option<&Reader>) -> Vec<Finding> {
+pub(super) async fn look(
+    settings: &Settings,
+    state_dir: &Path,
+    reader: Option<&Reader>,
+) -> Vec<Finding> {
     let file = state_dir.join(FILE_NAME);
     let mut findings = Vec::new();
     match reader {
@@ -36,7 +41,7 @@ pub(super) async fn look(state_dir: &Path, reader: Option<&Reader>) -> Vec<Findi
         }
         None => findings.push(Finding::warn(LEDGER, "there is none yet")),
     }
-    findings.extend(log(&file));
+    findings.extend(log(&file, settings.ledger.log_attention_bytes));
     findings.push(modes(state_dir));
     findings.push(disk(state_dir));
     findings
@@ -54,11 +59,11 @@ async fn whole(file: &Path, reader: &Reader) -> Finding {
     }
 }
 
-fn log(file: &Path) -> Option<Finding> {
+fn log(file: &Path, long: u64) -> Option<Finding> {
     let mut log = file.to_owned().into_os_string();
     log.push("-wal");
     let bytes = fs::metadata(&log).ok()?.len();
-    (bytes > LOG_LONG).then(|| {
+    (bytes > long).then(|| {
         let told = format!("its log has {}, which is far more than usual", size(bytes));
         let hint = format!("a program may keep a read transaction open: `fuser -v {}` names those that have it open", file.display());
         Finding::warn(LEDGER, told).hint(hint)
@@ -117,6 +122,10 @@ fn disk(state_dir: &Path) -> Finding {
     let Some(found) = found else {
         return Finding::warn(DISK, "its room could not be looked at");
     };
+    if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Finding::fail(DISK, "the file system of the ledger is mounted read-only")
+            .hint("mount it writable: no notification can be stored");
+    }
     let room = found.f_bavail.saturating_mul(found.f_frsize);
     judge_room(room)
 }

@@ -107,13 +107,13 @@ pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
         ..
     } = patient;
     let mut findings = vec![daemon(state_dir)];
-    findings.extend(service::look(patient).await);
     let reader = Ledger::open_reader(state_dir).ok();
+    findings.extend(service::look(patient, reader.as_ref()).await);
     findings.extend(address::look(settings));
     findings.push(public::look(patient, reader.as_ref()).await);
     let user = user::of(state_dir);
     findings.extend(hooks::look(settings, &user));
-    findings.extend(files::look(state_dir, reader.as_ref()).await);
+    findings.extend(files::look(settings, state_dir, reader.as_ref()).await);
     findings.extend(unit::look(settings, patient.unit));
     findings
 }

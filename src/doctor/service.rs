@@ -3,6 +3,9 @@
 use super::{Finding, Patient};
 use crate::client::credentials::{Elsewhere, Store};
 use crate::clock;
+use crate::daemon::is_served;
+use crate::ledger::Reader;
+use crate::poller::standing::{self, Standing};
 use crate::telemetry::chain;
 
 const LOGIN: &str = "login";
@@ -13,8 +16,8 @@ const AGREES_MS: i64 = 5_000;
 /// From here on a payment window is judged wrongly. Milliseconds.
 const WRONG_MS: i64 = 60_000;
 
-pub(super) async fn look(patient: &Patient<'_>) -> Vec<Finding> {
-    let mut findings = vec![login(patient)];
+pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<Finding> {
+    let mut findings = vec![login(patient, reader).await];
     let Some(client) = patient.client else {
         let told = "not asked: `service.url` is not set, or cannot be used";
         findings.push(
@@ -44,7 +47,7 @@ pub(super) async fn look(patient: &Patient<'_>) -> Vec<Finding> {
 }
 
 /// Where the daemon would find a token, and whether it may be read as it should be. Never what it is.
-fn login(patient: &Patient<'_>) -> Finding {
+async fn login(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
     let origin = patient.client.map(crate::client::Client::origin);
     let store = Store::new(patient.state_dir);
     let file = store.path().display().to_string();
@@ -53,6 +56,10 @@ fn login(patient: &Patient<'_>) -> Finding {
         Ok(None) => {
             return match Elsewhere::of_daemon().systemd_token() {
                 Ok(Some(_)) => Finding::ok(LOGIN, "a token is there, as a systemd credential"),
+                // A credential of its unit is the daemon's alone to see.
+                Ok(None) if is_good_there(patient, reader).await => {
+                    Finding::ok(LOGIN, "the daemon has a token, as a credential of its unit")
+                }
                 Ok(None) => Finding::fail(LOGIN, format!("none is stored in `{file}`"))
                     .hint("run `tilld login` as the user tilld runs as"),
                 Err(error) => Finding::fail(LOGIN, chain(&error)),
@@ -75,6 +82,22 @@ fn login(patient: &Patient<'_>) -> Finding {
             format!("a token is stored in `{file}`, for its owner alone"),
         ),
     }
+}
+
+/// The daemon that runs says that it has a token, and that it was not refused.
+async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
+    if !is_served(patient.state_dir) {
+        return false;
+    }
+    let Some(reader) = reader else {
+        return false;
+    };
+    // It writes down what is not as it should be: without a word all is well.
+    let Ok(told) = reader.meta(standing::FACT).await else {
+        return false;
+    };
+    let standing = told.map_or(Some(Standing::default()), |told| Standing::from_json(&told));
+    standing.is_some_and(|standing| standing.login == standing::Login::Good)
 }
 
 /// Between the question and its answer the service's clock showed a whole second.

@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{PATIENCE, Ran, Service, Setup, World, request};
 
@@ -206,6 +206,28 @@ fn without_a_daemon_it_says_what_could_not_be_asked() {
     let told = doctor(&world, 16, &[("TILLD_LISTNER", "x")]);
     assert!(found(&told, "config").starts_with("fail: "), "{told:?}");
     assert_eq!(told.len(), 1);
+}
+
+/// A token that the unit hands over is the daemon's alone to see: its own word counts.
+#[test]
+fn a_daemon_with_a_credential_of_its_unit_is_logged_in() {
+    let mut world = Setup::new().quiet().logged_out().not_served().start();
+    let issued = world.control("POST", "/tokens/issue", &json!({}));
+    let token = issued.get("token").and_then(Value::as_str);
+    fs::write(world.dir().join("access-token"), token.expect("a token")).expect("written");
+    world.under = vec![
+        "env".to_owned(),
+        format!("CREDENTIALS_DIRECTORY={}", world.dir().display()),
+    ];
+    world.start_serve();
+    world.pay("A-1");
+    let told = doctor(&world, 0, &[]);
+    let login = found(&told, "login");
+    assert!(login.starts_with("ok: the daemon has a token"), "{login}");
+    world.stop_serve(PATIENCE);
+    let told = doctor(&world, 16, &[]);
+    let login = found(&told, "login");
+    assert!(login.starts_with("fail: none is stored"), "{login}");
 }
 
 /// A38: it runs in the merchant's shell.

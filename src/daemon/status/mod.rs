@@ -19,7 +19,7 @@ pub(crate) use polling::{Access, Polling};
 #[cfg(test)]
 pub(crate) use report::tests;
 pub(crate) use report::{Around, Due, LedgerFile, Login, Report, Restored};
-pub(crate) use storage::Storage;
+pub(crate) use storage::{LOW_BYTES, Storage};
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;

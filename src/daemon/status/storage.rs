@@ -5,7 +5,7 @@ use crate::config;
 use crate::ledger::HealthState;
 
 /// With less room than this a person should know, bytes: what the log may take before it is told, and some.
-const LOW_BYTES: u64 = 64 * 1024 * 1024;
+pub(crate) const LOW_BYTES: u64 = 64 * 1024 * 1024;
 
 const MIB: u64 = 1024 * 1024;
 
