@@ -64,10 +64,10 @@ impl Reload {
             Word::Status("reading the settings again".to_owned()),
         ]);
         let status = match (self.read)() {
-            Ok(new) => {
-                self.take(new);
-                serves.to_owned()
-            }
+            Ok(new) => match self.take(new) {
+                None => serves.to_owned(),
+                Some(keys) => format!("{serves}; `{keys}` stay as they were"),
+            },
             Err(failure) => {
                 let line = failure.line().unwrap_or_default();
                 let hint = failure.way_out().unwrap_or_default();
@@ -81,7 +81,9 @@ impl Reload {
         systemd::tell(&[Word::Ready, Word::Status(status)]);
     }
 
-    fn take(&mut self, new: Settings) {
+    /// Gives the keys that could not be taken up; they are as new to the next reload as they are now.
+    fn take(&mut self, new: Settings) -> Option<String> {
+        let mut kept = None;
         let news = changed(&self.last, &new);
         let late: Vec<String> = changed(&self.started, &new)
             .into_iter()
@@ -97,12 +99,13 @@ impl Reload {
                 Err(reason) => {
                     let keys = taker.keys.join("`, `");
                     tracing::error!(reason = %reason, "`{keys}` stay as they were: {reason}");
+                    kept = Some(keys);
                 }
             }
         }
-        if taken.is_empty() {
+        if taken.is_empty() && kept.is_none() {
             tracing::info!("the settings were read again: nothing is different by it");
-        } else {
+        } else if !taken.is_empty() {
             let keys = taken.join("`, `");
             tracing::info!("the settings were read again: `{keys}` changed");
         }
@@ -112,7 +115,10 @@ impl Reload {
                 "`{keys}` changed too, and count after a new start: `systemctl restart tilld`"
             );
         }
-        self.last = new;
+        if kept.is_none() {
+            self.last = new;
+        }
+        kept
     }
 }
 

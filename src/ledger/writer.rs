@@ -374,7 +374,9 @@ impl<S: Store> Worker<S> {
             let since_ms = state.unstored.take().map(|(since_ms, _)| since_ms);
             state.unstored = Some((since_ms.unwrap_or_else(wall_ms), reason.clone()));
         });
-        if self.trouble.is_to_be_told(&reason, Instant::now()) {
+        let is_to_be_told = self.trouble.is_to_be_told(&reason, Instant::now());
+        // The last there is to say is said, whatever was said a moment ago.
+        if is_to_be_told || matches!(**failed, StoreError::Moved) {
             let ledger = self.around.ledger.display();
             tracing::error!(
                 %reason,

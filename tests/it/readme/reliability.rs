@@ -26,6 +26,7 @@ fn the_rows_are_those_the_command_knows() {
     for row in &shown {
         assert_eq!(row.len(), 9, "{row:?}");
         assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+        assert_eq!(row.get(7).map(String::as_str), Some("ok"), "{row:?}");
         // A control that passes would have failed the row.
         let control = row.last().map_or("", String::as_str);
         assert!(control.contains(": fails ("), "{row:?}");
