@@ -125,10 +125,10 @@
 //! Builds with debug assertions play faults, and releases play none: `TILLD_FAULTS=DIR` names a directory whose files say at which
 //! point a loop panics or stands still (`fault.rs`), and `tests/it/supervised` is where they are played.
 //!
-//! All checks, in the order of `.ci/run`: `cargo fmt --check`, `cargo clippy --all-targets -- -D warnings`,
-//! `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`, `tests/container/run`, then the
-//! benches. A test that lacks a program of the machine says `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`,
-//! it fails.
+//! All checks, in the order of `.ci/run`: `cargo deny check`, `shellcheck`, `cargo fmt --check`, `cargo clippy --all-targets --
+//! -D warnings`, `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`,
+//! `tests/container/run`, the benches, and some rows of `tests/reliability`. A test that lacks a program of the machine says
+//! `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
 //!
 //! `cargo bench --bench figures -- --quick` measures the program beside what limits it and what could stand in its place,
 //! in two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.

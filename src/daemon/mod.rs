@@ -1,7 +1,7 @@
 //! The only place that wires tasks: what runs beside what, who is told to stop, and in which order it ends.
 //!
-//! Three loops run: the listener, the poller and the outbox, each with the ledger's handles and in a thread of its own
-//! (`apart`). Beside them stored invoices are looked over when the lists of status names changed. When one ends before it was
+//! The listener, the control socket, the poller and the outbox run each with the ledger's handles and in a thread of its own
+//! (`apart`); beside them the alarms, the looks over what is stored, and the admin listener (`begin`). When one ends before it was
 //! told to, or the writer does, the daemon stops the others and ends with an error, so that systemd starts it anew: a
 //! daemon that lives on with a part of it dead would look well and do nothing.
 
