@@ -1,9 +1,18 @@
 //! Which words were told, are being told, or are over. Pure. A word's episode lasts from the look that finds it to the first
-//! that does not; it is told once.
+//! that does not; it is told once. What is measured hovers about its limit, so its episode ends only when it was gone for
+//! [`GONE_FOR`] on end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+
+/// How long a measured word must be gone before it is told again.
+pub(super) const GONE_FOR: Duration = Duration::from_mins(10);
+/// Words of measured amounts: of the disk, and of the log, which becomes free and held again with every long read. While a
+/// later one of the log stands those before it are not over.
+const OF_THE_DISK: [&str; 3] = ["cannot_store", "disk_low", "read_only"];
+const OF_THE_LOG: [&str; 3] = ["wal_held", "wal_large", "wal_full"];
 
 /// The episodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,6 +24,9 @@ pub(super) struct Episodes {
     /// Words whose program runs. Of this process alone.
     #[serde(skip)]
     telling: BTreeSet<String>,
+    /// Since when measured words that were told do not stand. Of this process alone.
+    #[serde(skip)]
+    gone: BTreeMap<String, Instant>,
 }
 
 impl Episodes {
@@ -27,9 +39,25 @@ impl Episodes {
     }
 
     /// Takes the words that stand now; gives those that are to be told.
-    pub(super) fn begin<'a>(&mut self, standing: impl Iterator<Item = &'a str>) -> Vec<String> {
+    pub(super) fn begin<'a>(
+        &mut self,
+        standing: impl Iterator<Item = &'a str>,
+        now: Instant,
+    ) -> Vec<String> {
         let standing: BTreeSet<&str> = standing.collect();
-        self.told.retain(|word| standing.contains(word.as_str()));
+        let gone = &mut self.gone;
+        self.told.retain(|word| {
+            if stands_among(&standing, word) {
+                gone.remove(word);
+                return true;
+            }
+            let since = *gone.entry(word.clone()).or_insert(now);
+            let lasts = is_measured(word) && now.saturating_duration_since(since) < GONE_FOR;
+            if !lasts {
+                gone.remove(word);
+            }
+            lasts
+        });
         let is_news = |word: &&str| !self.told.contains(*word) && !self.telling.contains(*word);
         let news: Vec<String> = standing
             .into_iter()
@@ -86,12 +114,85 @@ impl Episodes {
     }
 }
 
+fn is_measured(word: &str) -> bool {
+    OF_THE_DISK.contains(&word) || OF_THE_LOG.contains(&word)
+}
+
+/// It stands, or a worse one of the log does.
+fn stands_among(standing: &BTreeSet<&str>, word: &str) -> bool {
+    let worse = OF_THE_LOG.iter().skip_while(|of_log| **of_log != word);
+    standing.contains(word) || worse.into_iter().any(|of_log| standing.contains(of_log))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn begin(episodes: &mut Episodes, standing: &[&str]) -> Vec<String> {
-        episodes.begin(standing.iter().copied())
+        episodes.begin(standing.iter().copied(), Instant::now())
+    }
+
+    /// What is told anew of what stands at these seconds.
+    fn told_at(looks: &[(u64, &[&str])]) -> Vec<(u64, String)> {
+        let (mut episodes, start) = (Episodes::new(0), Instant::now());
+        let mut all = Vec::new();
+        for (second, standing) in looks {
+            let now = start + Duration::from_secs(*second);
+            for word in episodes.begin(standing.iter().copied(), now) {
+                episodes.ended(&word, true);
+                all.push((*second, word));
+            }
+        }
+        all
+    }
+
+    fn expected(told: &[(u64, &str)]) -> Vec<(u64, String)> {
+        let told = told.iter();
+        told.map(|(at, word)| (*at, (*word).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_hovers_about_its_limit_is_told_once() {
+        let low: &[&str] = &["disk_low"];
+        let looks = [
+            (0, low),
+            (2, &[]),
+            (4, low),
+            (6, &[]),
+            (605, low),
+            (607, &[]),
+            (1206, &[]),
+            (1207, &[]),
+            (1209, low),
+        ];
+        assert_eq!(
+            told_at(&looks),
+            expected(&[(0, "disk_low"), (1209, "disk_low")])
+        );
+        // What is no measure is over when it is gone.
+        let of_orders: &[&str] = &["mismatch"];
+        assert_eq!(
+            told_at(&[(0, of_orders), (2, &[]), (4, of_orders)]),
+            expected(&[(0, "mismatch"), (4, "mismatch")])
+        );
+    }
+
+    #[test]
+    fn a_log_that_grows_is_told_at_each_limit_and_not_on_its_way_back() {
+        let (held, large, full): (&[&str], &[&str], &[&str]) =
+            (&["wal_held"], &["wal_large"], &["wal_full"]);
+        let looks = [
+            (0, held),
+            (100, large),
+            (2000, full),
+            (4000, large),
+            (4002, held),
+            (4004, full),
+        ];
+        assert_eq!(
+            told_at(&looks),
+            expected(&[(0, "wal_held"), (100, "wal_large"), (2000, "wal_full")])
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Runs the program of `[attention]` when something comes to need a person: once for each word on the list of needs, and again
-//! only when that was over and came back. A reversal has no end, so each is told, those of one look together.
+//! only when that was over and came back; what is measured, of the disk and the log, is over when it was gone for ten minutes.
+//! A reversal has no end, so each is told, those of one look together.
 //!
 //! Works from the ledger's state alone, as `status` does, so whatever is on that list is told here. What was told is a small
 //! fact of the ledger: a restart repeats nothing. Relies on [`crate::hook::process`] for the isolation that hooks have.
@@ -14,7 +15,7 @@ use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
@@ -153,7 +154,7 @@ impl Watch {
         let Some(episodes) = self.episodes.as_mut() else {
             return Ok(());
         };
-        let words = episodes.begin(by_word.keys().map(String::as_str));
+        let words = episodes.begin(by_word.keys().map(String::as_str), Instant::now());
         for word in words {
             let needs = by_word.remove(&word).unwrap_or_default();
             self.alarm(word, needs, None);
