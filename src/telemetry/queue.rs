@@ -172,7 +172,8 @@ impl Queue {
             return;
         }
         if is_read {
-            tracing::warn!(
+            // At the highest level, so that none hides it.
+            tracing::error!(
                 log.dropped = dropped,
                 "{dropped} lines of the log were dropped here: nobody read it in time"
             );

@@ -96,6 +96,10 @@ fn nobody_waits_for_a_log_that_is_not_read_and_what_was_dropped_is_told() {
         log.contains("lines of the log were dropped here")
     });
     let told = log.lines().find(|line| line.contains("were dropped here"));
+    assert!(
+        told.is_some_and(|line| line.contains(" ERROR ")),
+        "{told:?}"
+    );
     let told = told.and_then(|line| line.split_once("log.dropped=")?.1.parse::<u32>().ok());
     assert!(told.is_some_and(|dropped| dropped > 0), "{told:?}");
     assert!(log.contains("order A-1: paid"), "what came first is there");
