@@ -102,7 +102,7 @@ pub(crate) fn init_daemon(
     };
     match journal {
         Some(journal) => queue::start(&queue, journal),
-        None => queue::start(&queue, Stderr),
+        None => queue::start(&queue, Stderr::default()),
     }
     .map_err(CannotStart::Thread)?;
     begin(layer, level)?;

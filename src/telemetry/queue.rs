@@ -67,23 +67,37 @@ pub(super) trait Sink: Send + 'static {
 }
 
 /// Lines on stderr.
-pub(super) struct Stderr;
+#[derive(Debug, Default)]
+pub(super) struct Stderr {
+    /// It took the beginning of a line and not its end.
+    broke_off: bool,
+}
 
 impl Sink for Stderr {
     /// Past the lock that other writers of stderr take: one that is held while nobody reads would keep them too.
     fn put(&mut self, batch: &Batch) -> usize {
-        let mut rest = batch.whole();
-        while !rest.is_empty() {
-            match rustix::io::write(stderr(), rest) {
-                Ok(written) => rest = rest.get(written..).unwrap_or_default(),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => thread::sleep(PAUSE),
-                // Nobody is there any more.
-                Err(_gone) => return batch.len(),
-            }
+        if self.broke_off && written(b"\n") == 0 {
+            return batch.len();
         }
-        0
+        let taken = written(batch.whole());
+        let lost = batch.ends.iter().filter(|end| **end > taken).count();
+        self.broke_off = taken > 0 && !batch.ends.contains(&taken);
+        lost
     }
+}
+
+/// How many of these bytes stderr took before it failed: because nobody is there any more, or the disk of its file is full.
+fn written(bytes: &[u8]) -> usize {
+    let mut taken = 0;
+    while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        match rustix::io::write(stderr(), rest) {
+            Ok(more) => taken += more,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => thread::sleep(PAUSE),
+            Err(_) => break,
+        }
+    }
+    taken
 }
 
 /// The queue. Shared by all that log and the thread that writes.
@@ -138,9 +152,13 @@ impl Queue {
         }
     }
 
-    /// Writes what comes, for ever.
-    fn write(&self, sink: &mut impl Sink) {
+    /// Writes what comes, for ever. `tell` is to log how many pieces were dropped.
+    fn write(&self, sink: &mut impl Sink, tell: impl Fn(usize)) {
         let mut batch = Batch::default();
+        // Pieces that are to be told of; and those a line tells of that waits to be written.
+        let (mut owed, mut telling) = (0, 0);
+        // Nothing is said to one who takes nothing: it would be lost too, and told of, for ever.
+        let mut takes = true;
         loop {
             let mut state = self.lock();
             while state.waiting.len() == 0 {
@@ -155,30 +173,25 @@ impl Queue {
             state.sleeps = false;
             state.writes = true;
             swap(&mut state.waiting, &mut batch);
-            let dropped = take(&mut state.dropped);
+            owed += take(&mut state.dropped);
             drop(state);
             // At once, while there is room for it: behind what waited, and before what comes.
-            self.tell(dropped, true);
-            let lost = sink.put(&batch);
-            let taken = batch.len() - lost.min(batch.len());
+            let told_before = take(&mut telling);
+            if takes && owed > 0 {
+                telling = take(&mut owed);
+                tell(telling);
+            }
+            let lost = sink.put(&batch).min(batch.len());
+            takes = lost < batch.len();
+            if lost > 0 {
+                // The line that told of some may be among them, and is no loss of its own.
+                owed += lost + told_before - usize::from(told_before > 0);
+            }
             batch.clear();
-            self.tell(lost, taken > 0);
-        }
-    }
-
-    /// Tells what was dropped once somebody reads again.
-    fn tell(&self, dropped: usize, is_read: bool) {
-        if dropped == 0 {
-            return;
-        }
-        if is_read {
-            // At the highest level, so that none hides it.
-            tracing::error!(
-                log.dropped = dropped,
-                "{dropped} lines of the log were dropped here: nobody read it in time"
-            );
-        } else {
-            self.lock().dropped += dropped;
+            if takes && owed > 0 && telling == 0 {
+                telling = take(&mut owed);
+                tell(telling);
+            }
         }
     }
 
@@ -192,7 +205,17 @@ impl Queue {
 pub(super) fn start(queue: &Arc<Queue>, mut sink: impl Sink) -> io::Result<()> {
     let queue = Arc::clone(queue);
     let thread = thread::Builder::new().name("log".to_owned());
-    thread.spawn(move || queue.write(&mut sink)).map(drop)
+    thread
+        .spawn(move || queue.write(&mut sink, tell_dropped))
+        .map(drop)
+}
+
+/// At the highest level, so that none hides it.
+fn tell_dropped(count: usize) {
+    tracing::error!(
+        log.dropped = count,
+        "{count} lines of the log were dropped here: nobody read it in time"
+    );
 }
 
 /// One line's way into the queue. Relies on being written to once for each.
@@ -260,13 +283,52 @@ mod tests {
         assert!(state.waiting.bytes.capacity() <= KEPT);
     }
 
+    /// A sink that says what it is given, and is told for each batch whether it takes it.
+    struct Failing {
+        told: Sender<String>,
+        takes: Receiver<bool>,
+    }
+
+    impl Sink for Failing {
+        fn put(&mut self, batch: &Batch) -> usize {
+            let text = String::from_utf8_lossy(batch.whole()).into_owned();
+            drop(self.told.send(text));
+            let takes = self.takes.recv().unwrap_or(false);
+            if takes { 0 } else { batch.len() }
+        }
+    }
+
     #[test]
-    fn what_nobody_took_is_told_of_later() {
-        let queue = Queue::default();
-        queue.tell(3, false);
-        queue.tell(2, false);
-        assert_eq!(queue.lock().dropped, 5);
-        queue.tell(take(&mut queue.lock().dropped), true);
-        assert_eq!(queue.lock().dropped, 0);
+    fn one_that_takes_nothing_is_told_of_it_when_it_takes_again_and_makes_no_work_before() {
+        let queue = Arc::new(Queue::default());
+        let ((told, heard), (answer, takes)) = (channel(), channel());
+        let (writes, tells) = (Arc::clone(&queue), Arc::clone(&queue));
+        thread::spawn(move || {
+            writes.write(&mut Failing { told, takes }, |count| {
+                tells.push(format!("{count} dropped\n").as_bytes());
+            });
+        });
+        let given = |expected: &str, takes: bool| {
+            let text = heard.recv_timeout(PATIENCE).expect("it is written");
+            assert_eq!(text, expected);
+            answer.send(takes).expect("it waits");
+        };
+        for _ in 0..3 {
+            queue.push(b"lost\n");
+            given("lost\n", false);
+            // It sleeps then: what was lost makes nothing new to write.
+            queue.flush(PATIENCE);
+            assert!(queue.lock().sleeps);
+        }
+        queue.push(b"taken\n");
+        given("taken\n", true);
+        // The line that tells is lost itself: what it told of is owed still, and it is no loss of its own.
+        given("3 dropped\n", false);
+        queue.flush(PATIENCE);
+        queue.push(b"taken\n");
+        given("taken\n", true);
+        given("3 dropped\n", true);
+        queue.flush(PATIENCE);
+        assert!(heard.try_recv().is_err(), "it was told once");
     }
 }
