@@ -1,10 +1,11 @@
 //! The lock that lets one daemon run on a state directory, and tells commands whether one does.
 //!
-//! The kernel drops it with the process, so it cannot be left behind by a crash.
+//! The kernel drops it with the process, so it cannot be left behind by a crash. Its file is its owner's alone: whoever may open
+//! it may hold it, and a reader of the ledger must not keep the daemon from starting.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -12,6 +13,9 @@ use rustix::io::Errno;
 
 /// The lock's file in the state directory.
 const FILE_NAME: &str = "serve.lock";
+const MODE: u32 = 0o600;
+/// Where the kernel lists who holds what.
+const LOCKS: &str = "/proc/locks";
 
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
@@ -52,8 +56,11 @@ impl ServeLock {
             .create(true)
             .write(true)
             .truncate(false)
-            .mode(0o640)
+            .mode(MODE)
             .open(&path)
+            .map_err(failed)?;
+        // One that was there may be wider.
+        file.set_permissions(Permissions::from_mode(MODE))
             .map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { _file: file }),
@@ -67,15 +74,32 @@ impl ServeLock {
 
 /// True while a daemon serves this state directory. Where that cannot be told, there is none.
 pub(crate) fn is_served(state_dir: &Path) -> bool {
-    let Ok(file) = File::open(state_dir.join(FILE_NAME)) else {
+    let path = state_dir.join(FILE_NAME);
+    match File::open(&path) {
+        // A shared lock for an instant: it stands beside other askers' and only a daemon's refuses it. A daemon that starts
+        // within this instant would find the lock taken, so it tries a few times (see `start`).
+        Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => false,
+            Err(errno) => errno == Errno::WOULDBLOCK,
+        },
+        Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied => is_listed(&path),
+        Err(_missing) => false,
+    }
+}
+
+/// The kernel lists an exclusive lock of this file. By its number alone: the device is told in another way than files tell it
+/// on some file systems.
+fn is_listed(path: &Path) -> bool {
+    let (Ok(about), Ok(locks)) = (fs::metadata(path), fs::read_to_string(LOCKS)) else {
         return false;
     };
-    // A shared lock for an instant: it stands beside other askers' and only a daemon's refuses it. A daemon that starts
-    // within this instant would find the lock taken, so it tries a few times (see `start`).
-    match flock(&file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => false,
-        Err(errno) => errno == Errno::WOULDBLOCK,
-    }
+    let number = format!(":{}", about.ino());
+    locks.lines().any(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`
+        let mut words = line.split_whitespace().skip(1);
+        let is_exclusive = words.next() == Some("FLOCK") && words.nth(1) == Some("WRITE");
+        is_exclusive && words.nth(1).is_some_and(|file| file.ends_with(&number))
+    })
 }
 
 #[cfg(test)]
@@ -95,5 +119,20 @@ mod tests {
         drop(lock);
         assert!(!is_served(directory.path()));
         ServeLock::take(directory.path()).expect("free again");
+    }
+
+    #[test]
+    fn who_may_not_open_it_is_told_all_the_same() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join(FILE_NAME);
+        fs::write(&path, "").expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("its mode");
+        assert!(!is_listed(&path));
+        let lock = ServeLock::take(directory.path()).expect("free");
+        assert!(is_listed(&path));
+        let mode = fs::metadata(&path).expect("it is there").mode();
+        assert_eq!(mode & 0o777, MODE, "nobody else may hold it");
+        drop(lock);
+        assert!(!is_listed(&path));
     }
 }
