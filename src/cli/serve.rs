@@ -198,10 +198,10 @@ impl From<daemon::Error> for Failure {
             error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(
                 "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",
             ),
+            // Nor may a renewal that failed weeks ago, or is half done just now, keep tilld down once it is mended.
             Error::Listener(ListenerError::Certificate(cause)) => {
-                let exit = if cause.is_of_rights() { Exit::Ownership } else { Exit::Config };
                 let hint = cause.hint();
-                Self::new(exit, cause).hint(hint)
+                Self::new(Exit::Error, cause).hint(hint)
             }
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)

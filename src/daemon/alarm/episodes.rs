@@ -1,14 +1,13 @@
 //! Which words were told, are being told, or are over. Pure. A word's episode lasts from the look that finds it to the first
 //! that does not; it is told once. What is measured hovers about its limit, so its episode ends only when it was gone for
-//! [`GONE_FOR`] on end.
+//! ten minutes on end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How long a measured word must be gone before it is told again.
-pub(super) const GONE_FOR: Duration = Duration::from_mins(10);
+/// How long a measured word must be gone before it is told again, milliseconds.
+const GONE_FOR_MS: u64 = 600_000;
 /// Words of measured amounts: of the disk, and of the log, which becomes free and held again with every long read. While a
 /// later one of the log stands those before it are not over.
 const OF_THE_DISK: [&str; 3] = ["cannot_store", "disk_low", "read_only"];
@@ -26,7 +25,7 @@ pub(super) struct Episodes {
     telling: BTreeSet<String>,
     /// Since when measured words that were told do not stand. Of this process alone.
     #[serde(skip)]
-    gone: BTreeMap<String, Instant>,
+    gone: BTreeMap<String, u64>,
 }
 
 impl Episodes {
@@ -38,11 +37,11 @@ impl Episodes {
         }
     }
 
-    /// Takes the words that stand now; gives those that are to be told.
+    /// Takes the words that stand now, by a clock of milliseconds that never goes back; gives those that are to be told.
     pub(super) fn begin<'a>(
         &mut self,
         standing: impl Iterator<Item = &'a str>,
-        now: Instant,
+        now_ms: u64,
     ) -> Vec<String> {
         let standing: BTreeSet<&str> = standing.collect();
         let gone = &mut self.gone;
@@ -51,8 +50,8 @@ impl Episodes {
                 gone.remove(word);
                 return true;
             }
-            let since = *gone.entry(word.clone()).or_insert(now);
-            let lasts = is_measured(word) && now.saturating_duration_since(since) < GONE_FOR;
+            let since = *gone.entry(word.clone()).or_insert(now_ms);
+            let lasts = is_measured(word) && now_ms.saturating_sub(since) < GONE_FOR_MS;
             if !lasts {
                 gone.remove(word);
             }
@@ -129,16 +128,15 @@ mod tests {
     use super::*;
 
     fn begin(episodes: &mut Episodes, standing: &[&str]) -> Vec<String> {
-        episodes.begin(standing.iter().copied(), Instant::now())
+        episodes.begin(standing.iter().copied(), 0)
     }
 
     /// What is told anew of what stands at these seconds.
     fn told_at(looks: &[(u64, &[&str])]) -> Vec<(u64, String)> {
-        let (mut episodes, start) = (Episodes::new(0), Instant::now());
+        let mut episodes = Episodes::new(0);
         let mut all = Vec::new();
         for (second, standing) in looks {
-            let now = start + Duration::from_secs(*second);
-            for word in episodes.begin(standing.iter().copied(), now) {
+            for word in episodes.begin(standing.iter().copied(), second * 1_000) {
                 episodes.ended(&word, true);
                 all.push((*second, word));
             }

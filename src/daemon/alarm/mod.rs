@@ -74,13 +74,13 @@ pub(super) async fn run(parts: Parts, shutdown: Shutdown) {
     let work_dir = parts.around.work_dir.clone();
     drop(spawn_blocking(move || hook::remove(left_in(&work_dir))).await);
     let mut watch = Watch {
-        episodes: known(&parts.reader).await,
+        episodes: None,
         stored: None,
         runs: JoinSet::new(),
         parts: Arc::new(parts),
         shutdown: shutdown.clone(),
+        begun: Instant::now(),
     };
-    watch.stored = watch.episodes.clone();
     while !shutdown.is_requested() {
         watch.look().await;
         tokio::select! {
@@ -100,26 +100,16 @@ fn left_in(work_dir: &std::path::Path) -> Vec<PathBuf> {
     hook::leftovers(work_dir)
 }
 
-async fn known(reader: &Reader) -> Option<Episodes> {
-    match reader.meta(FACT).await {
-        Ok(Some(text)) => Episodes::from_json(&text),
-        Ok(None) => None,
-        Err(error) => {
-            tracing::warn!(reason = %chain(&error), "what was told of needs could not be read");
-            None
-        }
-    }
-}
-
 struct Watch {
     parts: Arc<Parts>,
-    /// `None` until the first look, on a ledger where nothing was told yet.
+    /// `None` until the first look.
     episodes: Option<Episodes>,
     /// What the ledger has.
     stored: Option<Episodes>,
     /// Each gives its word, and whether it is told now.
     runs: JoinSet<Told>,
     shutdown: Shutdown,
+    begun: Instant,
 }
 
 /// A run that is over.
@@ -143,8 +133,14 @@ impl Watch {
     async fn look_once(&mut self) -> Result<(), ReadError> {
         let reader = &self.parts.reader;
         if self.episodes.is_none() {
-            // What was reversed before anybody wanted to know is nobody's alarm.
-            self.episodes = Some(Episodes::new(reader.newest_event().await?));
+            // One that cannot be read now is read by the next look: nothing is told twice for it, and nothing passed over.
+            let known = reader.meta(FACT).await?;
+            self.stored = known.as_deref().and_then(Episodes::from_json);
+            self.episodes = match &self.stored {
+                Some(stored) => Some(stored.clone()),
+                // What was reversed before anybody wanted to know is nobody's alarm.
+                None => Some(Episodes::new(reader.newest_event().await?)),
+            };
         }
         let needs = (self.parts.look)().await?;
         let mut by_word: BTreeMap<String, Vec<Need>> = BTreeMap::new();
@@ -154,7 +150,8 @@ impl Watch {
         let Some(episodes) = self.episodes.as_mut() else {
             return Ok(());
         };
-        let words = episodes.begin(by_word.keys().map(String::as_str), Instant::now());
+        let now_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let words = episodes.begin(by_word.keys().map(String::as_str), now_ms);
         for word in words {
             let needs = by_word.remove(&word).unwrap_or_default();
             self.alarm(word, needs, None);
@@ -205,6 +202,8 @@ impl Watch {
         };
         if let Some(upto) = told.upto.filter(|_| told.done) {
             episodes.heard(upto);
+            // However few events that was.
+            self.stored = None;
         }
         episodes.ended(&told.word, told.done && told.upto.is_none());
     }

@@ -1,12 +1,14 @@
 //! How everything stands, from the ledger and the settings: what `tilld status` shows and the control socket gives. Reads no
 //! big table and no secret, so it is quick with a million invoices.
 
+mod certificate;
 pub(crate) mod measures;
 mod needs;
 mod polling;
 mod report;
 mod storage;
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::clock::wall_ms;
@@ -52,6 +54,7 @@ pub(crate) async fn survey(
         daemon_running: super::is_served(state_dir),
         ledger: file(state_dir),
         storage: storage(reader, state_dir),
+        certificate: certificate::look(&settings.listener, owns(state_dir)),
         login,
         login_stored_ms,
         standing: standing.as_deref().and_then(Standing::from_json),
@@ -73,6 +76,12 @@ fn file(state_dir: &Path) -> LedgerFile {
         path: path.display().to_string(),
         wal_held_since: None,
     }
+}
+
+/// Whoever asks is the user tilld runs as.
+fn owns(state_dir: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    std::fs::metadata(state_dir).is_ok_and(|about| about.uid() == own)
 }
 
 /// What the file lies on, and how its writer fares.

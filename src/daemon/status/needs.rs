@@ -25,7 +25,7 @@ pub(crate) struct Need {
 }
 
 impl Need {
-    fn new(reason: &str, told: impl Into<String>) -> Self {
+    pub(super) fn new(reason: &str, told: impl Into<String>) -> Self {
         Self {
             reason: reason.to_owned(),
             told: told.into(),
@@ -44,7 +44,7 @@ impl Need {
         }
     }
 
-    fn helped_by(mut self, advice: impl Into<String>) -> Self {
+    pub(super) fn helped_by(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
         self
     }

@@ -50,6 +50,8 @@ pub(crate) struct Around {
     pub(crate) daemon_running: bool,
     pub(crate) ledger: LedgerFile,
     pub(crate) storage: Storage,
+    /// What the listener's certificate needs.
+    pub(crate) certificate: Option<Need>,
     pub(crate) login: Login,
     /// When the stored login was stored, milliseconds since 1970, for whoever may know.
     pub(crate) login_stored_ms: Option<i64>,
@@ -287,6 +289,7 @@ impl Report {
             needs: Vec::new(),
         };
         report.needs = needs(&report, overview, &settings.attention, now_ms);
+        report.needs.extend(around.certificate);
         report.needs_person = !report.needs.is_empty();
         report
     }
@@ -352,6 +355,7 @@ pub(crate) mod tests {
             daemon_running: true,
             ledger,
             storage: Storage::default(),
+            certificate: None,
             login: Login::Hidden,
             login_stored_ms: None,
             standing: None,

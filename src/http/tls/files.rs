@@ -83,17 +83,9 @@ pub enum CertificateError {
 }
 
 impl CertificateError {
-    /// Whether it is rights that are wrong, not content.
-    pub fn is_of_rights(&self) -> bool {
-        match self {
-            Self::Exposed { .. } => true,
-            Self::Read { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
-            Self::Nothing { .. }
-            | Self::Kind { .. }
-            | Self::Mismatch { .. }
-            | Self::Garbled { .. }
-            | Self::Over { .. } => false,
-        }
+    /// Whether this user may not look, who need not be the one tilld runs as.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
     /// What to do about it.
@@ -125,7 +117,7 @@ impl CertificateError {
     }
 }
 
-/// A certificate that can be shown, and when it ends: the earliest of the chain, in seconds since 1970.
+/// A certificate that can be shown, and when it ends, in seconds since 1970.
 pub(super) struct Usable {
     pub(super) certified: CertifiedKey,
     pub(super) ends_at_s: i64,
@@ -140,6 +132,14 @@ pub(super) struct Mark {
 }
 
 impl CertificateFiles {
+    /// Reads both; says when the certificate ends, in seconds since 1970.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    pub fn judge(&self) -> Result<i64, CertificateError> {
+        Ok(self.load()?.ends_at_s)
+    }
+
     /// Reads and judges both.
     pub(super) fn load(&self) -> Result<Usable, CertificateError> {
         let text = read(&self.certificate)?;
@@ -157,9 +157,9 @@ impl CertificateFiles {
         let garbled = || CertificateError::Garbled {
             file: self.certificate.clone(),
         };
-        let ends: Option<Vec<i64>> = chain.iter().map(|der| ends_at_s(der)).collect();
-        let ends_at_s = ends.and_then(|ends| ends.into_iter().min());
-        let ends_at_s = ends_at_s.ok_or_else(garbled)?;
+        // Of its own one: behind it there may be one that is over and that nobody goes by any more.
+        let own = chain.first().and_then(|der| ends_at_s(der));
+        let ends_at_s = own.ok_or_else(garbled)?;
         let key = read_key(&self.key)?;
         let key = PrivateKeyDer::from_pem_slice(&key)
             .map_err(|_shown| nothing(&self.key, "private key"))?;

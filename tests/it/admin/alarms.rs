@@ -108,6 +108,15 @@ fn each_episode_is_told_once_over_restarts_and_again_when_it_comes_back() {
         (1, 1)
     );
 
+    // A restart repeats none of them.
+    let newest = world.value("SELECT max(seq) FROM event");
+    wait_until(PATIENCE, "the reversal to be remembered", || {
+        let fact = "SELECT value FROM meta WHERE key = 'attention_told'";
+        world.value(fact).contains(&format!("\"seq\":{newest}"))
+    });
+    world.kill9_serve();
+    world.start_serve();
+
     // Over, and back.
     let all = ["delivery", "abandon", "--all", "--state", "abandoned"];
     world.tilld(&all).ends_with(0);

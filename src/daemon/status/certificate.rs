@@ -1,0 +1,84 @@
+//! What of the listener's certificate needs a person: before its end, and when its files could not be used by a start.
+
+use super::needs::Need;
+use crate::clock::wall_ms;
+use crate::config::Listener;
+use crate::http::{CertificateError, CertificateFiles};
+use crate::invoice::moment::Moment;
+use crate::telemetry::chain;
+
+/// A renewal is due long before: those of 90 days come 30 days ahead.
+const TOLD_AHEAD_MS: i64 = 14 * DAY_MS;
+const DAY_MS: i64 = 24 * 3_600_000;
+
+/// Looks at the files. `owns` says that whoever looks is the user tilld runs as: what is closed to another one is no fault.
+pub(super) fn look(heard: &Listener, owns: bool) -> Option<Need> {
+    let files = CertificateFiles {
+        certificate: heard.tls_certificate.clone()?,
+        key: heard.tls_key.clone()?,
+    };
+    told(&files, files.judge(), (wall_ms(), owns))
+}
+
+/// Pure.
+fn told(
+    files: &CertificateFiles,
+    judged: Result<i64, CertificateError>,
+    (now_ms, owns): (i64, bool),
+) -> Option<Need> {
+    let file = files.certificate.display();
+    let need = |told: String, help: String| Some(Need::new("certificate", told).helped_by(help));
+    let ends_ms = match judged {
+        Ok(ends_at_s) => ends_at_s.saturating_mul(1_000),
+        Err(closed) if closed.is_closed() && !owns => return None,
+        Err(error) => {
+            let told = format!(
+                "the certificate of the listener cannot be used, and tilld would not start with it: {}",
+                chain(&error)
+            );
+            return need(told, error.hint());
+        }
+    };
+    let (left_ms, ends_at) = (ends_ms.saturating_sub(now_ms), Moment::from_ms(ends_ms));
+    let renew = "renew it: new files are taken up within 20 s".to_owned();
+    if left_ms <= 0 {
+        let told = format!("the certificate `{file}` ended at {ends_at}: no sender takes it");
+        return need(told, renew);
+    }
+    if left_ms > TOLD_AHEAD_MS {
+        return None;
+    }
+    let days = left_ms / DAY_MS;
+    need(
+        format!("the certificate `{file}` ends in {days} days, at {ends_at}"),
+        renew,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn it_is_told_ahead_and_when_a_start_would_not_take_it() {
+        let files = CertificateFiles {
+            certificate: "/etc/tilld/tls/fullchain.pem".into(),
+            key: "/etc/tilld/tls/privkey.pem".into(),
+        };
+        let said = |judged, owns| told(&files, judged, (0, owns)).map(|need| need.told);
+        let ends = |days: i64| said(Ok(days * DAY_MS / 1_000), true).unwrap_or_default();
+        assert_eq!(ends(15), "");
+        assert!(ends(13).contains("ends in 13 days, at 1970-01-14T"));
+        assert!(ends(0).contains("ended at 1970-01-01T"));
+        let closed = || {
+            Err(CertificateError::Read {
+                file: files.key.clone(),
+                source: io::ErrorKind::PermissionDenied.into(),
+            })
+        };
+        assert!(said(closed(), true).is_some_and(|told| told.contains("privkey.pem")));
+        assert_eq!(said(closed(), false), None);
+    }
+}
