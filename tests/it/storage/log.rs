@@ -15,8 +15,19 @@ fn log_bytes(world: &World) -> u64 {
 
 #[test]
 fn a_log_at_its_bound_turns_notifications_away_until_the_reader_is_gone() {
+    is_bounded("after_answers");
+}
+
+/// Whoever moves it within a commit has the same bound.
+#[test]
+fn a_log_that_is_moved_in_commits_is_bounded_too() {
+    is_bounded("in_commit");
+}
+
+fn is_bounded(checkpoint: &str) {
     let world = Setup::new()
         .quiet()
+        .set("ledger.checkpoint", format!("{checkpoint:?}"))
         .set("ledger.log_attention_bytes", 16 * MIB)
         .set("ledger.log_bound_bytes", 32 * MIB)
         .noting_hook("fulfil", &["paid"])

@@ -206,12 +206,15 @@ impl Mover {
         if self.when != Checkpoint::WhenShort && self.held.is_none() {
             self.take_over(connection);
         }
-        if self.when == Checkpoint::InCommit {
-            return connection.pragma_update(None, "wal_autocheckpoint", PAGES);
-        }
         let pages = Arc::clone(&self.pages);
-        connection.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, now| {
+        let in_commit = self.when == Checkpoint::InCommit;
+        connection.wal_hook(Some(move |log: &mut rusqlite::hooks::Wal, now| {
             pages.store(now, Ordering::Relaxed);
+            if in_commit && now >= PAGES {
+                // As SQLite by itself does, whose hook this one stands in place of: what cannot be moved is no fault of the
+                // commit, and is found and told behind it.
+                drop(log.checkpoint());
+            }
             Ok(())
         }))
     }
