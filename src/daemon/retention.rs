@@ -1,6 +1,6 @@
 //! Empties what was over long ago, once a day and after each start, in small commits with pauses between. Relies on the walk
 //! (`ledger::walk`), which may be cut off anywhere; promises that a ledger which cannot store is left alone for a while, and
-//! that no clock of this machine alone, which may be years ahead, decides that something is old: the service's must agree.
+//! that no clock of this machine alone, which may be years ahead, decides that something is old: the service's must agree; and that it is not what fills the log while a long read holds it.
 
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use crate::telemetry;
 
 /// Between two steps of a walk: room for what comes from outside.
 const PAUSE: Duration = Duration::from_millis(50);
+/// While the log is long.
+const WAIT_FOR_THE_LOG: Duration = Duration::from_secs(1);
 /// Between two walks.
 const EVERY: Duration = Duration::from_hours(24);
 /// After a walk that was cut off.
@@ -57,7 +59,11 @@ async fn once(writer: &Writer, reader: &Reader, keep: Keep, now_ms: i64) -> Dura
     if cutoffs.is_never() {
         return EVERY;
     }
-    let rest = || tokio::time::sleep(PAUSE);
+    let rest = || async {
+        tokio::time::sleep(PAUSE).await;
+        room(reader).await;
+    };
+    room(reader).await;
     match walk(reader, Some(writer), cutoffs, rest).await {
         Ok(emptied) => {
             if emptied.requisites > 0 || emptied.raw > 0 {
@@ -78,5 +84,17 @@ async fn once(writer: &Writer, reader: &Reader, keep: Keep, now_ms: i64) -> Dura
             tracing::warn!(%reason, "old invoices could not be emptied: {reason}");
             TRY_AGAIN_AFTER
         }
+    }
+}
+
+/// Waits while the log is long: all that is emptied goes through it, and a read that lasts keeps it there.
+async fn room(reader: &Reader) {
+    let mut told = false;
+    while reader.log_is_long() {
+        if !told {
+            told = true;
+            tracing::info!("old invoices are emptied once the ledger's log is short again");
+        }
+        tokio::time::sleep(WAIT_FOR_THE_LOG).await;
     }
 }

@@ -3,7 +3,7 @@
 //! thread first, see [`super::near`].
 
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Semaphore;
@@ -66,6 +66,11 @@ impl Reader {
             near: None,
             health: None,
         })
+    }
+
+    /// The ledger's file.
+    pub(super) fn path(&self) -> &Path {
+        &self.pool.path
     }
 
     /// Beside a writer in the same process.

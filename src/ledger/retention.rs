@@ -9,11 +9,15 @@ use super::error::{ReadError, WriteError};
 use super::handle::Writer;
 use super::reader::Reader;
 use super::row::InvoiceKey;
+use super::sqlite::KEPT_BYTES;
 
 /// Numbers of invoices in one stretch: some milliseconds of reading.
 const STRETCH: i64 = 2_000;
 /// Invoices emptied in one commit at most: each has some pages, and a notification waits for the commit.
 pub(crate) const EMPTIED_AT_ONCE: usize = 25;
+
+/// A log that nothing keeps from being moved is shorter, bytes.
+const LONG_BYTES: u64 = KEPT_BYTES + 1024 * 1024;
 
 /// A day, milliseconds.
 const DAY_MS: i64 = 86_400_000;
@@ -95,6 +99,17 @@ impl Reader {
     ) -> Result<Stretch, ReadError> {
         self.ask(move |store| store.outdated(after, STRETCH, cutoffs))
             .await
+    }
+}
+
+impl Reader {
+    /// The log is longer than one that can be moved ever is: what empties would fill it further, up to its bound, where
+    /// notifications are turned away.
+    pub(crate) fn log_is_long(&self) -> bool {
+        let mut log = self.path().to_owned().into_os_string();
+        log.push("-wal");
+        // Asked about, never opened: SQLite's locks go with the first descriptor that is closed.
+        std::fs::metadata(log).is_ok_and(|about| about.len() > LONG_BYTES)
     }
 }
 

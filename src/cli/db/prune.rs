@@ -1,13 +1,22 @@
 //! `tilld db prune`: empties what was over long ago, now instead of with the daemon's next walk; or says what it would.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
+use tokio::time::sleep;
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::print_json;
 use super::super::{ledger, owner};
 use crate::clock::wall_ms;
+use crate::daemon::is_served;
 use crate::ledger::{Cutoffs, Emptied, WalkError, walk};
+
+/// Before each step, while the log is long.
+const WAIT_FOR_THE_LOG: Duration = Duration::from_secs(10);
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// What `--help` says below the flags.
 pub(super) const ENDS: &str = "Amounts, statuses, events and deliveries are kept. An invoice that is open, or owed to a hook, \
@@ -46,7 +55,15 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         drop(ledger::open_reader(&context)?);
         let open = ledger::open(&context)?;
         let (reader, writer) = (open.reader(), open.writer());
-        let walked = walk(&reader, Some(&writer), cutoffs, || no_rest(())).await;
+        let served = is_served(&context.state_dir()?);
+        let rest = || async {
+            // A daemon moves the log, unless a long read holds it: then it must not grow fast up to its bound.
+            let shorter = Instant::now() + WAIT_FOR_THE_LOG;
+            while served && reader.log_is_long() && Instant::now() < shorter {
+                sleep(LOOK_EVERY).await;
+            }
+        };
+        let walked = walk(&reader, Some(&writer), cutoffs, rest).await;
         drop((reader, writer));
         open.close(ledger::CLOSE_WITHIN).await;
         walked?

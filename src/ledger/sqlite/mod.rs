@@ -56,7 +56,7 @@ use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
 pub(super) use check::check;
-pub(crate) use checkpoint::{Checkpoint, LogLimits, TRIED_BYTES};
+pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES, LogLimits, TRIED_BYTES};
 use checkpoint::{Idle, Mover};
 pub(super) use contract::contract;
 use failure::from_sqlite;

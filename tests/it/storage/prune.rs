@@ -128,8 +128,19 @@ fn a_daemon_empties_by_itself_what_a_replay_does_not_need() {
     assert_eq!(world.stop_serve(PATIENCE), 0);
     age(&world, 31);
     world.start_serve();
+    // Nor is it what fills a log that cannot be moved.
+    let (reader, writer) = (world.neighbour(), world.neighbour());
+    reader.keep_reading();
+    writer.lengthen_log(4_500);
     // This machine's clock alone decides nothing: the service's, which its answers bear, must agree.
     world.tilld(&["invoice", "poll", "young"]).ends_with(0);
+    wait_until(PATIENCE, "it to wait for the log", || {
+        world
+            .serve_log()
+            .contains("emptied once the ledger's log is short")
+    });
+    assert_eq!(kept(&world), ["old 1111", "young 1111", "owed 1111"]);
+    reader.let_go();
     let told = "old invoices were emptied: requisites of 1, raw documents of 1";
     wait_until(PATIENCE, "the walk", || world.serve_log().contains(told));
     assert_eq!(kept(&world), ["old 0000", "young 1111", "owed 1111"]);

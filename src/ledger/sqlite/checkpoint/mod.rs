@@ -31,7 +31,7 @@ use crate::ledger::health::Health;
 use crate::ledger::trouble::Trouble;
 
 /// What the log takes at most while no read stands in its way, bytes; its file is cut back to this.
-pub(super) const KEPT_BYTES: u64 = 15 * 1024 * 1024;
+pub(crate) const KEPT_BYTES: u64 = 15 * 1024 * 1024;
 /// A page in the log, with its head, bytes: ledgers are made with SQLite's own page size.
 const FRAME_BYTES: u64 = 4_096 + 24;
 
