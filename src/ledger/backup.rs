@@ -68,6 +68,16 @@ pub(crate) enum BackupError {
         #[source]
         source: io::Error,
     },
+    /// The disk is too small, so nothing was begun.
+    #[error("backup `{path}` takes {needed} bytes, and {free} are free there")]
+    Room {
+        /// The file.
+        path: PathBuf,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes of the ledger.
+        needed: u64,
+    },
     /// The copy could not be written.
     #[error("could not copy the ledger to `{path}`")]
     Write {
@@ -120,9 +130,27 @@ impl Draft {
     pub(crate) fn fill(&self, state_dir: &Path, now_ms: i64) -> Result<Counts, BackupError> {
         let stamp = now_ms.to_string();
         let ledger = state_dir.join(FILE_NAME);
+        self.has_room(&ledger)?;
         let counts = sqlite::copy(&ledger, &self.path, &stamp, BUSY)?;
         sqlite::verify(&self.path, &counts, &stamp)?;
         Ok(counts)
+    }
+
+    /// The copy is as long as the ledger. Where it is on the same disk, one that fails for want of room has taken the ledger's.
+    fn has_room(&self, ledger: &Path) -> Result<(), BackupError> {
+        let needed = fs::metadata(ledger).map_or(0, |about| about.len());
+        let Ok(disk) = rustix::fs::statvfs(&self.path) else {
+            return Ok(());
+        };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free >= needed {
+            return Ok(());
+        }
+        Err(BackupError::Room {
+            path: self.target.clone(),
+            free,
+            needed,
+        })
     }
 
     /// Removes it, also while it is being filled.

@@ -102,6 +102,10 @@ impl From<BackupError> for Failure {
                 Exit::Error,
                 "the directory must be there and be writable for this user, with room for the ledger",
             ),
+            BackupError::Room { .. } => (
+                Exit::Error,
+                "name a place on another disk, or make room; no file was left",
+            ),
             BackupError::Write { .. } => (
                 Exit::Error,
                 "look at the room on the disk of the backup; no file was left",

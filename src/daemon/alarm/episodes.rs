@@ -67,6 +67,14 @@ impl Episodes {
         news
     }
 
+    /// Nothing can be seen, so what was told stands; only that is to be told, by this word. True when it is news.
+    pub(super) fn begin_blind(&mut self, word: &str) -> bool {
+        if self.told.contains(word) {
+            return false;
+        }
+        self.telling.insert(word.to_owned())
+    }
+
     /// One that stands on no list is to be told.
     pub(super) fn begin_one(&mut self, word: &str) {
         self.telling.insert(word.to_owned());
@@ -214,6 +222,20 @@ mod tests {
         episodes.ended("a", true);
         assert_eq!(begin(&mut episodes, &[]), Vec::<String>::new());
         assert_eq!(begin(&mut episodes, &["a"]), ["a"]);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_not_over() {
+        let mut episodes = Episodes::new(0);
+        begin(&mut episodes, &["mismatch"]);
+        episodes.ended("mismatch", true);
+        assert!(episodes.begin_blind("cannot_read"));
+        assert!(!episodes.begin_blind("cannot_read"), "it is being told");
+        episodes.ended("cannot_read", true);
+        assert!(!episodes.begin_blind("cannot_read"), "it was told");
+        // It is seen again: that word is over, and what stood all the while is not news.
+        assert_eq!(begin(&mut episodes, &["mismatch"]), Vec::<String>::new());
+        assert!(episodes.begin_blind("cannot_read"));
     }
 
     #[test]

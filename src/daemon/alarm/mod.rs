@@ -47,6 +47,10 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 const FACT: &str = "attention_told";
 /// The word for money that went back.
 const REVERSED: &str = "reversed";
+/// The word for a ledger that cannot be read.
+const CANNOT_READ: &str = "cannot_read";
+/// So many looks in a row must find it so: one may meet a moment in which the file is opened anew.
+const BLIND_LOOKS: u32 = 3;
 /// Events looked at for reversals at a time.
 const EVENTS: u32 = 5_000;
 
@@ -80,6 +84,7 @@ pub(super) async fn run(parts: Parts, shutdown: Shutdown) {
         parts: Arc::new(parts),
         shutdown: shutdown.clone(),
         begun: Instant::now(),
+        unseen: 0,
     };
     while !shutdown.is_requested() {
         watch.look().await;
@@ -110,6 +115,8 @@ struct Watch {
     runs: JoinSet<Told>,
     shutdown: Shutdown,
     begun: Instant,
+    /// Looks in a row that could not read the ledger.
+    unseen: u32,
 }
 
 /// A run that is over.
@@ -124,10 +131,25 @@ struct Told {
 impl Watch {
     async fn look(&mut self) {
         let looked = self.look_once().await;
-        if let Err(error) = looked {
-            tracing::debug!(reason = %chain(&error), "it could not be looked what needs a person");
+        match looked {
+            Ok(()) => self.unseen = 0,
+            Err(error) => self.blind(&chain(&error)),
         }
         self.store().await;
+    }
+
+    /// The ledger cannot be read: a word of its own, for no list can be made then.
+    fn blind(&mut self, why: &str) {
+        tracing::debug!(reason = %why, "it could not be looked what needs a person");
+        self.unseen = self.unseen.saturating_add(1);
+        let unseen = self.unseen;
+        let Some(episodes) = self.episodes.as_mut().filter(|_| unseen >= BLIND_LOOKS) else {
+            return;
+        };
+        if episodes.begin_blind(CANNOT_READ) {
+            let need = Need::unreadable(CANNOT_READ, why);
+            self.alarm(CANNOT_READ.to_owned(), vec![need], None);
+        }
     }
 
     async fn look_once(&mut self) -> Result<(), ReadError> {

@@ -44,6 +44,12 @@ impl Need {
         }
     }
 
+    /// The ledger cannot be read. On no list either: one is made of what was read.
+    pub(crate) fn unreadable(word: &str, why: &str) -> Self {
+        Self::new(word, format!("the ledger cannot be read: {why}"))
+            .helped_by("look at its disk, and at what `tilld db check` says of it")
+    }
+
     pub(super) fn helped_by(mut self, advice: impl Into<String>) -> Self {
         self.advice.push(advice.into());
         self

@@ -133,6 +133,14 @@ fn a_full_disk_is_told_and_goods_are_handed_over_once_when_there_is_room() {
     assert!(needs.iter().any(|word| word == "cannot_store"), "{needs:?}");
     // Reading goes on, and the log is not filled with it.
     world.tilld(&["invoice", "show", "A-1"]).ends_with(0);
+    // A copy that has no room is not begun: on this disk it would take what the ledger needs.
+    let copy = world.state_dir().join("copy.db");
+    let refused = world.tilld(&["db", "backup", &copy.to_string_lossy()]);
+    let told = refused.ends_with(1).stderr;
+    assert!(
+        told.contains("are free there") && told.contains("hint: name a place"),
+        "{told}"
+    );
     let told = |what: &str| world.serve_log().matches(what).count();
     assert_eq!(told("the ledger cannot store: the disk is full"), 1);
     assert!(
