@@ -3,42 +3,40 @@
 //! and then every notification counts as delivered and none arrives.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
-use tokio::time::{Instant, sleep};
 
+use super::recorded::{self, Trace};
 use super::request::{Answered, post};
-use super::{Finding, Patient};
+use super::{Finding, Patient, certificate};
 use crate::clock;
 use crate::config;
 use crate::daemon::is_served;
 use crate::daemon::plain;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
-use crate::ledger::{Reader, RefusalFilter};
+use crate::ledger::{Reader, RefusalRow};
 use crate::listener::Reason;
 use crate::listener::presentation::Presentations;
 use crate::telemetry::chain;
 
 const CHECK: &str = "public_address";
-/// Refusals are gathered for a second; a busy machine takes a few more.
-const RECORDED_WITHIN: Duration = Duration::from_secs(6);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Newest refusals looked through.
-const LOOKED_THROUGH: u32 = 500;
 /// Names of headers that are no secret, beside those that carry one: senders use both ways to write them.
 const PLAIN_NAMES: [&str; 1] = ["x-tilld-doctor"];
 /// Ways in front of every line of this check.
 const FROM_HERE: &str = "asked from this machine";
+const ELSEWHERE: &str = "the proxy leads to another daemon than the one of this state directory: compare `listener.listen` with the \
+                         proxy's target";
 
-pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
+pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<Finding> {
     let Ok(public) = patient.settings.require_public() else {
-        return Finding::warn(CHECK, "not asked: `listener.public_url` is not set");
+        let told = "not asked: `listener.public_url` is not set";
+        return vec![Finding::warn(CHECK, told)];
     };
     let Some(reader) = reader.filter(|_| is_served(patient.state_dir)) else {
-        return Finding::warn(CHECK, "not asked: no daemon runs that could answer")
-            .hint("run this again while `tilld serve` runs");
+        let told = "not asked: no daemon runs that could answer";
+        let hint = "run this again while `tilld serve` runs";
+        return vec![Finding::warn(CHECK, told).hint(hint)];
     };
     let base = public.as_str().trim_end_matches('/');
     let nonce = InvoiceRef::from_entropy(entropy::bytes());
@@ -46,32 +44,41 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Find
     let url = format!("{base}/{}", nobodys.as_str());
     let body = format!(r#"{{"id":"doctor-{}","status":"new"}}"#, nonce.as_str());
     let hash = sha256_hex(body.as_bytes());
-    let marked = marked_headers(patient, nonce.as_str());
-    let since_ms = clock::wall_ms().saturating_sub(60_000);
-    let answered = match post(&url, &marked, body).await {
+    let sent = Sent {
+        reference: nobodys.as_str().to_owned(),
+        headers: marked_headers(patient, nonce.as_str()),
+    };
+    let since_ms = clock::wall_ms();
+    let answered = match post(&url, &sent.headers, body).await {
         Ok(answered) => answered,
         Err(error) => {
             let told = format!("{FROM_HERE}, {base} gives no answer: {}", chain(&error));
-            return Finding::fail(CHECK, told).hint(
+            return vec![Finding::fail(CHECK, told).hint(
                 "look at the name, the proxy and its certificate; where only this machine cannot reach its own public address (a \
                  router without hairpin NAT), ask from another one",
-            );
+            )];
         }
     };
-    if let Some(wrong) = judge(base, &answered) {
-        return wrong;
-    }
-    match recorded(reader, since_ms, &hash).await {
-        Some(names) => {
-            let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
-            arrived(base, &marked, &names, pinned)
-        }
-        None => Finding::fail(
-            CHECK,
-            format!("{FROM_HERE}, {base} answers as tilld does, but this ledger has no such refusal: another tilld answers there"),
-        )
-        .hint("the proxy leads to another daemon than the one of this state directory: compare `listener.listen` with the proxy's target"),
-    }
+    let mut findings: Vec<Finding> = certificate::shown(base, answered.certificate_ends_at_s)
+        .into_iter()
+        .collect();
+    let found = if let Some(wrong) = judge(base, &answered) {
+        wrong
+    } else {
+        let trace = recorded::find(patient, reader, since_ms, &hash).await;
+        let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
+        judge_trace(base, trace, &sent, pinned)
+    };
+    findings.push(found);
+    findings
+}
+
+/// What was posted.
+struct Sent {
+    /// The last part of the path.
+    reference: String,
+    /// The headers that are looked for.
+    headers: Vec<(String, String)>,
 }
 
 /// The headers that may carry a notify token, as the config names them, with a value that is none.
@@ -99,6 +106,7 @@ fn judge(base: &str, answered: &Answered) -> Option<Finding> {
         target,
         server,
         body,
+        certificate_ends_at_s: _,
     } = answered;
     let by = server
         .as_deref()
@@ -167,28 +175,63 @@ fn redirect_hint(base: &str, target: &str) -> &'static str {
     "set `listener.public_url` to the address the redirect points to, if that is the site's real name"
 }
 
-/// The names of the headers that arrived with this body; `None` when it did not arrive in time.
-async fn recorded(reader: &Reader, since_ms: i64, hash: &str) -> Option<String> {
-    let deadline = Instant::now() + RECORDED_WITHIN;
-    loop {
-        let filter = RefusalFilter {
-            order_id: None,
-            reason: Some(Reason::RefUnknown.as_str()),
-            since_ms: Some(since_ms),
-        };
-        let found = reader.refusals(filter, LOOKED_THROUGH).await.ok();
-        let found = found
-            .into_iter()
-            .flatten()
-            .find(|row| row.body_sha256 == hash);
-        if let Some(row) = found {
-            return Some(row.header_names);
-        }
-        if Instant::now() >= deadline {
-            return None;
-        }
-        sleep(LOOK_EVERY).await;
+/// What is to be said of where it went, when the answer was right.
+fn judge_trace(base: &str, trace: Trace, sent: &Sent, pinned: bool) -> Finding {
+    let right = format!("{FROM_HERE}, {base} answers as tilld does");
+    let again = "mend that, and run this again: whether the proxy leads here is not known before";
+    match trace {
+        Trace::Recorded(row) => match way(base, &row, &sent.reference) {
+            Some(wrong) => wrong,
+            None => arrived(base, &sent.headers, &row.header_names, pinned),
+        },
+        Trace::Unstored(advice) => Finding::fail(
+            CHECK,
+            format!("{right}, but this daemon stores nothing just now, and so no refusal: {advice}"),
+        )
+        .hint(again),
+        Trace::Unread(error) => Finding::fail(
+            CHECK,
+            format!("{right}, but the refusal could not be looked for in this ledger: {}", chain(&error)),
+        )
+        .hint(again),
+        Trace::Displaced => Finding::warn(
+            CHECK,
+            format!("{right}, but more requests were refused meanwhile than this ledger keeps: whether this one was among them is not known"),
+        )
+        .hint("run this again when there are fewer; `tilld refusal list` shows where they come from"),
+        Trace::Absent => Finding::fail(
+            CHECK,
+            format!("{right}, but this ledger has no such refusal, and its daemon stores what comes: another tilld answers there"),
+        )
+        .hint(ELSEWHERE),
+        Trace::Untold => Finding::fail(
+            CHECK,
+            format!("{right}, but this ledger has no such refusal: another tilld answers there, or this one stores nothing, which its control socket did not tell"),
+        )
+        .hint(ELSEWHERE),
     }
+}
+
+/// What became of the path on the way.
+fn way(base: &str, row: &RefusalRow, reference: &str) -> Option<Finding> {
+    let fail = |told: &str, hint: &str| {
+        let told = format!("{FROM_HERE}, {base} leads to this daemon, but {told}");
+        Some(Finding::fail(CHECK, told).hint(hint))
+    };
+    let hash = sha256_hex(reference.as_bytes());
+    if row.reason == Reason::InvoiceUnknown.as_str() {
+        return fail(
+            "the last part of the path is lost on the way, which says whose notification it is",
+            "the proxy must pass the whole path on: look for a target with a path of its own, or a rewrite",
+        );
+    }
+    if row.reason == Reason::RefUnknown.as_str() && !hash.starts_with(&row.ref_hash) {
+        return fail(
+            "the last part of the path is another when it arrives",
+            "the proxy must pass the path on as it is, capitals and all",
+        );
+    }
+    None
 }
 
 /// It arrived; whether all its headers did.
