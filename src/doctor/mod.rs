@@ -6,6 +6,7 @@
 //! to say of what could not be looked at that it was not.
 
 mod address;
+mod answered;
 mod certificate;
 mod files;
 mod hooks;
