@@ -4,8 +4,8 @@
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{Output, print_json};
-use super::service;
-use crate::doctor::{Finding, Patient, State, examine};
+use super::{service, status};
+use crate::doctor::{Finding, Patient, State, Told, examine};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str =
@@ -41,11 +41,13 @@ async fn diagnose(args: &Args, context: &Context) -> Result<Vec<Finding>, Failur
     let file = context.config_file()?;
     let file = file.map_or("no file".to_owned(), |file| format!("`{}`", file.display()));
     let client = service::client(context).ok();
+    let ask_daemon = || Box::pin(status::told_by_daemon(context)) as Told<'_>;
     let patient = Patient {
         settings,
         state_dir: &state_dir,
         client: client.as_ref(),
         unit: &args.unit,
+        ask_daemon: &ask_daemon,
     };
     let mut findings = vec![Finding::ok("config", format!("{file} is valid"))];
     findings.extend(examine(&patient).await);

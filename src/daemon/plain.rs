@@ -195,14 +195,15 @@ pub(crate) enum ListenerError {
 
 /// What the listener shows of itself over TLS; that one file goes with the other was checked.
 fn certificates(heard: &crate::config::Listener) -> Result<Option<Certificates>, CertificateError> {
-    let (Some(certificate), Some(key)) = (&heard.tls_certificate, &heard.tls_key) else {
-        return Ok(None);
-    };
-    let files = CertificateFiles {
-        certificate: certificate.clone(),
-        key: key.clone(),
-    };
-    Certificates::load(files).map(Some)
+    certificate_files(heard).map(Certificates::load).transpose()
+}
+
+/// Where certificate and key lie, when the listener speaks TLS itself.
+pub(crate) fn certificate_files(heard: &crate::config::Listener) -> Option<CertificateFiles> {
+    Some(CertificateFiles {
+        certificate: heard.tls_certificate.clone()?,
+        key: heard.tls_key.clone()?,
+    })
 }
 
 fn trusted(heard: &crate::config::Listener) -> Trusted {

@@ -1,19 +1,17 @@
 //! Hooks and the program of `[attention]`: whether they will run for the user tilld runs as, under what systemd and tilld leave
 //! of an environment, and whether nobody else may change them (A38).
 
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
+use super::interpreter::{Interpreter, first_line, in_path};
 use super::user::User;
 use crate::config::{Hook, Settings};
 use crate::hook::process::PATH;
 
 const CHECK: &str = "hook";
-/// Longest first line that is read.
-const FIRST_LINE: u64 = 4_096;
 
 pub(super) fn look(settings: &Settings, user: &User) -> Vec<Finding> {
     let hooks = settings.every_hook();
@@ -75,11 +73,7 @@ fn file_trouble(name: &str, file: &Path, is_program: bool, user: &User) -> Optio
     let real = fs::canonicalize(file).ok()?;
     let about = fs::metadata(&real).ok()?;
     let wanted = if is_program { 1 } else { 4 };
-    let shut = real
-        .ancestors()
-        .skip(1)
-        .find(|directory| fs::metadata(directory).is_ok_and(|about| user.rights(&about) & 1 == 0));
-    if let Some(directory) = shut {
+    if let Some(directory) = user.shut_out_by(&real) {
         let told = format!(
             "{name}: `{}` may not enter `{}`, where `{}` lies",
             user.name,
@@ -124,8 +118,8 @@ const fn anybody_may_change(mode: u32, is_directory: bool) -> bool {
 /// What a script's first line asks for and hooks do not have.
 fn interpreter_trouble(name: &str, file: &Path) -> Option<Finding> {
     let line = first_line(file).ok()?;
-    let mut words = line.strip_prefix("#!")?.split_whitespace();
-    let interpreter = words.next()?;
+    let asked = Interpreter::of(&line)?;
+    let interpreter = asked.program;
     if !Path::new(interpreter).is_absolute() {
         let told = format!(
             "{name}: the first line of `{}` names `{interpreter}`, which is no absolute path",
@@ -136,25 +130,11 @@ fn interpreter_trouble(name: &str, file: &Path) -> Option<Finding> {
                 .hint("hooks run in a directory of their own: write the interpreter's whole path"),
         );
     }
-    if Path::new(interpreter).file_name()? != "env" {
-        return None;
-    }
-    // `env -S` takes more words; the first that is neither a flag nor a variable is the program.
-    let wanted = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
-    let found = PATH
-        .split(':')
-        .any(|dir| Path::new(dir).join(wanted).exists());
-    (!found).then(|| {
+    let wanted = asked.by_env?;
+    in_path(wanted).is_none().then(|| {
         let told = format!("{name}: `{}` is run by `{wanted}`, which is in none of the directories that hooks look in: {PATH}", file.display());
         Finding::fail(CHECK, told).hint("write the interpreter's whole path into the first line; a hook has not the shell's PATH")
     })
-}
-
-fn first_line(file: &Path) -> io::Result<String> {
-    let mut line = Vec::new();
-    let reader = BufReader::new(File::open(file)?.take(FIRST_LINE));
-    reader.take(FIRST_LINE).read_until(b'\n', &mut line)?;
-    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 #[cfg(test)]

@@ -6,21 +6,28 @@
 //! to say of what could not be looked at that it was not.
 
 mod address;
+mod answered;
+mod certificate;
 mod files;
 mod hooks;
+mod interpreter;
 mod public;
+mod recorded;
 mod request;
 mod service;
 mod unit;
 mod user;
 
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
 
 use serde::Serialize;
 
 use crate::client::Client;
 use crate::config::Settings;
 use crate::daemon::is_served;
+use crate::daemon::status::Report;
 use crate::ledger::{FILE_NAME, Ledger};
 
 /// How a check came out.
@@ -87,6 +94,9 @@ impl Finding {
     }
 }
 
+/// What the running daemon says of itself; `None` when it cannot be asked.
+pub(crate) type Told<'a> = Pin<Box<dyn Future<Output = Option<Report>> + 'a>>;
+
 /// What is looked at.
 pub(crate) struct Patient<'a> {
     /// The settings, which were loaded and so are valid.
@@ -97,6 +107,8 @@ pub(crate) struct Patient<'a> {
     pub(crate) client: Option<&'a Client>,
     /// The systemd unit whose sandbox is held against what scripts need.
     pub(crate) unit: &'a str,
+    /// Asks the daemon over its control socket.
+    pub(crate) ask_daemon: &'a dyn Fn() -> Told<'a>,
 }
 
 /// Looks at all of it, in the order a payment goes.
@@ -110,8 +122,9 @@ pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
     let reader = Ledger::open_reader(state_dir).ok();
     findings.extend(service::look(patient, reader.as_ref()).await);
     findings.extend(address::look(settings));
-    findings.push(public::look(patient, reader.as_ref()).await);
     let user = user::of(state_dir);
+    findings.extend(certificate::own(settings, &user));
+    findings.extend(public::look(patient, reader.as_ref()).await);
     findings.extend(hooks::look(settings, &user));
     findings.extend(files::look(settings, state_dir, reader.as_ref()).await);
     findings.extend(unit::look(settings, patient.unit));

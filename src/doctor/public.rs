@@ -3,42 +3,42 @@
 //! and then every notification counts as delivered and none arrives.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
-use tokio::time::{Instant, sleep};
 
-use super::request::{Answered, post};
-use super::{Finding, Patient};
+use super::answered::judge;
+use super::recorded::{self, Trace};
+use super::request::post;
+use super::{Finding, Patient, certificate};
 use crate::clock;
 use crate::config;
 use crate::daemon::is_served;
 use crate::daemon::plain;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
-use crate::ledger::{Reader, RefusalFilter};
+use crate::ledger::{Reader, RefusalRow};
 use crate::listener::Reason;
 use crate::listener::presentation::Presentations;
 use crate::telemetry::chain;
 
-const CHECK: &str = "public_address";
-/// Refusals are gathered for a second; a busy machine takes a few more.
-const RECORDED_WITHIN: Duration = Duration::from_secs(6);
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Newest refusals looked through.
-const LOOKED_THROUGH: u32 = 500;
+pub(super) const CHECK: &str = "public_address";
 /// Names of headers that are no secret, beside those that carry one: senders use both ways to write them.
 const PLAIN_NAMES: [&str; 1] = ["x-tilld-doctor"];
-/// Ways in front of every line of this check.
-const FROM_HERE: &str = "asked from this machine";
+/// Stands in front of every line of this check.
+pub(super) const FROM_HERE: &str = "asked from this machine";
+/// What helps where another daemon answered.
+const ELSEWHERE: &str = "the proxy leads to another daemon than the one of this state directory: compare `listener.listen` with the \
+                         proxy's target";
 
-pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
+pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<Finding> {
     let Ok(public) = patient.settings.require_public() else {
-        return Finding::warn(CHECK, "not asked: `listener.public_url` is not set");
+        let told = "not asked: `listener.public_url` is not set";
+        return vec![Finding::warn(CHECK, told)];
     };
     let Some(reader) = reader.filter(|_| is_served(patient.state_dir)) else {
-        return Finding::warn(CHECK, "not asked: no daemon runs that could answer")
-            .hint("run this again while `tilld serve` runs");
+        let told = "not asked: no daemon runs that could answer";
+        let hint = "run this again while `tilld serve` runs";
+        return vec![Finding::warn(CHECK, told).hint(hint)];
     };
     let base = public.as_str().trim_end_matches('/');
     let nonce = InvoiceRef::from_entropy(entropy::bytes());
@@ -46,32 +46,41 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Find
     let url = format!("{base}/{}", nobodys.as_str());
     let body = format!(r#"{{"id":"doctor-{}","status":"new"}}"#, nonce.as_str());
     let hash = sha256_hex(body.as_bytes());
-    let marked = marked_headers(patient, nonce.as_str());
-    let since_ms = clock::wall_ms().saturating_sub(60_000);
-    let answered = match post(&url, &marked, body).await {
+    let sent = Sent {
+        reference: nobodys.as_str().to_owned(),
+        headers: marked_headers(patient, nonce.as_str()),
+    };
+    let since_ms = clock::wall_ms();
+    let answered = match post(&url, &sent.headers, body).await {
         Ok(answered) => answered,
         Err(error) => {
             let told = format!("{FROM_HERE}, {base} gives no answer: {}", chain(&error));
-            return Finding::fail(CHECK, told).hint(
+            return vec![Finding::fail(CHECK, told).hint(
                 "look at the name, the proxy and its certificate; where only this machine cannot reach its own public address (a \
                  router without hairpin NAT), ask from another one",
-            );
+            )];
         }
     };
-    if let Some(wrong) = judge(base, &answered) {
-        return wrong;
-    }
-    match recorded(reader, since_ms, &hash).await {
-        Some(names) => {
-            let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
-            arrived(base, &marked, &names, pinned)
-        }
-        None => Finding::fail(
-            CHECK,
-            format!("{FROM_HERE}, {base} answers as tilld does, but this ledger has no such refusal: another tilld answers there"),
-        )
-        .hint("the proxy leads to another daemon than the one of this state directory: compare `listener.listen` with the proxy's target"),
-    }
+    let mut findings: Vec<Finding> = certificate::shown(base, answered.certificate_ends_at_s)
+        .into_iter()
+        .collect();
+    let found = if let Some(wrong) = judge(base, &answered) {
+        wrong
+    } else {
+        let trace = recorded::find(patient, reader, since_ms, &hash).await;
+        let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
+        judge_trace(base, trace, &sent, pinned)
+    };
+    findings.push(found);
+    findings
+}
+
+/// What was posted.
+struct Sent {
+    /// The last part of the path.
+    reference: String,
+    /// The headers that are looked for.
+    headers: Vec<(String, String)>,
 }
 
 /// The headers that may carry a notify token, as the config names them, with a value that is none.
@@ -92,103 +101,63 @@ fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What is wrong with an answer that is not our own 401.
-fn judge(base: &str, answered: &Answered) -> Option<Finding> {
-    let Answered {
-        status,
-        target,
-        server,
-        body,
-    } = answered;
-    let by = server
-        .as_deref()
-        .map_or_else(String::new, |server| format!(" (`{server}`)"));
+/// What is to be said of where it went, when the answer was right.
+fn judge_trace(base: &str, trace: Trace, sent: &Sent, pinned: bool) -> Finding {
+    let right = format!("{FROM_HERE}, {base} answers as tilld does");
+    let again = "mend that, and run this again: whether the proxy leads here is not known before";
+    match trace {
+        Trace::Recorded(row) => match way(base, &row, &sent.reference) {
+            Some(wrong) => wrong,
+            None => arrived(base, &sent.headers, &row.header_names, pinned),
+        },
+        Trace::Unstored(advice) => Finding::fail(
+            CHECK,
+            format!("{right}, but this daemon stores nothing just now, and so no refusal: {advice}"),
+        )
+        .hint(again),
+        Trace::Unread(error) => Finding::fail(
+            CHECK,
+            format!("{right}, but the refusal could not be looked for in this ledger: {}", chain(&error)),
+        )
+        .hint(again),
+        Trace::Displaced => Finding::warn(
+            CHECK,
+            format!("{right}, but more requests were refused meanwhile than this ledger keeps: whether this one was among them is not known"),
+        )
+        .hint("run this again when there are fewer; `tilld refusal list` shows where they come from"),
+        Trace::Absent => Finding::fail(
+            CHECK,
+            format!("{right}, but this ledger has no such refusal, and its daemon stores what comes: another tilld answers there"),
+        )
+        .hint(ELSEWHERE),
+        Trace::Untold => Finding::fail(
+            CHECK,
+            format!("{right}, but this ledger has no such refusal: another tilld answers there, or this one stores nothing, which its control socket did not tell"),
+        )
+        .hint(ELSEWHERE),
+    }
+}
+
+/// What became of the path on the way.
+fn way(base: &str, row: &RefusalRow, reference: &str) -> Option<Finding> {
     let fail = |told: &str, hint: &str| {
-        let told = format!("{FROM_HERE}, {base} {told}");
+        let told = format!("{FROM_HERE}, {base} leads to this daemon, but {told}");
         Some(Finding::fail(CHECK, told).hint(hint))
     };
-    match status {
-        401 if body == "unauthorized\n" => None,
-        200..=299 => fail(
-            &format!(
-                "answers {status} to a notification for nobody{by}: something in front of tilld answers by itself, and every notification counts as delivered and is lost"
-            ),
-            "the proxy has no site of this name, or answers a path by itself: look at its site name and path (Caddy answers 200 for names it does not know)",
-        ),
-        300..=399 => {
-            let target = target.as_deref().unwrap_or("nowhere");
-            let hint = redirect_hint(base, target);
-            fail(
-                &format!(
-                    "answers {status} and points to {target}: senders follow no redirect, or lose the body on the way"
-                ),
-                hint,
-            )
-        }
-        404 if body == "not found\n" => fail(
-            "reaches tilld, which has no such path",
-            "the proxy takes a part of the path away or adds one: it must pass the path of `listener.public_url` on as it is",
-        ),
-        404 => fail(
-            &format!("answers 404{by}, and not by tilld"),
-            "the proxy has no such path, or its site has another name: compare both with `listener.public_url`",
-        ),
-        401 | 403 => fail(
-            &format!("answers {status}{by}, and not by tilld"),
-            "the proxy wants a login or keeps strangers out there: the service has to get through without",
-        ),
-        405 | 413 | 415 => fail(
-            &format!("answers {status}{by}, and not by tilld"),
-            "the proxy must let POST requests with a JSON body through",
-        ),
-        503 if body == "try again later\n" => fail(
-            "reaches tilld, whose ledger cannot be read",
-            "`tilld status` and the log say why",
-        ),
-        502..=504 => fail(
-            &format!("answers {status}{by}: the proxy does not reach tilld"),
-            "the proxy's target must be `listener.listen` to the letter: `localhost` may mean `::1`, where tilld does not listen",
-        ),
-        other => fail(
-            &format!("answers {other}{by}, which is not tilld's answer"),
-            "look what answers there: its log shows the request",
-        ),
+    let hash = sha256_hex(reference.as_bytes());
+    if row.reason == Reason::InvoiceUnknown.as_str() {
+        return fail(
+            "the last part of the path is lost on the way, which says whose notification it is",
+            "the proxy must pass the whole path on: look for a target with a path of its own, or a rewrite",
+        );
     }
-}
-
-fn redirect_hint(base: &str, target: &str) -> &'static str {
-    let plain = base.strip_prefix("http://");
-    if plain.is_some_and(|rest| target.starts_with(&format!("https://{rest}"))) {
-        return "`listener.public_url` begins with `http://` where the site is `https://`: set it so";
+    if row.reason == Reason::RefUnknown.as_str() && !hash.starts_with(&row.ref_hash) {
+        return fail(
+            "the last part of the path is another when it arrives",
+            "the proxy must pass the path on as it is, capitals and all",
+        );
     }
-    if target.ends_with('/') {
-        return "the proxy adds a slash to the path: let it pass the path on as it is";
-    }
-    "set `listener.public_url` to the address the redirect points to, if that is the site's real name"
-}
-
-/// The names of the headers that arrived with this body; `None` when it did not arrive in time.
-async fn recorded(reader: &Reader, since_ms: i64, hash: &str) -> Option<String> {
-    let deadline = Instant::now() + RECORDED_WITHIN;
-    loop {
-        let filter = RefusalFilter {
-            order_id: None,
-            reason: Some(Reason::RefUnknown.as_str()),
-            since_ms: Some(since_ms),
-        };
-        let found = reader.refusals(filter, LOOKED_THROUGH).await.ok();
-        let found = found
-            .into_iter()
-            .flatten()
-            .find(|row| row.body_sha256 == hash);
-        if let Some(row) = found {
-            return Some(row.header_names);
-        }
-        if Instant::now() >= deadline {
-            return None;
-        }
-        sleep(LOOK_EVERY).await;
-    }
+    None
 }
 
 /// It arrived; whether all its headers did.
@@ -237,57 +206,6 @@ fn sha256_hex(bytes: &[u8]) -> String {
 mod tests {
     use super::super::State;
     use super::*;
-
-    fn answered(status: u16, body: &str) -> Answered {
-        Answered {
-            status,
-            body: body.to_owned(),
-            ..Answered::default()
-        }
-    }
-
-    #[test]
-    fn only_our_own_401_is_right() {
-        let own = answered(401, "unauthorized\n");
-        assert_eq!(judge("https://shop.example/n", &own), None);
-        for (status, body, part) in [
-            (200, "", "answers by itself"),
-            (204, "", "answers by itself"),
-            (401, "Authorization Required", "not by tilld"),
-            (404, "not found\n", "reaches tilld"),
-            (404, "<html>", "not by tilld"),
-            (405, "", "not by tilld"),
-            (502, "", "does not reach tilld"),
-            (503, "try again later\n", "ledger cannot be read"),
-            (500, "", "not tilld's answer"),
-        ] {
-            let found = judge("https://shop.example/n", &answered(status, body));
-            let found = found.unwrap_or_else(|| panic!("{status}"));
-            assert!(
-                found.told.contains(part) && found.hint.is_some(),
-                "{found:?}"
-            );
-            assert_eq!(found.state, State::Fail);
-        }
-    }
-
-    #[test]
-    fn a_redirect_is_told_with_what_it_says() {
-        let hint = |base: &str, target: &str| {
-            let pointing = Answered {
-                target: Some(target.to_owned()),
-                ..answered(301, "")
-            };
-            judge(base, &pointing)
-                .and_then(|found| found.hint)
-                .unwrap_or_default()
-        };
-        assert!(hint("http://shop.example/n", "https://shop.example/n/x").contains("`https://`"));
-        assert!(hint("https://shop.example/n", "/n/x/").contains("slash"));
-        assert!(
-            hint("https://shop.example/n", "https://www.shop.example/n/x").contains("real name")
-        );
-    }
 
     #[test]
     fn headers_that_do_not_arrive_are_named() {

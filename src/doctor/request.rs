@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use reqwest::header::LOCATION;
 use reqwest::redirect::Policy;
+use reqwest::tls::TlsInfo;
 
 use crate::client;
+use crate::http::ends_at_s;
 
 /// Of an answer so much is read: our own are shorter than a line.
 const BODY: usize = 4_096;
@@ -22,6 +24,8 @@ pub(super) struct Answered {
     /// Who says that it answers.
     pub(super) server: Option<String>,
     pub(super) body: String,
+    /// When the certificate ends that was shown over TLS, in seconds since 1970.
+    pub(super) certificate_ends_at_s: Option<i64>,
 }
 
 /// Posts a JSON body with these headers. No redirect is followed, and no proxy of ours used: a sender has neither.
@@ -35,6 +39,7 @@ pub(super) async fn post(
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
+        .tls_info(true)
         .timeout(WITHIN)
         .build()?;
     let mut request = client
@@ -54,6 +59,11 @@ pub(super) async fn post(
         target: text(LOCATION.as_str()),
         server: text("server"),
         body: String::new(),
+        certificate_ends_at_s: response
+            .extensions()
+            .get::<TlsInfo>()
+            .and_then(TlsInfo::peer_certificate)
+            .and_then(ends_at_s),
     };
     let mut read = Vec::new();
     while read.len() < BODY

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::Finding;
+use super::interpreter::{Code, code_of};
 use crate::config::Settings;
 
 const CHECK: &str = "unit";
@@ -105,26 +106,39 @@ fn judge(unit: &str, properties: &BTreeMap<String, String>, settings: &Settings)
                 );
             }
         }
-        let program = hook.run.first().map(Path::new).and_then(Path::file_name);
-        let has_jit = program.is_some_and(|name| {
-            let name = name.to_string_lossy();
-            name.starts_with("node") || name.starts_with("php") || name.starts_with("java")
-        });
-        if has_jit && value("MemoryDenyWriteExecute") == "yes" {
-            let told = format!(
-                "{}: its interpreter makes code as it runs, which MemoryDenyWriteExecute=yes of {unit} forbids",
-                hook.name
-            );
-            findings.push(
-                Finding::fail(CHECK, told)
-                    .hint("set `MemoryDenyWriteExecute=no` by `systemctl edit`"),
-            );
+        if value("MemoryDenyWriteExecute") == "yes" {
+            findings.extend(code(unit, &hook.name, &code_of(&hook.run)));
         }
     }
     if findings.is_empty() {
         findings.push(writable(unit, properties));
     }
     findings
+}
+
+/// What becomes of a program that makes machine code as it runs.
+fn code(unit: &str, hook: &str, code: &Code) -> Option<Finding> {
+    let hint = "the drop-in jit.conf allows it: `MemoryDenyWriteExecute=no` by `systemctl edit`";
+    match code {
+        Code::None => None,
+        Code::Made(program) => {
+            let told = format!(
+                "{hook}: `{}` makes code as it runs, which MemoryDenyWriteExecute=yes of {unit} forbids",
+                program.display()
+            );
+            Some(Finding::fail(CHECK, told).hint(hint))
+        }
+        Code::MadeByPhp(program) => {
+            let told = format!(
+                "{hook}: `{}` has a JIT, which MemoryDenyWriteExecute=yes of {unit} forbids: it works without, slower, and warns \
+                 on stderr each time",
+                program.display()
+            );
+            Some(
+                Finding::warn(CHECK, told).hint(format!("set `opcache.jit=off` for it, or {hint}")),
+            )
+        }
+    }
 }
 
 /// Where scripts may write; what they need to, nobody but the merchant knows.
@@ -195,6 +209,32 @@ mod tests {
             let found = found(program, &[property]);
             let states: Vec<State> = found.iter().map(|found| found.state).collect();
             assert_eq!(states, [state], "{program} {property:?}: {found:?}");
+        }
+    }
+
+    /// What a script is run by, not what it is called.
+    #[test]
+    fn a_script_whose_interpreter_makes_code_is_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let script = dir.path().join("ship.sh");
+        for (first, state) in [
+            ("#!/usr/bin/luajit", State::Fail),
+            ("#!/opt/java/bin/java --source 21", State::Fail),
+            (
+                "#!/usr/bin/php -dopcache.enable_cli=1 -dopcache.jit=on -dopcache.jit_buffer_size=8M",
+                State::Warn,
+            ),
+            ("#!/bin/sh", State::Ok),
+        ] {
+            std::fs::write(&script, format!("{first}\n")).expect("written");
+            let program = script.display().to_string();
+            let found = found(&program, &[("MemoryDenyWriteExecute", "yes")]);
+            let states: Vec<State> = found.iter().map(|found| found.state).collect();
+            assert_eq!(states, [state], "{first}: {found:?}");
+            assert_eq!(
+                state == State::Ok,
+                found.iter().all(|found| found.hint.is_none())
+            );
         }
     }
 

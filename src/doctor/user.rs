@@ -52,6 +52,13 @@ impl User {
         self.rights_of(about.mode(), about.uid(), about.gid())
     }
 
+    /// The first directory above the file, from it upwards, that this user may not enter. The path is a real one.
+    pub(super) fn shut_out_by<'a>(&self, real: &'a Path) -> Option<&'a Path> {
+        real.ancestors().skip(1).find(|directory| {
+            fs::metadata(directory).is_ok_and(|about| self.rights(&about) & 1 == 0)
+        })
+    }
+
     fn rights_of(&self, mode: u32, owner: u32, group: u32) -> u32 {
         if self.uid == 0 {
             // Root reads and writes all, and runs what anybody may.

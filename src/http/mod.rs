@@ -40,7 +40,7 @@ pub(crate) use host::{is_loopback, is_own_address, is_own_name};
 pub(crate) use local::{Local, serve_local};
 pub(crate) use public::{Peer, Public, serve_public};
 pub(crate) use serve::{Served, serve};
-pub(crate) use tls::{CertificateError, CertificateFiles, Certificates};
+pub(crate) use tls::{CertificateError, CertificateFiles, Certificates, TOLD_AHEAD_S, ends_at_s};
 
 /// An answer. Nearly all have their whole body in memory, so that their size is known and their time bounded; see [`flow`]
 /// for the others.

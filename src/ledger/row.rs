@@ -350,4 +350,6 @@ pub struct RefusalFilter {
     pub reason: Option<&'static str>,
     /// Only those from this time on, milliseconds since 1970.
     pub since_ms: Option<i64>,
+    /// Only those whose body has this SHA-256, in lower-case hex.
+    pub body_sha256: Option<String>,
 }

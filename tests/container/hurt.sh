@@ -95,8 +95,9 @@ serves_as() {
     same "$(main_pid)" "$1" && same "$(knocked)" 401
 }
 
+# What a notification for nobody is answered: knocked [SECONDS]
 knocked() {
-    inside curl -s -m 10 -o /dev/null -w '%{http_code}' --json '{"id": "nobody", "status": "new"}' http://127.0.0.1:8480/n/nobody
+    inside curl -s -m "${1:-10}" -o /dev/null -w '%{http_code}' --json '{"id": "nobody", "status": "new"}' http://127.0.0.1:8480/n/nobody
 }
 
 stopped() {
@@ -180,4 +181,62 @@ sockets() {
 
 pay_and_ship() {
     pay "$@" && within 15 shipped "$@"
+}
+
+# How often it was begun since then: starts_since MARK
+starts_since() {
+    inside journalctl -q -o cat -u tilld | tail -n "+$(($1 + 1))" | grep -c '^Starting tilld.service' || true
+}
+
+# Clients that do not wait for each other come all the time, until they are called off: knocking; called_off.
+knocking() {
+    script 'systemd-run --quiet --unit=knocking sh -c "while :; do
+        curl -s -m 2 -o /dev/null http://127.0.0.1:8480/n/nobody & sleep 0.1; done"'
+}
+
+called_off() {
+    script 'systemctl stop knocking 2>/dev/null || true'
+}
+
+# Behind a socket whoever knocks starts it, with settings that are wrong as well.
+slowed() {
+    local mark starts
+    logged_in
+    hold slowed 'systemd listens, and the settings are wrong' script '
+        systemctl stop tilld.service 2>/dev/null
+        systemctl -q enable --now tilld.socket
+        sed -i "1i log_level = \"loud\"" /etc/tilld/config.toml'
+    # The control: what the line in the unit is for.
+    script '
+        mkdir -p /run/systemd/system/tilld.service.d
+        printf "[Service]\nExecStopPost=\n" >/run/systemd/system/tilld.service.d/hasty.conf
+        systemctl daemon-reload'
+    mark=$(told)
+    knocking
+    within 25 starts_often "$mark" || true
+    called_off
+    starts=$(starts_since "$mark")
+    hold slowed "without the wait in the unit it is begun over and over: $starts times" test "$starts" -gt 4
+    script '
+        rm /run/systemd/system/tilld.service.d/hasty.conf; systemctl daemon-reload
+        # A socket is not begun beside its service.
+        systemctl stop tilld.service tilld.socket 2>/dev/null
+        systemctl reset-failed tilld.service tilld.socket 2>/dev/null || true
+        systemctl start tilld.socket' || true
+    mark=$(told)
+    knocking
+    sleep 25
+    starts=$(starts_since "$mark")
+    hold slowed "with it, while clients knock for 25 s: $starts times, 4 at most" test "$starts" -ge 2 -a "$starts" -le 4
+    hold slowed 'each ended with the code of wrong settings' same "$(shown ExecMainStatus)" 10
+    hold slowed 'systemd has not given up the socket' script '
+        test "$(systemctl is-active tilld.socket)" = active && test "$(systemctl show -P Result tilld.socket)" = success'
+    called_off
+    inside sed -i 1d /etc/tilld/config.toml
+    hold slowed 'once the settings are right the next request is answered' same "$(knocked 30)" 401
+    hold slowed 'an order is paid and shipped' pay_and_ship after-slowed
+}
+
+starts_often() {
+    (($(starts_since "$1") > 4))
 }

@@ -68,6 +68,12 @@ shipped() {
     inside grep -qxF "$1" "/var/lib/tilld${2:+-$2}/shipped"
 }
 
+# For a part that is looked at alone.
+logged_in() {
+    script 'test -s /var/lib/tilld/secret/credentials ||
+        setpriv --reuid=tilld --regid=tilld --init-groups /opt/test/login.sh' >/dev/null
+}
+
 paid() {
     hold paid 'it logs in' inside setpriv --reuid=tilld --regid=tilld --init-groups /opt/test/login.sh
     hold paid 'the shop opens an invoice over the control socket, the customer pays' pay first

@@ -55,6 +55,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         order_id: order,
         reason: reason.map(Reason::as_str),
         since_ms: since.map(Moment::as_ms),
+        body_sha256: None,
     };
     let reader = ledger::open_reader(&context)?;
     let rows = reader.refusals(filter, limit).await?;

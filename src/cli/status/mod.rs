@@ -67,14 +67,19 @@ async fn with_daemons(mut own: Report, context: &Context) -> Report {
     if !own.daemon_running {
         return own;
     }
-    let Ok(Way::Socket(remote)) = remote::way(context).await else {
-        return own;
-    };
-    let asked = tokio::time::timeout(DAEMON_WITHIN, remote.status()).await;
-    if let Ok(Ok(told)) = asked {
+    if let Some(told) = told_by_daemon(context).await {
         own.take_storage_from(told);
     }
     own
+}
+
+/// What the daemon says of itself; `None` when it cannot be asked, or does not answer soon.
+pub(super) async fn told_by_daemon(context: &Context) -> Option<Report> {
+    let Ok(Way::Socket(remote)) = remote::way(context).await else {
+        return None;
+    };
+    let asked = tokio::time::timeout(DAEMON_WITHIN, remote.status()).await;
+    asked.ok()?.ok()
 }
 
 fn is_owner(context: &Context) -> bool {

@@ -19,8 +19,8 @@ use crate::{clock, telemetry};
 
 /// How often it is looked whether the files are others: whoever renews need tell nobody.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// How long before its end a certificate is told of.
-const TOLD_AHEAD_S: i64 = 14 * DAY_S;
+/// How long before its end a certificate is told of, seconds.
+pub(crate) const TOLD_AHEAD_S: i64 = 14 * DAY_S;
 /// How often that is.
 const TELL_EVERY: Duration = Duration::from_hours(24);
 const DAY_S: i64 = 24 * 3_600;

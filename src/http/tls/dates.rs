@@ -12,7 +12,7 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// When the certificate ends, in seconds since 1970.
-pub(super) fn ends_at_s(der: &[u8]) -> Option<i64> {
+pub(crate) fn ends_at_s(der: &[u8]) -> Option<i64> {
     let (certificate, _) = value(der, SEQUENCE)?;
     let (body, _signature) = value(certificate, SEQUENCE)?;
     // Certificates of version 1 have none.

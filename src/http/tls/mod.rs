@@ -20,7 +20,8 @@ use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
 
-pub(crate) use certificates::Certificates;
+pub(crate) use certificates::{Certificates, TOLD_AHEAD_S};
+pub(crate) use dates::ends_at_s;
 pub(crate) use files::{CertificateError, CertificateFiles};
 
 use stream::Secure;

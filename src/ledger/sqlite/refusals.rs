@@ -55,7 +55,7 @@ pub(super) fn list(
         "SELECT r.at_ms, i.order_id, i.invoice_id, r.ref_hash, r.header_names, r.reason, r.peer, r.body_bytes, \
          r.body_sha256 FROM refusal r LEFT JOIN invoice i ON i.id = r.invoice \
          WHERE (?1 IS NULL OR i.order_id = ?1) AND (?2 IS NULL OR r.reason = ?2) AND (?3 IS NULL OR r.at_ms >= ?3) \
-         ORDER BY r.id DESC LIMIT ?4",
+         AND (?4 IS NULL OR r.body_sha256 = ?4) ORDER BY r.id DESC LIMIT ?5",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         Ok(RefusalRow {
@@ -74,8 +74,12 @@ pub(super) fn list(
         order_id,
         reason,
         since_ms,
+        body_sha256,
     } = filter;
     statement
-        .query_map(params![order_id, reason, since_ms, limit], read)?
+        .query_map(
+            params![order_id, reason, since_ms, body_sha256, limit],
+            read,
+        )?
         .collect()
 }

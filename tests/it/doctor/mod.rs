@@ -1,6 +1,9 @@
 //! `tilld doctor` through the real program: what is well is told so, and each thing that would lose a payment is found before
 //! one is lost. What is at stake: a shop that hears nothing looks to itself like one with few customers.
 
+mod certificates;
+mod recorded;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -273,6 +276,22 @@ fn a_script_that_will_not_run_for_the_service_is_found() {
         unit.starts_with("fail: fulfil: `/tmp/") && unit.contains("PrivateTmp=yes"),
         "{unit}"
     );
+    // What runs a script is what its first line says, whatever its name.
+    let (node, raise) = (bin.path().join("node"), bin.path().join("raise.sh"));
+    fs::copy("/bin/true", &node).expect("a program");
+    fs::write(&raise, format!("#!{}\n", node.display())).expect("written");
+    fs::set_permissions(&raise, Permissions::from_mode(0o755)).expect("ours");
+    let run = format!("[\"{}\"]", raise.display());
+    let raised = [("PATH", path.as_str()), ("TILLD_ATTENTION__RUN", &run)];
+    says("LoadState=loaded\\nMemoryDenyWriteExecute=yes\\n");
+    let unit = found(&doctor(&world, 16, &raised), "unit");
+    assert!(
+        unit.starts_with("fail: ") && unit.contains("/node` makes code as it runs"),
+        "{unit}"
+    );
+    says("LoadState=loaded\\nMemoryDenyWriteExecute=no\\n");
+    let unit = found(&doctor(&world, 0, &raised), "unit");
+    assert!(unit.starts_with("ok: "), "{unit}");
     says("LoadState=not-found\\n");
     let told = doctor(&world, 0, &[("PATH", &path)]);
     assert!(
