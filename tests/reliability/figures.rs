@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::harness::World;
+use crate::harness::{World, head};
+use crate::load::once;
 
 /// Whether the daemon that was started still runs.
 #[track_caller]
@@ -54,10 +56,37 @@ impl Scheduled {
 /// Memory of a process that is really there, KiB.
 #[track_caller]
 pub(crate) fn resident_kib(pid: u32) -> u64 {
+    of_status(pid, "VmRSS:")
+}
+
+/// That part of it that no file stands behind, KiB.
+#[track_caller]
+pub(crate) fn anonymous_kib(pid: u32) -> u64 {
+    of_status(pid, "RssAnon:")
+}
+
+#[track_caller]
+fn of_status(pid: u32, name: &str) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.trim().strip_suffix(" kB"));
     number.and_then(|number| number.parse().ok()).expect("KiB")
+}
+
+/// What a process has open: what of the ledger, and what else.
+#[track_caller]
+pub(crate) fn open_files(pid: u32) -> (usize, usize) {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
+    let names = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    let (of_ledger, others): (Vec<_>, Vec<_>) =
+        names.partition(|name| name.to_string_lossy().contains("/ledger.db"));
+    (of_ledger.len(), others.len())
+}
+
+/// What `/healthz` says, if it answers.
+pub(crate) fn health(admin: SocketAddr) -> Option<u16> {
+    let host = admin.to_string();
+    once(admin, &head(&host, "GET", "/healthz", &[], None))
 }
 
 /// The p-th percentile; zero of nothing.

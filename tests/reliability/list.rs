@@ -17,7 +17,7 @@ const fn row(id: &'static str, what: &'static str, bar: &'static str) -> Row {
 }
 
 /// All of them, in their order.
-pub(crate) const ROWS: [Row; 16] = [
+pub(crate) const ROWS: [Row; 18] = [
     row("R01", "`kill -9` under load", "lost 0; ready again ≤ 1 s"),
     row(
         "R02",
@@ -26,18 +26,18 @@ pub(crate) const ROWS: [Row; 16] = [
     ),
     row(
         "R03",
-        "power loss: what was not synced is dropped, reordered, torn",
+        "power loss: what was not synced is dropped, reordered, torn; of a first start names of files, too",
         "states with lost acks 0, damaged 0",
     ),
     row(
         "R05",
         "a sync fails once, and for good",
-        "wrong 200s 0; lost 0, after power losses too; first 503 and first 200 afterwards ≤ 5 s",
+        "wrong 200s 0; lost 0, after power losses too; first 503, `/healthz` red, and first 200 afterwards ≤ 5 s",
     ),
     row(
         "R06",
         "disk full, then room",
-        "lost 0; first 200 after room ≤ 5 s; no restart",
+        "lost 0; `/healthz` red; first 200 after room ≤ 5 s; no restart",
     ),
     row(
         "R07",
@@ -46,8 +46,8 @@ pub(crate) const ROWS: [Row; 16] = [
     ),
     row(
         "R08",
-        "no file descriptors left",
-        "processor ≤ 20 %; first 200 after the crowd ≤ 1 s; lost 0",
+        "no file descriptors left, and accepts that fail for want of one",
+        "processor ≤ 20 %; asks ≤ 20 times a second; first 200 afterwards ≤ 1 s; lost 0",
     ),
     row(
         "R09",
@@ -63,6 +63,11 @@ pub(crate) const ROWS: [Row; 16] = [
         "R11",
         "ledger empty, cut by a page, header changed, foreign, of a newer schema, a directory",
         "exit 11 in ≤ 2 s with a hint; files changed 0",
+    ),
+    row(
+        "R12",
+        "its clock is taken from one of its threads, or while it answers: it panics, in the release binary",
+        "the process ends with 17 in ≤ 1 s; of a request that request alone; lost 0; orders not handed over 0",
     ),
     row(
         "R13",
@@ -93,5 +98,10 @@ pub(crate) const ROWS: [Row; 16] = [
         "R36",
         "every secret searched for wherever the others must not be",
         "places found 0",
+    ),
+    row(
+        "R37",
+        "notifications without end, on connections that come and go",
+        "memory grows ≤ 2 MiB from the second tenth to the last; descriptors no more than before; lost 0",
     ),
 ];

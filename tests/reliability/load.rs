@@ -102,6 +102,8 @@ impl Live {
 pub(crate) struct Load {
     listen: SocketAddr,
     senders: Vec<Sender>,
+    /// Notifications on one connection at most.
+    on_one: u64,
 }
 
 #[derive(Debug)]
@@ -132,7 +134,14 @@ impl Load {
         Self {
             listen: world.listen(),
             senders: senders.collect(),
+            on_one: u64::MAX,
         }
+    }
+
+    /// After so many notifications a sender makes another connection.
+    pub(crate) fn on_one(mut self, notifications: u64) -> Self {
+        self.on_one = notifications;
+        self
     }
 
     /// All send without a pause while `act` does something else, and until it is done with it.
@@ -143,13 +152,14 @@ impl Load {
     /// [`Load::during`], each sender with this pause after an answer.
     pub(crate) fn paced<T>(&mut self, pause: Duration, act: impl FnOnce(&Live) -> T) -> (Heard, T) {
         let (live, heard) = (Live::default(), Mutex::new(Heard::default()));
-        let (live, heard_by_all, listen) = (&live, &heard, self.listen);
+        let (live, heard_by_all) = (&live, &heard);
+        let (listen, on_one) = (self.listen, self.on_one);
         let done = thread::scope(|scope| {
             // However `act` ends, the senders do too.
             let _end = EndsWith(&live.ended);
             for sender in &mut self.senders {
                 scope.spawn(move || {
-                    let heard = sender.send(listen, live, pause);
+                    let heard = sender.send((listen, on_one), live, pause);
                     heard_by_all.lock().expect("nobody panics").add(heard);
                 });
             }
@@ -168,7 +178,7 @@ impl Drop for EndsWith<'_> {
 }
 
 impl Sender {
-    fn send(&mut self, listen: SocketAddr, live: &Live, pause: Duration) -> Heard {
+    fn send(&mut self, (listen, on_one): (SocketAddr, u64), live: &Live, pause: Duration) -> Heard {
         let mut heard = Heard::default();
         let mut wire: Option<TcpStream> = None;
         while !live.ended.load(Ordering::Relaxed) {
@@ -199,7 +209,7 @@ impl Sender {
                         live.unavailable.fetch_add(1, Ordering::Relaxed);
                         heard.without_retry_after += usize::from(!text.contains("retry-after: "));
                     }
-                    if !text.contains("connection: close") {
+                    if !text.contains("connection: close") && !self.number.is_multiple_of(on_one) {
                         wire = Some(stream);
                     }
                 }

@@ -7,13 +7,18 @@ use rusqlite::Connection;
 
 use crate::load::Ack;
 
-/// The statuses that made an event, of a ledger whose every page is whole; else what is wrong with it.
+/// The statuses that made an event, of a ledger whose every page is whole; else what is wrong with it. None of one that was not
+/// made yet.
 pub(crate) fn statuses(ledger: &Path) -> Result<HashSet<String>, String> {
     let read = || -> rusqlite::Result<Result<HashSet<String>, String>> {
         let connection = Connection::open(ledger)?;
         let whole: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
         if whole != "ok" {
             return Ok(Err(whole));
+        }
+        let made = "SELECT count(*) FROM sqlite_schema WHERE name = 'event'";
+        if connection.query_row(made, [], |row| row.get::<_, i64>(0))? == 0 {
+            return Ok(Ok(HashSet::new()));
         }
         let query = "SELECT cause_status FROM event WHERE cause_status IS NOT NULL";
         let mut statement = connection.prepare(query)?;

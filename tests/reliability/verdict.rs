@@ -25,6 +25,16 @@ impl Found {
         }
     }
 
+    /// With another run of the same row.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            n: format!("{}; {}", self.n, other.n),
+            figure: format!("{}; {}", self.figure, other.figure),
+            missed: [self.missed, other.missed].concat(),
+            void: [self.void, other.void].concat(),
+        }
+    }
+
     /// A part of the bar.
     pub(crate) fn bar(mut self, holds: bool, otherwise: impl Display) -> Self {
         if !holds {

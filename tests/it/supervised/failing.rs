@@ -1,4 +1,6 @@
 //! How it ends by a bug of its own: as a whole and at once where a part of it is broken, one request alone where that is.
+//!
+//! The faults are those of a debug build. The release panics in row R12 of `tests/reliability`, over a clock it cannot read.
 
 use std::time::Duration;
 

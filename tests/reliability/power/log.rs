@@ -1,4 +1,5 @@
-//! What the recorder wrote: every write, change of length, sync and removal of the ledger's files, in their order.
+//! What the recorder wrote: every write, change of length and sync of the ledger's files, and what became of their names, in
+//! their order.
 
 use std::fs;
 use std::path::Path;
@@ -18,6 +19,12 @@ pub(crate) enum Op {
     /// A sync that failed.
     Unsynced,
     Remove,
+    /// A name that was not there.
+    Make,
+    /// One more name, of a file with this one.
+    Link(String),
+    /// All names that were made and removed before are on the disk.
+    SyncNames,
 }
 
 /// One of them.
@@ -77,6 +84,13 @@ fn next(bytes: &[u8]) -> Option<(Record, &[u8])> {
         b'S' => (Op::Sync, rest),
         b'F' => (Op::Unsynced, rest),
         b'U' => (Op::Remove, rest),
+        b'C' => (Op::Make, rest),
+        b'L' => {
+            let (from, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            let from = String::from_utf8_lossy(from);
+            (Op::Link(from.rsplit('/').next()?.to_owned()), rest)
+        }
+        b'D' => (Op::SyncNames, rest),
         _ => return None,
     };
     Some((Record { op, file, at_ns }, rest))
@@ -95,4 +109,10 @@ pub(crate) fn as_normal(records: &[Record]) -> Vec<Record> {
         .enumerate()
         .filter(|(at, record)| record.op != Op::Sync || !record.is_log() || is_needed(*at));
     kept.map(|(_, record)| record.clone()).collect()
+}
+
+/// The same as a daemon would leave it that syncs no directory.
+pub(crate) fn without_names(records: &[Record]) -> Vec<Record> {
+    let kept = records.iter().filter(|record| record.op != Op::SyncNames);
+    kept.cloned().collect()
 }

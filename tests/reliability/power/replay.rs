@@ -5,10 +5,10 @@
 //! After a sync that failed the kernel takes what was under way for written, and a later sync of the same file says nothing of
 //! it: it is as likely gone as not, for good, unless it is written again.
 //!
-//! Not played: files that are missing because their directory was not synced. The ledger and its side files are there
-//! before the load begins, and are not made anew while it goes on.
+//! Of the names that were made, linked and removed since the directory was last synced none, all, or a random half are on the
+//! disk: a file may be missing, whatever was synced of it, and one that was removed be there again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -96,12 +96,26 @@ fn look(files: &Files, due: &[Ack], found: &mut States) {
 struct Disk<'a> {
     synced: Files,
     pending: BTreeMap<String, Vec<&'a Op>>,
+    /// What became of names.
+    names: Vec<Name>,
+}
+
+/// What became of a name, and may not be on the disk yet.
+enum Name {
+    Made(String),
+    /// With what the file held.
+    Removed(String, Vec<u8>),
 }
 
 impl<'a> Disk<'a> {
     fn new(synced: Files) -> Self {
         let pending = BTreeMap::new();
-        Self { synced, pending }
+        let names = Vec::new();
+        Self {
+            synced,
+            pending,
+            names,
+        }
     }
 
     fn record(&mut self, record: &'a Record, dice: &mut Dice) {
@@ -122,9 +136,25 @@ impl<'a> Disk<'a> {
                 }
             }
             Op::Remove => {
-                self.synced.remove(file);
-                self.pending.remove(file);
+                let mut bytes = self.synced.remove(file).unwrap_or_default();
+                for op in self.pending.remove(file).unwrap_or_default() {
+                    apply(&mut bytes, op, usize::MAX);
+                }
+                self.names.push(Name::Removed(file.clone(), bytes));
             }
+            Op::Make => {
+                self.synced.insert(file.clone(), Vec::new());
+                self.names.push(Name::Made(file.clone()));
+            }
+            Op::Link(from) => {
+                let bytes = self.synced.get(from).cloned().unwrap_or_default();
+                self.synced.insert(file.clone(), bytes);
+                if let Some(ops) = self.pending.get(from).cloned() {
+                    self.pending.insert(file.clone(), ops);
+                }
+                self.names.push(Name::Made(file.clone()));
+            }
+            Op::SyncNames => self.names.clear(),
             op @ (Op::Write { .. } | Op::Resize(_)) => {
                 self.pending.entry(file.clone()).or_default().push(op);
             }
@@ -147,7 +177,7 @@ impl<'a> Disk<'a> {
                 }
                 let sectors = match op {
                     Op::Write { data, .. } => data.len().div_ceil(SECTOR),
-                    Op::Resize(_) | Op::Sync | Op::Unsynced | Op::Remove => 1,
+                    _ => 1,
                 };
                 let is_torn = fate == 2 && sectors > 1 && dice.below(3) == 0;
                 let most = if is_torn {
@@ -158,7 +188,28 @@ impl<'a> Disk<'a> {
                 apply(bytes, op, most);
             }
         }
+        self.lose_names(&mut files, dice);
         files
+    }
+
+    fn lose_names(&self, files: &mut Files, dice: &mut Dice) {
+        let (fate, mut never) = (dice.below(3), BTreeSet::new());
+        for name in &self.names {
+            if fate == 1 || (fate == 2 && dice.below(2) == 0) {
+                continue;
+            }
+            match name {
+                Name::Made(file) => {
+                    files.remove(file);
+                    never.insert(file);
+                }
+                // What never came to the disk cannot come back from it.
+                Name::Removed(file, bytes) if !never.contains(file) => {
+                    files.entry(file.clone()).or_insert_with(|| bytes.clone());
+                }
+                Name::Removed(..) => {}
+            }
+        }
     }
 }
 
@@ -176,6 +227,6 @@ fn apply(bytes: &mut Vec<u8>, op: &Op, most: usize) {
             }
         }
         Op::Resize(length) => bytes.resize(*length, 0),
-        Op::Sync | Op::Unsynced | Op::Remove => {}
+        _ => {}
     }
 }

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::between::{Between, Wrong};
-use crate::figures::{seconds, serves};
+use crate::figures::{health, seconds, serves};
 use crate::harness::{PATIENCE, World, request, wait_until};
 use crate::load::Load;
 use crate::options::Options;
-use crate::rows::quiet;
+use crate::rows::{quiet, told};
 use crate::stored;
 use crate::verdict::{Found, Verdict};
 
@@ -29,7 +29,7 @@ const NOTICED: Duration = Duration::from_secs(10);
 
 pub(crate) fn full(options: &Options) -> Verdict {
     let between = Between::build();
-    let deaf = between.program(Some(Wrong::Deaf), false);
+    let deaf = between.program(Some(Wrong::Deaf), None);
     let full_s = options.effort.of(FULL_S.0, FULL_S.1);
     Verdict::new(filled(full_s, &[]))
         .control("a failed write is taken for a good one", filled(1, &deaf))
@@ -79,14 +79,15 @@ fn command(program: &str, words: &[&str], paths: &[&Path]) {
 }
 
 fn filled(full_s: usize, under: &[String]) -> Found {
-    let mut world = quiet().not_served().start();
+    let (setup, admin) = told(quiet());
+    let mut world = setup.not_served().start();
     let disk = Small::mount(&world.state_dir());
     world.under = under.to_vec();
     world.is_sound = under.is_empty();
     world.start_serve();
     let mut load = Load::open(&world, SENDERS);
     let pid = world.serve_pid();
-    let (heard, (is_full, reads, to_200)) = load.during(|live| {
+    let (heard, (is_full, reads, red, to_200)) = load.during(|live| {
         let began = Instant::now();
         wait_until(PATIENCE, "the disk to be full", || {
             live.unavailable() > 0 || !serves(&world) || began.elapsed() > NOTICED
@@ -94,6 +95,7 @@ fn filled(full_s: usize, under: &[String]) -> Found {
         thread::sleep(Duration::from_secs(full_s.try_into().expect("small")));
         let is_full = disk.free_kib() < 200;
         let reads = serves(&world) && answers(&world);
+        let red = health(admin) == Some(503);
         disk.grow();
         let to_200 = if live.unavailable() > 0 && serves(&world) {
             live.one_more()
@@ -101,7 +103,7 @@ fn filled(full_s: usize, under: &[String]) -> Found {
             Duration::MAX / 4
         };
         thread::sleep(Duration::from_secs(1));
-        (is_full, reads, to_200)
+        (is_full, reads, red, to_200)
     });
     let lives_on = serves(&world) && world.serve_pid() == pid;
     if serves(&world) {
@@ -116,12 +118,14 @@ fn filled(full_s: usize, under: &[String]) -> Found {
     } else {
         seconds(to_200)
     };
-    let figure = format!("lost {lost}; first 200 after room {healed}");
+    let told = if red { "red" } else { "not red" };
+    let figure = format!("lost {lost}; `/healthz` {told}; first 200 after room {healed}");
     // The small disk is gone with the world's files on it: what is looked at afterwards lies there once more.
     let found = Found::new(n, figure)
         .bar(lost == 0, format!("{lost} acknowledged and gone"))
         .bar(to_200 <= SOON, "did not go on in time")
         .bar(lives_on, "the daemon ended")
+        .bar(red, "`/healthz` did not tell")
         .bar(reads, "nothing could be read meanwhile")
         .bar(heard.without_retry_after == 0, "503 without Retry-After")
         .needs(is_full, "the disk was not full")

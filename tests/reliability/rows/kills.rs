@@ -34,7 +34,7 @@ const MET: Duration = Duration::from_secs(20);
 
 pub(crate) fn at_any_time(options: &Options) -> Verdict {
     let between = Between::build();
-    let late = between.program(Some(Wrong::Late), false);
+    let late = between.program(Some(Wrong::Late), None);
     let mut dice = Dice::new(options.seed);
     let kills = options.effort.of(KILLS.0, KILLS.1);
     Verdict::new(killed(kills, &[], &mut dice)).control(
@@ -78,7 +78,7 @@ fn killed(kills: usize, under: &[String], dice: &mut Dice) -> Found {
 
 pub(crate) fn at_each_write(options: &Options) -> Verdict {
     let between = Between::build();
-    let late = between.variables(Some(Wrong::Late), false);
+    let late = between.variables(Some(Wrong::Late), None);
     let mut dice = Dice::new(options.seed);
     let points = options.effort.of(POINTS.0, POINTS.1);
     Verdict::new(killed_at_calls(points, &[], &mut dice)).control(

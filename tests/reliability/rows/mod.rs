@@ -8,6 +8,8 @@ mod hooks;
 mod kills;
 mod limits;
 mod locks;
+mod panics;
+mod plenty;
 mod readers;
 mod secrets;
 mod slow;
@@ -15,6 +17,8 @@ mod stops;
 mod syncs;
 
 pub(crate) use self::descriptors::{SPIN, spin};
+
+use std::net::{SocketAddr, TcpListener};
 
 use crate::harness::Setup;
 use crate::options::Options;
@@ -34,14 +38,23 @@ pub(crate) fn run(id: &str, options: &Options) -> Verdict {
         "R09" => locks::held(options),
         "R10" => readers::long_and_foreign(options),
         "R11" => damaged::refused(),
+        "R12" => panics::met(options),
         "R13" => hooks::killed(options),
         "R21" => slow::beside_an_honest_one(options),
         "R22" => framing::corpus(),
         "R23" => limits::passed(),
         "R33" => stops::under_load(options),
         "R36" => secrets::searched(),
+        "R37" => plenty::heard(options),
         other => unreachable!("`{other}` is on the list"),
     }
+}
+
+/// A setting that has an admin listener, and where that is.
+pub(crate) fn told(setup: Setup) -> (Setup, SocketAddr) {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let admin = free.local_addr().expect("bound");
+    (setup.set("admin.listen", format!("\"{admin}\"")), admin)
 }
 
 /// A world for a load: no polls, no hooks, and a log of what matters alone.

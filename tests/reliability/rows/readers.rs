@@ -33,13 +33,7 @@ pub(crate) fn long_and_foreign(options: &Options) -> Verdict {
     let mut world = quiet().start();
     let (meanwhile, after) = long(&world, reads);
     let found = foreign(&mut world, GROUP);
-    let both = Found {
-        n: format!("{}; {}", after.n, found.n),
-        figure: format!("{}; {}", after.figure, found.figure),
-        missed: [after.missed, found.missed].concat(),
-        void: [after.void, found.void].concat(),
-    };
-    Verdict::new(both)
+    Verdict::new(after.and(found))
         .control("the reader is still there", meanwhile)
         .control("outside the group", foreign(&mut world, NO_GROUP))
 }

@@ -37,7 +37,7 @@ const AT_ONCE: [Way; 1] = [&[Signal::KILL]];
 
 pub(crate) fn under_load(options: &Options) -> Verdict {
     let between = Between::build();
-    let late = between.program(Some(Wrong::Late), false);
+    let late = between.program(Some(Wrong::Late), None);
     let rounds = options.effort.of(ROUNDS.0, ROUNDS.1);
     Verdict::new(stopped(rounds, &WAYS, &[])).control(
         "ends at once, acknowledges early",

@@ -6,16 +6,17 @@
 //! The control of the first is a daemon that takes a failed sync for a good one; of the second one that commits each
 //! notification by itself.
 
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::between::{Between, Wrong};
-use crate::figures::{seconds, serves};
+use crate::figures::{health, seconds, serves};
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 use crate::load::{Ack, Load, since_1970};
 use crate::options::Options;
 use crate::power;
-use crate::rows::quiet;
+use crate::rows::{quiet, told};
 use crate::stored;
 use crate::traced::{self, SYNCS, Tracer};
 use crate::verdict::{Found, Verdict};
@@ -28,6 +29,8 @@ const ROUNDS: (usize, usize) = (5, 50);
 const SOON: Duration = Duration::from_secs(5);
 /// Power losses that are played of it.
 const STATES: usize = 200;
+/// What did not happen took longer than anything.
+const NEVER: Duration = Duration::from_hours(24);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
@@ -41,28 +44,32 @@ pub(crate) fn failing(options: &Options) -> Verdict {
 }
 
 /// What came of faults so far.
-#[derive(Default)]
 struct Faults {
+    /// Where `/healthz` is.
+    admin: SocketAddr,
     acks: Vec<Ack>,
     injected: usize,
     /// Answers 200 that rest on a sync that failed.
     wrong: usize,
     to_503: Duration,
     to_200: Duration,
+    /// From the first failed sync to a red `/healthz`, where they fail for good.
+    to_red: Duration,
     restarts: usize,
 }
 
 fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Found {
     let between = Between::build();
-    let mut world = quiet().start();
+    let (setup, admin) = told(quiet());
+    let mut world = setup.start();
     // One sender: what it is told of is what the failing sync was for.
     let mut load = Load::open(&world, 1);
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let before = power::files(&world);
-    world.under = between.program(wrong, true);
+    world.under = between.program(wrong, Some(&world.state_dir()));
     world.is_sound = wrong.is_none();
     world.start_serve();
-    let mut faults = Faults::default();
+    let mut faults = Faults::new(admin);
     for _ in 0..rounds {
         faults.meet(&mut world, &mut load, "error=EIO:when=1", Duration::ZERO);
     }
@@ -72,11 +79,13 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
     let lost = stored::lost(&world.ledger(), &faults.acks);
     let lossy = power::replayed(&before, &between.record(), &faults.acks, STATES, seed);
     let Faults {
+        admin: _,
         acks,
         injected,
         wrong,
         to_503,
         to_200,
+        to_red,
         restarts,
     } = faults;
     let n = format!(
@@ -92,10 +101,11 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
         }
     };
     let figure = format!(
-        "wrong 200s {wrong}; lost {lost}, after power losses {}; damaged {}; first 503 {}; first 200 afterwards {}; {restarts} restarts",
+        "wrong 200s {wrong}; lost {lost}, after power losses {}; damaged {}; first 503 {}, `/healthz` red {}; first 200 afterwards {}; {restarts} restarts",
         lossy.lost,
         lossy.damaged,
         time(to_503),
+        time(to_red),
         time(to_200)
     );
     Found::new(n, figure)
@@ -112,6 +122,7 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
             format!("{} states damaged", lossy.damaged),
         )
         .bar(to_503 <= SOON && to_200 <= SOON, "not told in time")
+        .bar(to_red <= SOON, "`/healthz` did not tell in time")
         .needs(injected > rounds, "no sync failed")
         .needs(
             lossy.looked_for > lossy.played,
@@ -120,6 +131,19 @@ fn failed(broken_s: usize, rounds: usize, wrong: Option<Wrong>, seed: u64) -> Fo
 }
 
 impl Faults {
+    fn new(admin: SocketAddr) -> Self {
+        Self {
+            admin,
+            acks: Vec::new(),
+            injected: 0,
+            wrong: 0,
+            to_503: Duration::ZERO,
+            to_200: Duration::ZERO,
+            to_red: Duration::ZERO,
+            restarts: 0,
+        }
+    }
+
     /// Lets syncs fail for so long, or once. A daemon that ends over it is started again, as its unit does.
     fn meet(&mut self, world: &mut World, load: &mut Load, fault: &str, length: Duration) {
         let (pid, logs) = (world.serve_pid(), world.log_dir());
@@ -132,6 +156,14 @@ impl Faults {
             while began.elapsed() < SOON && told.is_none() {
                 told = (live.unavailable() > 0 || !serves(world)).then(|| began.elapsed());
                 thread::sleep(LOOK_EVERY);
+            }
+            if !length.is_zero() {
+                let is_red = || health(self.admin) == Some(503);
+                while began.elapsed() < SOON && !is_red() {
+                    thread::sleep(LOOK_EVERY);
+                }
+                let red = is_red().then(|| began.elapsed());
+                self.to_red = red.unwrap_or(NEVER);
             }
             thread::sleep(length);
             // Once: the daemon goes on at once, and no instant parts the good from the bad.
@@ -149,7 +181,7 @@ impl Faults {
             }
             (told, period)
         });
-        self.to_503 = self.to_503.max(told.unwrap_or(Duration::MAX / 4));
+        self.to_503 = self.to_503.max(told.unwrap_or(NEVER));
         // A sync that had begun before strace was there did not fail.
         let begun = Duration::from_millis(300).as_nanos();
         self.wrong += period.map_or(usize::from(told.is_none()), |(from, to)| {
