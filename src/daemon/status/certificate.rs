@@ -3,12 +3,10 @@
 use super::needs::Need;
 use crate::clock::wall_ms;
 use crate::config::Listener;
-use crate::http::{CertificateError, CertificateFiles};
+use crate::http::{CertificateError, CertificateFiles, TOLD_AHEAD_S};
 use crate::invoice::moment::Moment;
 use crate::telemetry::chain;
 
-/// A renewal is due long before: those of 90 days come 30 days ahead.
-const TOLD_AHEAD_MS: i64 = 14 * DAY_MS;
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Looks at the files. `owns` says that whoever looks is the user tilld runs as: what is closed to another one is no fault.
@@ -45,7 +43,7 @@ fn told(
         let told = format!("the certificate `{file}` ended at {ends_at}: no sender takes it");
         return need(told, renew);
     }
-    if left_ms > TOLD_AHEAD_MS {
+    if left_ms > TOLD_AHEAD_S * 1_000 {
         return None;
     }
     let days = left_ms / DAY_MS;
