@@ -66,14 +66,22 @@ removed() {
         test ! -e /usr/bin/tilld && test ! -e /usr/lib/systemd/system/tilld.service
         test "$(systemctl is-active tilld.service)" != active && test "$(systemctl is-active tilld@tea)" != active
         test -s /etc/tilld/config.toml && test -s /var/lib/tilld/ledger.db && test -s /var/lib/tilld/secret/credentials'
-    hold removed 'installed again, it goes on where it was' script '
+    hold removed 'installed again, it goes on where it was, and so do the other shops' script '
         dpkg -i /opt/test/tilld-2.deb
-        test "$(systemctl is-enabled tilld.service)" = enabled
-        systemctl start tilld-control.socket tilld.service'
+        for unit in tilld.service tilld-control.socket tilld@tea tilld-control@tea.socket; do
+            test "$(systemctl is-enabled "$unit")" = enabled && test "$(systemctl is-active "$unit")" = active
+        done
+        test ! -e /run/tilld.installed-again'
     hold removed 'an order is paid and shipped' pay_and_ship after-remove
 }
 
 purged() {
+    hold purged 'purge leaves what a tilld that was put there by hand may use' script '
+        : >/usr/local/bin/tilld
+        dpkg -P tilld
+        test -s /var/lib/tilld/ledger.db
+        rm -f /usr/local/bin/tilld
+        dpkg -i /opt/test/tilld-2.deb'
     hold purged 'purge removes settings, ledger, login and what was enabled' script '
         dpkg -P tilld
         for gone in /usr/bin/tilld /etc/tilld/config.toml /var/lib/tilld /run/tilld /usr/share/tilld \
@@ -81,7 +89,10 @@ purged() {
             test ! -e "$gone"
         done
         for unit in /etc/systemd/system/*.wants/*; do
-            case $unit in */tilld*) echo "$unit"; exit 1 ;; esac
+            case $unit in
+            */tilld@* | */tilld-control@*) ;;
+            */tilld*) echo "$unit"; exit 1 ;;
+            esac
         done
         test "$(dpkg-query -f "\${Status}" -W tilld 2>/dev/null)" != "install ok installed"'
     hold purged 'what a person made stays: the other shops and their settings' script '
