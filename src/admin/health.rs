@@ -16,8 +16,6 @@ use crate::telemetry::{chain, escape};
 /// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the
 /// ledger may take longer, and then notifications wait for it too.
 const TURN_WITHIN: Duration = Duration::from_secs(3);
-/// The poller may be so late beyond three of its cadences.
-const LATE: Duration = Duration::from_secs(30);
 
 /// 200 and `ok`, or 503 and why not.
 pub(super) async fn healthz(parts: &Parts) -> Response {
@@ -39,14 +37,8 @@ pub(super) async fn readyz(parts: &Parts) -> Response {
         },
         Err(error) => Err(chain(&error)),
     };
-    let poller = match parts.looked.ago() {
-        Some(ago) if ago <= parts.cadence * 3 + LATE => Ok(()),
-        Some(ago) => Err(format!(
-            "it has not looked at what is due for {} s",
-            ago.as_secs()
-        )),
-        None => Err("it has not looked at what is due yet".to_owned()),
-    };
+    let (pulse, within) = &parts.poller;
+    let poller = turns(pulse.still_for(), *within);
     let running = if parts.draining.is_requested() {
         Err("tilld stops".to_owned())
     } else {
@@ -70,6 +62,17 @@ pub(super) async fn readyz(parts: &Parts) -> Response {
         StatusCode::SERVICE_UNAVAILABLE
     };
     answer(status, text)
+}
+
+/// A loop that turns at least so often does.
+fn turns(still_for: Duration, within: Duration) -> Result<(), String> {
+    if still_for <= within {
+        return Ok(());
+    }
+    Err(format!(
+        "it has not looked at what is due for {} s",
+        still_for.as_secs()
+    ))
 }
 
 /// The writing thread turns, and what it was last given could be stored.
@@ -100,4 +103,20 @@ fn answer(status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loop_is_late_when_it_turned_longer_ago_than_it_may() {
+        let within = Duration::from_secs(70);
+        assert_eq!(turns(within, within), Ok(()));
+        let late = turns(within + Duration::from_millis(1_001), within);
+        assert_eq!(
+            late.expect_err("late"),
+            "it has not looked at what is due for 71 s"
+        );
+    }
 }

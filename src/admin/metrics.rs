@@ -12,7 +12,7 @@ use super::census::{FINDERS, LAG_BOUNDS_S};
 use super::tally::Counted;
 use crate::daemon::status::{Access, Report};
 use crate::http::Response;
-use crate::ledger::Overview;
+use crate::ledger::{Overview, ReadError, Reader};
 
 /// The format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -22,10 +22,41 @@ const OTHER: &str = "other";
 /// What is told of.
 pub(super) struct Seen<'a> {
     pub(super) overview: &'a Overview,
+    pub(super) unfinished: Unfinished,
     pub(super) report: &'a Report,
     /// `None` while all is counted for the first time: what hangs on it is left out.
     pub(super) census: Option<&'a Counted>,
     pub(super) now_ms: i64,
+}
+
+/// Deliveries that are not done, counted to the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unfinished {
+    owed: u64,
+    given_up: u64,
+}
+
+impl Unfinished {
+    /// What the overview has, and more reading only where it stopped.
+    pub(super) async fn count(overview: &Overview, reader: &Reader) -> Result<Self, ReadError> {
+        let Overview {
+            waiting,
+            running,
+            abandoned,
+            ..
+        } = overview;
+        let owed = if waiting.more || running.more {
+            reader.owed_count().await?
+        } else {
+            waiting.count.saturating_add(running.count)
+        };
+        let given_up = if abandoned.more {
+            reader.abandoned_count().await?
+        } else {
+            abandoned.count
+        };
+        Ok(Self { owed, given_up })
+    }
 }
 
 /// The answer.
@@ -65,15 +96,11 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
         page.line("", &labels, &count.to_string());
     }
 
-    let owed = overview
-        .waiting
-        .count
-        .saturating_add(overview.running.count);
     page.single(
         "tilld_outbox_depth",
         "gauge",
-        "Deliveries that wait or run; more than 10000 of either are told as 10000.",
-        &owed.to_string(),
+        "Deliveries that wait or run.",
+        &seen.unfinished.owed.to_string(),
     );
     let oldest_ms = overview.oldest_owed_ms;
     let age_ms = oldest_ms.map_or(0, |at_ms| seen.now_ms.saturating_sub(at_ms).max(0));
@@ -86,8 +113,8 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
     page.single(
         "tilld_dead_letters",
         "gauge",
-        "Deliveries that were given up and that no person has seen to; at most 10000.",
-        &overview.abandoned.count.to_string(),
+        "Deliveries that were given up and that no person has seen to.",
+        &seen.unfinished.given_up.to_string(),
     );
     page.family(
         "tilld_hook_runs_total",

@@ -1,7 +1,8 @@
 //! The admin listener: how tilld is, for programs and people of this machine. `/healthz`, `/readyz`, `/metrics` and a page.
 //!
 //! Only reads, and only for names of this machine in `Host`. Relies on [`crate::http`] for what a client may cost. Promises
-//! that no answer holds a secret or a customer's requisites, that none reads a table that grows without a bound, and that
+//! that no answer holds a secret or a customer's requisites, that none reads a table that grows without a bound, though an
+//! index of what is not done may be counted through, and that
 //! nothing it counts makes a notification wait: what is counted as it happens is counted in atomics, all else is read from
 //! the ledger once, behind the last thing that was read.
 
@@ -28,7 +29,7 @@ use crate::http::{self, Limits, Local, Response, is_loopback, plain, serve, serv
 use crate::ledger::{Overview, ReadError, Reader, Writer};
 use crate::listener::Heard;
 use crate::outbox::Runs;
-use crate::poller::Looked;
+use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
@@ -69,10 +70,8 @@ pub(crate) struct Parts {
     pub runs: Arc<Runs>,
     /// How the service answered.
     pub client: Client,
-    /// That the poller goes on.
-    pub looked: Arc<Looked>,
-    /// How often the poller looks at least.
-    pub cadence: Duration,
+    /// The poller's turns, and how often it turns at least: the same by which systemd is told that all goes on.
+    pub poller: (Pulse, Duration),
     /// The status names that stand on a list; others share one label.
     pub listed: Vec<String>,
     /// The daemon's wish to stop; this listener goes on until its own.
@@ -163,10 +162,18 @@ impl Admin {
 
     async fn metrics(&self) -> Response {
         let (looked, counted) = tokio::join!((self.0.parts.look)(), self.0.tally.caught_up());
+        let reader = &self.0.parts.reader;
+        let looked = match looked {
+            Ok((overview, report)) => metrics::Unfinished::count(&overview, reader)
+                .await
+                .map(|unfinished| (overview, report, unfinished)),
+            Err(error) => Err(error),
+        };
         match looked {
-            Ok((overview, report)) => {
+            Ok((overview, report, unfinished)) => {
                 let seen = metrics::Seen {
                     overview: &overview,
+                    unfinished,
                     report: &report,
                     census: counted.as_deref(),
                     now_ms: clock::wall_ms(),

@@ -16,9 +16,7 @@ use crate::daemon::status::{Access, Need, Report};
 use crate::http::{self, Response};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::ledger::{
-    Choice, DeliveryRow, DeliveryState, Filter, InvoiceRow, Overview, ReadError, Reader,
-};
+use crate::ledger::{DeliveryRow, Filter, InvoiceRow, Overview, ReadError, Reader};
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.
@@ -35,20 +33,14 @@ pub(super) struct Lists {
 impl Lists {
     /// Reads them.
     pub(super) async fn read(reader: &Reader) -> Result<Self, ReadError> {
-        let abandoned = Choice {
-            state: Some(DeliveryState::Abandoned),
-            ..Choice::default()
-        };
         let (invoices, abandoned) = tokio::join!(
             reader.list_invoices(Filter::All, ROWS),
-            reader.chosen_deliveries(abandoned, ROWS)
+            // What a person gave up needs nobody.
+            reader.given_up(ROWS)
         );
-        let mut abandoned = abandoned?;
-        // What a person gave up needs nobody.
-        abandoned.retain(|delivery| delivery.abandoned_by.is_none());
         Ok(Self {
             invoices: invoices?,
-            abandoned,
+            abandoned: abandoned?,
         })
     }
 }

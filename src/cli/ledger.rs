@@ -74,6 +74,10 @@ fn passes(ledger: &Path, trouble: &StoreError) -> bool {
     }
 }
 
+/// What helps against a disk that takes nothing.
+pub(super) const DISK: &str =
+    "make room on the disk, or mount it writable; started anew, tilld goes on";
+
 /// True of an error that says nothing of whose the file is: the disk is full or mounted read-only.
 pub(super) fn is_passing(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
@@ -85,11 +89,10 @@ pub(super) fn is_passing(error: &std::io::Error) -> bool {
 
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
+        if error.said_by_system().is_some_and(is_passing) {
+            return Self::new(Exit::Error, error).hint(DISK);
+        }
         let (exit, hint) = match &error {
-            OpenError::Directory { source, .. } if is_passing(source) => (
-                Exit::Error,
-                "look at the disk and how it is mounted; nothing was changed",
-            ),
             OpenError::Directory { .. } => (
                 Exit::Ownership,
                 "make the state directory and give it to the user tilld runs as, or name another one with `state_dir`",
@@ -104,7 +107,15 @@ impl From<OpenError> for Failure {
             ),
             // What passes by itself: whoever is started anew finds it gone (A26).
             OpenError::File { path, source } if passes(path, source) => {
-                let remedy = source.remedy(path);
+                let remedy = match source {
+                    StoreError::Io(_) | StoreError::ReadOnly(_) => DISK.to_owned(),
+                    StoreError::Busy
+                    | StoreError::Full
+                    | StoreError::LogFull
+                    | StoreError::Moved
+                    | StoreError::Corrupt(_)
+                    | StoreError::Refused(_) => source.remedy(path),
+                };
                 return Self::new(Exit::Error, error).hint(remedy);
             }
             OpenError::File { .. } => (

@@ -20,9 +20,6 @@ const LOG_WITHIN: Duration = Duration::from_secs(1);
 /// How long a panic does: the process ends within a second of it.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
-/// What helps against a disk that takes nothing.
-const DISK: &str = "make room on the disk, or mount it writable; started anew, tilld goes on";
-
 /// Flags of `serve`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -176,10 +173,10 @@ impl From<daemon::Error> for Failure {
             Error::Lock(cause @ LockError::Held { .. }) => Self::new(Exit::Ledger, cause)
                 .hint("stop the other one first, or give this one another `state_dir`"),
             Error::Lock(LockError::File { path, source }) if ledger::is_passing(&source) => {
-                Self::new(Exit::Error, LockError::File { path, source }).hint(DISK)
+                Self::new(Exit::Error, LockError::File { path, source }).hint(ledger::DISK)
             }
             Error::Control(SocketError::Io { doing, path, source }) if ledger::is_passing(&source) => {
-                Self::new(Exit::Error, SocketError::Io { doing, path, source }).hint(DISK)
+                Self::new(Exit::Error, SocketError::Io { doing, path, source }).hint(ledger::DISK)
             }
             Error::Lock(cause @ LockError::File { .. }) => Self::new(Exit::Ownership, cause)
                 .hint("the state directory must belong to the user tilld runs as"),

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use super::control::{self, SocketError};
 use super::status::{self, Login};
-use super::{Error, alarm, apart, plain};
+use super::{Error, alarm, apart};
 use crate::admin::{self, Socket};
 use crate::config::{AdminPlace, Settings};
 use crate::hook::launch;
@@ -161,9 +161,4 @@ pub(super) fn listed(settings: &Settings) -> Vec<String> {
     let lists = settings.statuses.lists();
     let all = [lists.open, lists.paid, lists.failed, lists.reversed];
     all.into_iter().flatten().collect()
-}
-
-/// How often the poller looks at least.
-pub(super) fn cadence(settings: &Settings) -> Duration {
-    plain::poller_settings(settings).cadence
 }

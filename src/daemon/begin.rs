@@ -91,7 +91,6 @@ pub(super) fn begin(
     loops.begin("control", "the control socket", None, move |_pulse| {
         answer(asked, served, parts, stop)
     })?;
-    let looked = Arc::new(poller::Looked::default());
     let asked_of = client.clone();
     let parts = poller::Parts {
         writer: writer.clone(),
@@ -100,11 +99,10 @@ pub(super) fn begin(
         gate,
         store: Store::new(state_dir),
         elsewhere: Elsewhere::of_daemon(),
-        looked: Arc::clone(&looked),
     };
     let (polls, stop) = (plain::poller_settings(settings), wishes.stop.clone());
     let turns = Some(polls.turns_within());
-    loops.begin("poller", "the poller", turns, move |pulse| async move {
+    let poller = loops.begin("poller", "the poller", turns, move |pulse| async move {
         parts.reader.furnish().await;
         poller::run(parts, polls, bell, (bells.ask, pulse), stop).await;
     })?;
@@ -134,8 +132,7 @@ pub(super) fn begin(
         heard: counted,
         runs,
         client: asked_of,
-        looked,
-        cadence: admin::cadence(settings),
+        poller,
         listed: admin::listed(settings),
         draining: wishes.stop.clone(),
     };

@@ -44,32 +44,33 @@ impl Loops {
     }
 
     /// Starts a part in a thread of its own. Its end is heard by its name. It says itself that it turns, so often at least;
-    /// for one that only waits for others (`None`) its thread does, as long as nothing holds it up.
+    /// for one that only waits for others (`None`) its thread does, as long as nothing holds it up. Gives its turns, and how
+    /// often it turns at least, for whoever else wants to know.
     pub(super) fn begin<Part: Future<Output = ()>>(
         &mut self,
         thread: &'static str,
         name: &'static str,
         turns_within: Option<Duration>,
         part: impl FnOnce(Pulse) -> Part + Send + 'static,
-    ) -> Result<(), Error> {
+    ) -> Result<(Pulse, Duration), Error> {
         let pulse = Pulse::default();
+        let within =
+            watchdog::loop_within(turns_within.unwrap_or(apart::TICK_EVERY), self.busy_budget);
         // Without anybody who wants to know it would be a wake-up for nothing.
         let ticks = (self.every.is_some() && turns_within.is_none()).then(|| pulse.clone());
         self.watched.push(Watched {
             name,
             pulse: pulse.clone(),
-            within: watchdog::loop_within(
-                turns_within.unwrap_or(apart::TICK_EVERY),
-                self.busy_budget,
-            ),
+            within,
         });
+        let turns = pulse.clone();
         let ended = apart::start(thread, ticks, move || part(pulse))
             .map_err(|source| Error::Thread { part: name, source })?;
         self.running.spawn(async move {
             ended.await;
             name
         });
-        Ok(())
+        Ok((turns, within))
     }
 
     /// Tells systemd that all goes on, as long as it does; during a stop, which has bounds of its own, in any case. Goes on until

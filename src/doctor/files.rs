@@ -13,7 +13,7 @@ use super::Finding;
 use crate::config::Settings;
 use crate::daemon::status::LOW_BYTES;
 use crate::daemon::status::measures::size;
-use crate::ledger::{FILE_NAME, Reader, SECRET_DIRECTORY};
+use crate::ledger::{FILE_NAME, Reader, check_rights};
 use crate::telemetry::chain;
 
 const LEDGER: &str = "ledger";
@@ -70,50 +70,18 @@ fn log(file: &Path, long: u64) -> Option<Finding> {
     })
 }
 
-/// A file or directory with the bits of its mode that it must not have, and why.
-const FORBIDDEN: [(&str, u32, &str); 6] = [
-    ("", 0o027, "the owner's, and its group's to read"),
-    (FILE_NAME, 0o137, "the owner's, and its group's to read"),
-    (
-        "ledger.db-wal",
-        0o137,
-        "the owner's, and its group's to read",
-    ),
-    (SECRET_DIRECTORY, 0o077, "the owner's alone"),
-    ("secret/ledger-key", 0o177, "the owner's alone"),
-    ("secret/credentials", 0o177, "the owner's alone"),
-];
-
 fn modes(state_dir: &Path) -> Finding {
     let Ok(own) = fs::metadata(state_dir) else {
         return Finding::warn(MODES, format!("`{}` is not there yet", state_dir.display()));
     };
-    for (name, bits, wanted) in FORBIDDEN {
-        let path = state_dir.join(name);
-        let Ok(about) = fs::metadata(&path) else {
-            continue;
-        };
-        let (path, mode) = (path.display().to_string(), about.mode() & 0o7777);
-        if mode & bits != 0 {
-            let told = format!("`{path}` has mode {mode:04o} and must be {wanted}");
-            return Finding::fail(MODES, told).hint(format!("chmod {:04o} {path}", mode & !bits));
-        }
-        if about.uid() != own.uid() {
-            let told = format!(
-                "`{path}` belongs to user {} and the state directory to user {}",
-                about.uid(),
-                own.uid()
-            );
-            return Finding::fail(MODES, told).hint(format!("chown {} {path}", own.uid()));
-        }
+    if let Err(wrong) = check_rights(state_dir, own.uid()) {
+        return Finding::fail(MODES, wrong.to_string()).hint(wrong.remedy());
     }
-    Finding::ok(
-        MODES,
-        format!(
-            "`{}` and what is in it are nobody else's",
-            state_dir.display()
-        ),
-    )
+    let told = format!(
+        "`{}` and what is in it are nobody else's",
+        state_dir.display()
+    );
+    Finding::ok(MODES, told)
 }
 
 fn disk(state_dir: &Path) -> Finding {
@@ -158,11 +126,24 @@ mod tests {
         fs::write(dir.path().join(FILE_NAME), "").expect("written");
         set(FILE_NAME, 0o640);
         assert_eq!(modes(dir.path()).state, State::Ok);
-        set(FILE_NAME, 0o644);
-        let found = modes(dir.path());
-        assert!(found.told.contains("mode 0644"), "{found:?}");
-        let line = format!("chmod 0640 {}", dir.path().join(FILE_NAME).display());
-        assert_eq!(found.hint, Some(line));
+        for name in [FILE_NAME, "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+            fs::write(dir.path().join(name), "").expect("written");
+            set(name, 0o644);
+            let found = modes(dir.path());
+            assert!(found.told.contains("mode 0644"), "{found:?}");
+            let line = format!("`chmod 0640 {}`", dir.path().join(name).display());
+            assert_eq!(found.hint, Some(line));
+            set(name, 0o640);
+        }
+        fs::create_dir(dir.path().join("secret")).expect("made");
+        set("secret", 0o700);
+        fs::write(dir.path().join("secret/credentials"), "").expect("written");
+        set("secret/credentials", 0o640);
+        let line = dir.path().join("secret/credentials");
+        let line = format!("`chmod 0600 {}`", line.display());
+        assert_eq!(modes(dir.path()).hint, Some(line));
+        set("secret/credentials", 0o600);
+        assert_eq!(modes(dir.path()).state, State::Ok);
         set("", 0o755);
         assert_eq!(modes(dir.path()).state, State::Fail);
         assert_eq!(modes(Path::new("/no/such/directory")).state, State::Warn);

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use super::FILE_NAME;
 use super::error::OpenError;
+use super::reading;
 use super::sqlite;
 use super::store::StoreError;
 
@@ -128,6 +129,7 @@ impl Draft {
     /// Fills it with the ledger in `state_dir` and looks it over. Blocks for as long as that takes. `now_ms`, milliseconds
     /// since 1970, is when the backup was made, and what its stamp says.
     pub(crate) fn fill(&self, state_dir: &Path, now_ms: i64) -> Result<Counts, BackupError> {
+        let _said = reading::say(state_dir);
         let stamp = now_ms.to_string();
         let ledger = state_dir.join(FILE_NAME);
         self.has_room(&ledger)?;

@@ -3,6 +3,7 @@
 
 use super::error::ReadError;
 use super::reader::Reader;
+use super::row::DeliveryRow;
 use super::sqlite::ReadStore;
 
 /// How some invoices stand, those behind one row up to another, at one moment.
@@ -60,6 +61,11 @@ impl Reader {
     /// Reads the whole file through: what is wrong with it first, or nothing.
     pub(crate) async fn quick_check(&self) -> Result<Option<String>, ReadError> {
         self.ask(ReadStore::quick_check).await
+    }
+
+    /// The newest deliveries that were given up and no person has seen to.
+    pub(crate) async fn given_up(&self, limit: u32) -> Result<Vec<DeliveryRow>, ReadError> {
+        self.ask(move |store| store.given_up(limit)).await
     }
 
     /// How many invoices there are.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use super::error::OpenError;
 use super::mark::{self, Found, Restored};
 use super::store::StoreError;
-use super::{Counts, FILE_NAME, sqlite};
+use super::{Counts, FILE_NAME, reading, sqlite};
+use crate::fault;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ pub(crate) struct View {
 /// Looks the ledger in this directory over.
 pub(crate) fn check(state_dir: &Path) -> Result<(PathBuf, Looked), OpenError> {
     let path = state_dir.join(FILE_NAME);
+    let _said = reading::say(state_dir);
+    fault::point("check");
     // Read first: marks follow commits.
     let found = mark::load(&state_dir.join(super::restore::MARK));
     let (mut looked, now) = sqlite::check(&path)?;

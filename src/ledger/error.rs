@@ -116,6 +116,32 @@ pub(crate) enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
+impl OpenError {
+    /// What the system said of a directory or a key that could not be made or read, for whoever must know whether that passes
+    /// by itself.
+    pub(crate) const fn said_by_system(&self) -> Option<&std::io::Error> {
+        match self {
+            Self::Directory { source, .. } | Self::Key(KeyError::File { source, .. }) => {
+                Some(source)
+            }
+            Self::Unreadable { .. }
+            | Self::Key(KeyError::Gone { .. } | KeyError::Mode { .. } | KeyError::NotAKey { .. })
+            | Self::File { .. }
+            | Self::Foreign { .. }
+            | Self::StrayLog { .. }
+            | Self::Newer { .. }
+            | Self::Older { .. }
+            | Self::Gone { .. }
+            | Self::Absent { .. }
+            | Self::Rights(_)
+            | Self::Network { .. }
+            | Self::MountedAlone { .. }
+            | Self::OldSqlite { .. }
+            | Self::Thread(_) => None,
+        }
+    }
+}
+
 /// Why a change was not stored. Nothing of it was.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum WriteError {

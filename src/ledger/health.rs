@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::log_held::LogHeld;
+
 /// Shared by the writer and all readers of one open ledger.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Health(Arc<Mutex<State>>);
@@ -12,8 +14,8 @@ pub(crate) struct Health(Arc<Mutex<State>>);
 pub(crate) struct State {
     /// Nothing can be stored, since when (milliseconds since 1970) and why.
     pub unstored: Option<(i64, String)>,
-    /// The log cannot be moved into the file since then, milliseconds since 1970.
-    pub log_held_ms: Option<i64>,
+    /// The log cannot be moved into the file, and a person should know.
+    pub log_held: Option<LogHeld>,
     /// The log has reached its bound: notifications are refused.
     pub log_full: bool,
 }

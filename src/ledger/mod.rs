@@ -19,6 +19,7 @@ mod handle;
 mod health;
 mod holders;
 mod lineage;
+mod log_held;
 mod mark;
 #[cfg(test)]
 pub(crate) mod memory;
@@ -28,6 +29,7 @@ mod overview;
 mod place;
 mod queue;
 mod reader;
+mod reading;
 mod restore;
 mod retention;
 mod rights;
@@ -65,11 +67,15 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
+#[cfg(test)]
+pub(crate) use log_held::HeldBy;
+pub(crate) use log_held::LogHeld;
 pub(crate) use overview::{DueOf, Overview, SERVING_SINCE, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
 pub(crate) use retention::{Cutoffs, Emptied, WalkError, walk};
+pub(crate) use rights::check_all as check_rights;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
     InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,

@@ -5,6 +5,7 @@
 
 use super::apply::Restore;
 use super::error::ReadError;
+use super::log_held::LogHeld;
 use super::reader::Reader;
 use crate::invoice::silence::Class;
 
@@ -76,9 +77,8 @@ pub struct Overview {
     pub more_attention: bool,
     /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
     pub unsorted: Vec<(String, u64)>,
-    /// Since when the log could not be moved into the file, when that was so the last time the daemon looked; milliseconds
-    /// since 1970.
-    pub log_held_ms: Option<i64>,
+    /// The log could not be moved into the file, when that was so the last time the daemon looked.
+    pub log_held: Option<LogHeld>,
     /// The newest changes since a daemon serves, without a break, that asking found and no notification told, among the newest
     /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
     pub polled_in_a_row: (u64, Option<i64>),

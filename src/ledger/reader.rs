@@ -406,6 +406,11 @@ impl Reader {
         self.ask(ReadStore::held_count).await
     }
 
+    /// How many deliveries wait or run. Counts them all, by their index: a million take some ten milliseconds.
+    pub(crate) async fn owed_count(&self) -> Result<u64, ReadError> {
+        self.ask(ReadStore::owed_count).await
+    }
+
     /// How many deliveries were given up and no person has seen to.
     pub async fn abandoned_count(&self) -> Result<u64, ReadError> {
         self.ask(ReadStore::abandoned_count).await

@@ -27,7 +27,7 @@ const DAY_MS: i64 = 86_400_000;
 pub(crate) struct Cutoffs {
     /// Requisites and payment page of what was over then.
     pub requisites_ms: Option<i64>,
-    /// Raw documents, and what scripts wrote.
+    /// Raw documents, and what scripts wrote by then.
     pub raw_ms: Option<i64>,
 }
 
@@ -56,7 +56,7 @@ impl Cutoffs {
 pub(crate) struct Emptied {
     /// Invoices that lost their requisites or payment page.
     pub requisites: u64,
-    /// Invoices that lost their raw documents.
+    /// Invoices that lost raw documents, or what scripts wrote.
     pub raw: u64,
 }
 

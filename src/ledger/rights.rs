@@ -10,6 +10,8 @@ use super::{FILE_NAME, SECRET_DIRECTORY, SECRET_MODE, STATE_MODE};
 
 /// Readable and writable by the owner, readable by the reader group.
 const FILE_MODE: u32 = 0o640;
+/// The owner's alone.
+const SECRET_FILE_MODE: u32 = 0o600;
 /// What of a mode says who may do what.
 const PERMISSIONS: u32 = 0o777;
 
@@ -53,19 +55,44 @@ impl Wrong {
     }
 }
 
-/// Looks at all there is in the state directory. What is not there yet is made as it should be.
+/// What lies in the state directory, itself first, with the mode it must have at most.
+const MODES: [(&str, u32); 6] = [
+    ("", STATE_MODE),
+    (SECRET_DIRECTORY, SECRET_MODE),
+    (FILE_NAME, FILE_MODE),
+    ("ledger.db-wal", FILE_MODE),
+    ("ledger.db-shm", FILE_MODE),
+    (super::restore::MARK, FILE_MODE),
+];
+
+/// What is secret. Whoever reads one of these judges it itself, so that a command which needs none is not kept from its work.
+const SECRET_MODES: [(&str, u32); 2] = [
+    ("secret/ledger-key", SECRET_FILE_MODE),
+    ("secret/credentials", SECRET_FILE_MODE),
+];
+
+/// Looks at all there is in the state directory that the ledger is opened with. What is not there yet is made as it should
+/// be.
 pub(super) fn check(state_dir: &Path) -> Result<(), Wrong> {
     let runner = rustix::process::geteuid().as_raw();
-    let file = |name: &str| (state_dir.join(name), FILE_MODE);
-    let all = [
-        (state_dir.to_owned(), STATE_MODE),
-        (state_dir.join(SECRET_DIRECTORY), SECRET_MODE),
-        file(FILE_NAME),
-        file("ledger.db-wal"),
-        file("ledger.db-shm"),
-        file(super::restore::MARK),
-    ];
-    for (path, wanted) in all {
+    look(state_dir, MODES, runner)
+}
+
+/// The same of all there is, and for whoever runs tilld: the owner of the directory.
+pub(crate) fn check_all(state_dir: &Path, owner: u32) -> Result<(), Wrong> {
+    look(state_dir, MODES.into_iter().chain(SECRET_MODES), owner)
+}
+
+fn look(
+    state_dir: &Path,
+    all: impl IntoIterator<Item = (&'static str, u32)>,
+    runner: u32,
+) -> Result<(), Wrong> {
+    for (name, wanted) in all {
+        let path = match name {
+            "" => state_dir.to_owned(),
+            name => state_dir.join(name),
+        };
         match fs::metadata(&path) {
             Ok(about) => judge(&path, (about.uid(), about.mode()), (runner, wanted))?,
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}

@@ -11,7 +11,6 @@ pub(crate) mod budget;
 pub(crate) mod counting;
 mod ended;
 mod login;
-mod looked;
 pub(crate) mod now;
 pub(crate) mod pass;
 pub(crate) mod recheck;
@@ -36,8 +35,6 @@ use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
-
-pub(crate) use looked::Looked;
 
 use ask::Asker;
 use budget::Turn;
@@ -87,8 +84,6 @@ pub(crate) struct Parts {
     pub store: Store,
     /// Where else a token may come from.
     pub elsewhere: Elsewhere,
-    /// Where it notes that it goes on.
-    pub looked: Arc<Looked>,
 }
 
 /// The bell that sets the cadence. Rings may be lost; then [`Bell::renew`] is called.
@@ -105,7 +100,6 @@ struct Poller {
     writer: Writer,
     schedule: Schedule,
     login: Login,
-    looked: Arc<Looked>,
     /// Invoices that are being asked about.
     asked: HashSet<InvoiceKey>,
     /// Times that are counted again after the clock was wrong.
@@ -133,7 +127,6 @@ pub(crate) async fn run(
         gate,
         store,
         elsewhere,
-        looked,
     } = parts;
     let login = Login::new(store, elsewhere, client.origin());
     let asker = Arc::new(Asker {
@@ -158,7 +151,6 @@ pub(crate) async fn run(
         recheck: Recheck::at_start(&settings.schedule),
         schedule: settings.schedule,
         login,
-        looked,
         asked: HashSet::new(),
         turn: Turn::default(),
         book: Book::new(stored),
@@ -176,7 +168,6 @@ impl Work for Poller {
     type Ended = Ended;
 
     async fn look(&mut self) -> Seen {
-        self.looked.looks();
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
         let may_ask = self.login.token().is_some();

@@ -207,14 +207,12 @@ impl Report {
     pub(crate) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
         // What a daemon noted that was killed since, or whose log is short again, stands no more.
         let held_now = around.daemon_running && around.ledger.wal_bytes >= LOG_TRIED_BYTES;
-        let held_ms = overview.log_held_ms.or(around.storage.health.log_held_ms);
-        let held = held_ms.filter(|_| held_now).map(time);
-        let mut attention = storage::reasons(
-            &around.storage,
-            &around.ledger,
-            held.as_deref(),
-            &settings.ledger,
-        );
+        // The daemon itself knows it first.
+        let held = around.storage.health.log_held.as_ref();
+        let held = held.or(overview.log_held.as_ref()).filter(|_| held_now);
+        let mut attention =
+            storage::reasons(&around.storage, &around.ledger, held, &settings.ledger);
+        let held_since = held.map(|held| time(held.since_ms));
         let invoices = overview.attention.iter().map(|reason| UnderAttention {
             advice: advice(&reason.word).into(),
             reason: reason.word.clone(),
@@ -252,7 +250,7 @@ impl Report {
         let mut report = Self {
             daemon_running: around.daemon_running,
             ledger: LedgerFile {
-                wal_held_since: held,
+                wal_held_since: held_since,
                 ..around.ledger
             },
             login: around.login,
@@ -341,6 +339,7 @@ pub(crate) fn time(ms: i64) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::ledger::{HeldBy, LogHeld};
 
     /// What stands around a quiet ledger, at 2026-11-28T10:02:00.004Z.
     pub(crate) fn around() -> Around {
@@ -420,7 +419,10 @@ pub(crate) mod tests {
     #[test]
     fn a_held_log_needs_a_person_while_a_daemon_has_one_that_is_long() {
         let overview = Overview {
-            log_held_ms: Some(1_795_860_000_000),
+            log_held: Some(LogHeld {
+                since_ms: 1_795_860_000_000,
+                by: HeldBy::Reader,
+            }),
             ..Overview::default()
         };
         let told = |wal_bytes, daemon_running| {

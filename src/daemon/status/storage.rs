@@ -2,7 +2,7 @@
 
 use super::report::{LedgerFile, UnderAttention};
 use crate::config;
-use crate::ledger::HealthState;
+use crate::ledger::{HealthState, LogHeld};
 
 /// With less room than this a person should know, bytes: what the log may take before it is told, and some.
 pub(crate) const LOW_BYTES: u64 = 64 * 1024 * 1024;
@@ -22,11 +22,11 @@ pub(crate) struct Storage {
     pub(crate) health: HealthState,
 }
 
-/// The reasons. `held` says since when the log cannot be moved.
+/// The reasons. `held` says that the log cannot be moved.
 pub(super) fn reasons(
     storage: &Storage,
     file: &LedgerFile,
-    held: Option<&str>,
+    held: Option<&LogHeld>,
     limits: &config::Ledger,
 ) -> Vec<UnderAttention> {
     let mut found = Vec::new();
@@ -68,7 +68,7 @@ pub(super) fn reasons(
             ),
         );
     }
-    if let Some(since) = held {
+    if let Some(held) = held {
         let word = if storage.health.log_full || file.wal_bytes > limits.log_bound_bytes {
             "wal_full"
         } else if file.wal_bytes > limits.log_attention_bytes {
@@ -76,26 +76,22 @@ pub(super) fn reasons(
         } else {
             "wal_held"
         };
-        add(word, told_log(storage, file, since, word));
+        add(word, told_log(storage, file, held, word));
     }
     found
 }
 
-fn told_log(storage: &Storage, file: &LedgerFile, since: &str, word: &str) -> String {
-    let (takes, path) = (file.wal_bytes.div_ceil(MIB), &file.path);
+fn told_log(storage: &Storage, file: &LedgerFile, held: &LogHeld, word: &str) -> String {
+    let takes = file.wal_bytes.div_ceil(MIB);
+    let since = super::report::time(held.since_ms);
     let refused = if word == "wal_full" {
         ", and notifications are answered 503"
     } else {
         ""
     };
-    let named = if storage.readers.is_empty() {
-        format!("`fuser -v {path}` names those that have it open")
-    } else {
-        format!("{} read it just now", storage.readers.join(", "))
-    };
+    let advice = held.by.advice(&file.path, &storage.readers);
     format!(
-        "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: end the program that keeps \
-         a read transaction open on it, for example a SELECT that is not read to its end; {named}"
+        "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: {advice}"
     )
 }
 
@@ -103,8 +99,9 @@ fn told_log(storage: &Storage, file: &LedgerFile, since: &str, word: &str) -> St
 mod tests {
     use super::super::report::tests::around;
     use super::*;
+    use crate::ledger::HeldBy;
 
-    fn words(storage: &Storage, wal_bytes: u64, held: Option<&str>) -> Vec<String> {
+    fn words(storage: &Storage, wal_bytes: u64, held: Option<&LogHeld>) -> Vec<String> {
         let file = LedgerFile {
             wal_bytes,
             ..around().ledger
@@ -122,13 +119,16 @@ mod tests {
             ..Storage::default()
         };
         assert!(words(&sound, 1, None).is_empty());
-        let since = Some("2026-11-28T10:00:00.000Z");
+        let held = LogHeld {
+            since_ms: 1_795_860_000_000,
+            by: HeldBy::Reader,
+        };
         for (wal_bytes, word) in [
             (5 * MIB, "wal_held"),
             (65 * MIB, "wal_large"),
             (1025 * MIB, "wal_full"),
         ] {
-            assert_eq!(words(&sound, wal_bytes, since), [word]);
+            assert_eq!(words(&sound, wal_bytes, Some(&held)), [word]);
         }
         let mut bad = Storage {
             free_bytes: Some(LOW_BYTES - 1),

@@ -2,6 +2,7 @@
 
 use super::MemoryStore;
 use crate::invoice::status::Outcome;
+use crate::ledger::AttemptRecord;
 use crate::ledger::retention::{Cutoffs, Emptied};
 use crate::ledger::row::{DeliveryState, InvoiceKey};
 
@@ -40,6 +41,11 @@ impl MemoryStore {
             self.empty_events(key);
         }
         self.invoices.put(key.0, stored);
+        if let Some(raw_ms) = cutoffs.raw_ms.filter(|_| outdated(cutoffs.raw_ms))
+            && self.empty_output(key, raw_ms)
+        {
+            emptied.raw = 1;
+        }
         emptied
     }
 
@@ -55,21 +61,28 @@ impl MemoryStore {
             event.row.raw = None;
             self.events.put(seq, event);
         }
+    }
+
+    /// What scripts wrote in runs that were over then. False when there was nothing.
+    fn empty_output(&mut self, key: InvoiceKey, raw_ms: i64) -> bool {
         let of_invoice = |delivery: i64| {
             let owed = self.deliveries.get(delivery);
             owed.is_some_and(|owed| owed.invoice == key.0)
         };
+        let says = |record: &AttemptRecord| {
+            record.ended_ms <= raw_ms && !(record.stdout.is_empty() && record.stderr.is_empty())
+        };
         let own = self
             .attempts
             .iter()
-            .filter(|(_, attempt)| of_invoice(attempt.delivery));
-        for (id, mut attempt) in own
-            .map(|(id, attempt)| (id, attempt.clone()))
-            .collect::<Vec<_>>()
-        {
+            .filter(|(_, attempt)| of_invoice(attempt.delivery) && says(&attempt.record));
+        let own: Vec<_> = own.map(|(id, attempt)| (id, attempt.clone())).collect();
+        let any = !own.is_empty();
+        for (id, mut attempt) in own {
             attempt.record.stdout.clear();
             attempt.record.stderr.clear();
             self.attempts.put(id, attempt);
         }
+        any
     }
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use super::failure::from_sqlite;
 use super::open;
 use super::schema::{APPLICATION_ID, STEPS};
+use crate::fault;
 use crate::ledger::apply::STAMP;
 use crate::ledger::backup::{BackupError, Counts};
 
@@ -46,6 +47,7 @@ fn copy_pages(source: &Connection, copy: &mut Connection) -> rusqlite::Result<Co
     // Ended by its drop: it only holds the moment, for the counts and the pages alike.
     let moment = source.unchecked_transaction()?;
     let counts = count(source)?;
+    fault::point("backup");
     let backup = Backup::new(source, copy)?;
     if backup.step(ALL_PAGES)? != StepResult::Done {
         // Another connection holds one of the two files: nobody has the copy, and a reader of a log is never refused.

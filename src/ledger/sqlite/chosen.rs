@@ -4,6 +4,7 @@
 
 use rusqlite::{Connection, ToSql, params};
 
+use super::deliveries::aside;
 use super::rows;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Whose};
 use crate::ledger::row::{DeliveryKey, DeliveryRow, DeliveryState};
@@ -88,6 +89,22 @@ pub(super) fn list(
     let mut statement = connection.prepare_cached(&sql)?;
     let values = rusqlite::params_from_iter(values);
     statement.query_map(values, rows::delivery)?.collect()
+}
+
+/// What was given up and no person has seen to, found by the index before anything else is read: what a person gave up may be
+/// newer, and more than is listed.
+const GIVEN_UP: &str = concat!(
+    "FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice WHERE d.id IN \
+     (SELECT id FROM delivery INDEXED BY delivery_aside_why WHERE ",
+    aside!("abandoned"),
+    " AND abandoned_by IS NULL ORDER BY id DESC LIMIT ?1) ORDER BY d.id DESC"
+);
+
+/// The newest that were given up and that no person has seen to.
+pub(super) fn given_up(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<DeliveryRow>> {
+    let sql = format!("SELECT {} {GIVEN_UP}", rows::DELIVERY);
+    let mut statement = connection.prepare_cached(&sql)?;
+    statement.query_map([limit], rows::delivery)?.collect()
 }
 
 /// What an act would change of what was chosen, as a statement but for the columns in front; `None` when it takes none of
@@ -239,5 +256,9 @@ mod tests {
             let plan = plan(&connection, listed(&of(Whose::All, Some(state)), 5));
             assert!(plan.contains(index), "{}: {plan}", state.as_str());
         }
+        let given_up = plan(&connection, (GIVEN_UP.to_owned(), vec![Box::new(5)]));
+        let index = "USING COVERING INDEX delivery_aside_why (state=? AND abandoned_by=?)";
+        assert!(given_up.contains(index), "{given_up}");
+        assert!(!given_up.contains("SCAN"), "{given_up}");
     }
 }

@@ -50,6 +50,18 @@ pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }
 
+/// Deliveries that wait or run, counted in their indexes.
+pub(super) fn owed_count(connection: &Connection) -> rusqlite::Result<u64> {
+    connection
+        .prepare_cached(concat!(
+            "SELECT (SELECT count(*) FROM delivery INDEXED BY delivery_due WHERE state = 'waiting') \
+               + (SELECT count(*) FROM delivery INDEXED BY delivery_aside WHERE ",
+            aside!("running"),
+            ")"
+        ))?
+        .query_row([], |row| row.get(0).map(i64::unsigned_abs))
+}
+
 /// Deliveries that were given up and that no person has seen to.
 pub(super) fn abandoned_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection

@@ -2,7 +2,8 @@
 //! them either.
 //!
 //! Nothing of it is filed in an index, which every notification would pay for: a walk reads the rows of a stretch one after
-//! the other, and of most of them only what stands before the texts.
+//! the other, and of most of them only what stands before the texts. Of those that have none of their own any more it asks
+//! for what scripts wrote since: a delivery may be run again long after its order was emptied.
 
 use rusqlite::{Connection, named_params};
 
@@ -26,12 +27,27 @@ macro_rules! nothing_owed {
     };
 }
 
+/// What scripts wrote of this invoice in runs that were over then. The order of the tables is the one the indexes lead through.
+macro_rules! outdated_output {
+    ($invoice:literal) => {
+        concat!(
+            "FROM event e CROSS JOIN delivery d ON d.event = e.seq CROSS JOIN attempt a ON a.delivery = d.id WHERE e.invoice = ",
+            $invoice,
+            " AND a.ended_ms <= :raw AND (length(a.stdout) > 0 OR length(a.stderr) > 0)"
+        )
+    };
+}
+
+/// Cases, since SQLite works out both sides of an `OR` that is a column: the second is asked only where the first says no.
 const OUTDATED: &str = concat!(
     "SELECT id, of_requisites, of_raw FROM (SELECT i.id AS id, ",
     over!(),
     " <= :requisites AND (i.requisites IS NOT NULL OR i.payment_url IS NOT NULL) AS of_requisites, ",
+    "CASE WHEN ",
     over!(),
-    " <= :raw AND (i.raw IS NOT NULL OR i.raw_event IS NOT NULL) AS of_raw \
+    " <= :raw THEN CASE WHEN i.raw IS NOT NULL OR i.raw_event IS NOT NULL THEN 1 ELSE EXISTS (SELECT 1 ",
+    outdated_output!("i.id"),
+    ") END END AS of_raw \
      FROM invoice i WHERE i.id > :after AND i.id <= :last AND ",
     nothing_owed!(),
     ") WHERE of_requisites IS TRUE OR of_raw IS TRUE"
@@ -53,9 +69,15 @@ const EMPTY_RAW: &str = concat!(
 
 const EMPTY_EVENTS: &str = "UPDATE event SET raw = NULL WHERE invoice = ?1 AND raw IS NOT NULL";
 
-const EMPTY_OUTPUT: &str = "UPDATE attempt SET stdout = x'', stderr = x'' WHERE delivery IN \
-  (SELECT d.id FROM event e JOIN delivery d ON d.event = e.seq WHERE e.invoice = ?1) \
-  AND (length(stdout) > 0 OR length(stderr) > 0)";
+const EMPTY_OUTPUT: &str = concat!(
+    "UPDATE attempt SET stdout = x'', stderr = x'' WHERE (delivery, number) IN (SELECT a.delivery, a.number ",
+    outdated_output!(":id"),
+    ") AND (SELECT ",
+    over!(),
+    " <= :raw AND ",
+    nothing_owed!(),
+    " FROM invoice i WHERE i.id = :id)"
+);
 
 impl ReadStore {
     /// What is to be emptied of the next invoices.
@@ -113,13 +135,92 @@ pub(super) fn empty(
         .prepare_cached(EMPTY_RAW)?
         .execute(named_params! { ":id": key.0, ":raw": cutoffs.raw_ms })?;
     if raw > 0 {
-        for empty in [EMPTY_EVENTS, EMPTY_OUTPUT] {
-            connection.prepare_cached(empty)?.execute([key.0])?;
-        }
+        connection.prepare_cached(EMPTY_EVENTS)?.execute([key.0])?;
     }
+    let output = connection
+        .prepare_cached(EMPTY_OUTPUT)?
+        .execute(named_params! { ":id": key.0, ":raw": cutoffs.raw_ms })?;
     let count = |rows: usize| u64::try_from(rows).unwrap_or_default();
     Ok(Emptied {
         requisites: count(requisites),
-        raw: count(raw),
+        raw: count(raw.max(output.min(1))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schema::STEPS;
+    use super::*;
+
+    /// An invoice that was over at 10 and has no text left, run once at 20 with something to say.
+    fn emptied_and_run_again() -> ReadStore {
+        let connection = Connection::open_in_memory().expect("in memory");
+        for step in STEPS {
+            connection.execute_batch(step).expect("the step runs");
+        }
+        connection
+            .execute_batch(
+                "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, currency_asked, \
+                   amount_agreed, currency_agreed, outcome, outcome_ms, created_ms, updated_ms) \
+                 VALUES (1, 'r', 'o', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 10, 0, 0); \
+                 INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
+                 VALUES (1, 'e', 1, 'paid', 0, 'paid', 'open', 10); \
+                 INSERT INTO delivery (id, event, invoice, hook, state) VALUES (1, 1, 1, 'fulfil', 'done'); \
+                 INSERT INTO attempt VALUES (1, 1, 10, 10, 'exit 0', x'', x''), (1, 2, 20, 20, 'exit 0', x'', x'7361')",
+            )
+            .expect("filled");
+        ReadStore(connection)
+    }
+
+    const fn raw_before(ms: i64) -> Cutoffs {
+        Cutoffs {
+            requisites_ms: None,
+            raw_ms: Some(ms),
+        }
+    }
+
+    #[test]
+    fn what_a_replay_wrote_is_found_when_it_is_as_old_itself() {
+        let store = emptied_and_run_again();
+        let found = |ms| {
+            let stretch = store.outdated(InvoiceKey(0), 10, raw_before(ms));
+            stretch.expect("read").count.raw
+        };
+        let empty = |ms| empty(&store.0, InvoiceKey(1), raw_before(ms)).expect("written");
+        assert_eq!((found(19), empty(19).raw), (0, 0));
+        assert_eq!(found(20), 1);
+        // Owed again, it is left alone.
+        let owed = |state: &str| {
+            let owed = store.0.execute("UPDATE delivery SET state = ?1", [state]);
+            owed.expect("written");
+        };
+        owed("waiting");
+        assert_eq!((found(20), empty(20).raw), (0, 0));
+        owed("abandoned");
+        assert_eq!((empty(20).raw, empty(20).raw), (1, 0));
+        assert_eq!(found(20), 0);
+    }
+
+    /// A walk goes through all there is once a day.
+    #[test]
+    fn no_table_is_scanned_for_one_stretch_or_one_invoice() {
+        let store = emptied_and_run_again();
+        for sql in [
+            OUTDATED,
+            EMPTY_REQUISITES,
+            EMPTY_RAW,
+            EMPTY_EVENTS,
+            EMPTY_OUTPUT,
+        ] {
+            let asked = format!("EXPLAIN QUERY PLAN {sql}");
+            let mut statement = store.0.prepare(&asked).expect("it is SQL");
+            // Not what is asked for is of interest, but how.
+            let steps = statement.raw_query().mapped(|row| row.get("detail"));
+            let steps: Vec<String> = steps.collect::<rusqlite::Result<_>>().expect("a plan");
+            let scans = steps
+                .iter()
+                .find(|step| step.starts_with("SCAN") && step.as_str() != "SCAN CONSTANT ROW");
+            assert_eq!(scans, None, "{sql}: {steps:?}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use super::read_store::ReadStore;
 use super::silent::silent;
 use crate::invoice::transition::Decision;
 use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
+use crate::ledger::log_held::LogHeld;
 use crate::ledger::overview::{Attention, Overview, SERVING_SINCE, Tally};
 use crate::ledger::store::StoreError;
 
@@ -92,7 +93,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         attention,
         more_attention,
         unsorted: unsorted(connection)?,
-        log_held_ms: meta(connection, HELD)?.and_then(|since| since.parse().ok()),
+        log_held: meta(connection, HELD)?.and_then(|fact| LogHeld::from_fact(&fact)),
         polled_in_a_row: polled_in_a_row(connection)?,
         first_event_ms: connection
             .prepare_cached("SELECT at_ms FROM event ORDER BY seq LIMIT 1")?

@@ -255,6 +255,14 @@ impl ReadStore {
         held::held_count(&self.0).map_err(from_sqlite)
     }
 
+    pub(in crate::ledger) fn owed_count(&self) -> Result<u64, StoreError> {
+        held::owed_count(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn given_up(&self, limit: u32) -> Result<Vec<DeliveryRow>, StoreError> {
+        chosen::given_up(&self.0, limit).map_err(from_sqlite)
+    }
+
     pub(in crate::ledger) fn abandoned_count(&self) -> Result<u64, StoreError> {
         held::abandoned_count(&self.0).map_err(from_sqlite)
     }

@@ -279,6 +279,37 @@ fn asking_again_costs_no_more_on_a_big_ledger() {
     );
 }
 
+/// What is at stake: an outbox that grows and looks as if it did not, and a delivery nobody sees behind those that were seen to.
+#[test]
+fn what_is_not_done_is_counted_to_the_last_and_what_was_seen_to_hides_nothing() {
+    const MANY: usize = 10_100;
+    const SEEN: usize = 50;
+    let mut world = setup().quiet().not_served().start();
+    world.start_serve();
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let neighbour = world.neighbour();
+    neighbour.tamper(&many(MANY));
+    // Of hooks that are not configured, so that they stay as they are.
+    neighbour.tamper(&format!(
+        "BEGIN; INSERT INTO delivery (event, invoice, hook, state, next_ms) SELECT seq, invoice, 'gone', 'waiting', 0 FROM event; \
+         INSERT INTO delivery (event, invoice, hook, state) SELECT seq, invoice, 'left', 'abandoned' FROM event; \
+         UPDATE delivery SET abandoned_by = 'operator' WHERE id IN \
+           (SELECT id FROM delivery WHERE state = 'abandoned' ORDER BY id DESC LIMIT {SEEN}); COMMIT"
+    ));
+    world.start_serve();
+    let figures = get(&world, "/metrics").body;
+    for line in [
+        format!("\ntilld_outbox_depth {MANY}\n"),
+        format!("\ntilld_dead_letters {}\n", MANY - SEEN),
+    ] {
+        assert!(figures.contains(&line), "{line}: {figures}");
+    }
+    let newest_unseen = format!("o{}", 999 + MANY - SEEN);
+    let page = get(&world, "/").body;
+    assert!(page.contains(&newest_unseen), "{newest_unseen}: {page}");
+    neighbour.tamper("DELETE FROM delivery");
+}
+
 /// So many paid invoices with an event each, none of them owed to a hook.
 fn many(count: usize) -> String {
     let numbers = format!(
@@ -291,7 +322,7 @@ fn many(count: usize) -> String {
          SELECT i, printf('%021dA', i), 'o' || i, 'id' || i, 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 'paid', 0, 0, 0 FROM n; \
          {numbers} INSERT INTO event (seq, event_id, invoice, kind, rewound, status, previous_status, outcome, previous_outcome, \
            at_ms, source) \
-         SELECT (SELECT max(seq) FROM event) + i - 999, 'e' || i, i, 'paid', 0, 'paid', 'new', 'paid', 'open', \
-           (SELECT max(at_ms) FROM event), 'poll' FROM n; COMMIT"
+         SELECT (SELECT coalesce(max(seq), 0) FROM event) + i - 999, 'e' || i, i, 'paid', 0, 'paid', 'new', 'paid', 'open', \
+           (SELECT coalesce(max(at_ms), 0) FROM event), 'poll' FROM n; COMMIT"
     )
 }

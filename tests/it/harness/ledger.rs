@@ -124,6 +124,17 @@ impl Neighbour {
         self.0.execute_batch(&long).expect("its turn came");
     }
 
+    /// Moves the log into the file as far as reads let it; true when that was all.
+    #[track_caller]
+    pub(crate) fn moves_all(&self) -> bool {
+        let counts = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?));
+        let moved = self
+            .0
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts);
+        let (log, moved) = moved.expect("it moves");
+        log == moved
+    }
+
     /// Runs statements in tilld's own tables, to bring about what no command can.
     #[track_caller]
     pub(crate) fn tamper(&self, statements: &str) {

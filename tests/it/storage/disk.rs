@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 
 /// A world whose state lies on a file system of its own.
@@ -176,7 +178,7 @@ fn a_full_disk_is_told_and_goods_are_handed_over_once_when_there_is_room() {
 
 /// A change of status with a long document.
 fn grow(world: &World, issued: &crate::harness::Issued) {
-    let body = issued.with(&serde_json::json!({ "status": "odd", "much": "x".repeat(100_000) }));
+    let body = issued.with(&json!({ "status": "odd", "much": "x".repeat(100_000) }));
     let status = world.tell(issued, &body.to_string()).status;
     assert!(status == 200 || status == 503, "{status}");
 }
@@ -198,4 +200,102 @@ fn a_start_on_a_read_only_disk_ends_with_a_word_and_changes_nothing() {
     let needs = super::attention(&disk.world);
     assert!(needs.iter().any(|word| word == "read_only"), "{needs:?}");
     disk.remount("rw");
+}
+
+/// A daemon that systemd starts again and again until somebody has made room.
+#[test]
+fn a_start_on_a_full_disk_ends_with_a_hint_and_works_once_there_is_room() {
+    if let Some(why) = lacks() {
+        skip!("{why}");
+    }
+    let mut disk = Disk::of(Setup::new().quiet(), "8m");
+    let mut issued = None;
+    // Where nothing was ever stored, and where there is a ledger without a log beside it.
+    for order in ["A-1", "A-2"] {
+        let ballast = disk.fill();
+        let mut serve = disk.world.start_tilld(&["serve"]);
+        assert_eq!(serve.wait(PATIENCE), 1, "{}", serve.stderr());
+        let said = serve.stderr();
+        assert!(said.contains("hint: make room"), "{said}");
+        fs::remove_file(ballast).expect("room");
+        disk.world.start_serve();
+        let one = disk.world.create(order);
+        let paid = disk.world.dictate(&one, "paid");
+        assert_eq!(disk.world.tell_as_it_is(&paid).status, 200);
+        issued = Some(one);
+        assert_eq!(disk.world.stop_serve(PATIENCE), 0);
+        let neighbour = disk.world.neighbour();
+        neighbour.tamper("PRAGMA wal_checkpoint(TRUNCATE)");
+        drop(neighbour);
+        for log in ["db-wal", "db-shm"] {
+            // Gone already, where this was the last program to have it open.
+            drop(fs::remove_file(disk.world.ledger().with_extension(log)));
+        }
+    }
+    // With its side files it starts, says so, and goes on by itself.
+    disk.world.start_serve();
+    assert_eq!(disk.world.stop_serve(PATIENCE), 0);
+    let ballast = disk.fill();
+    disk.world.start_serve();
+    let issued = issued.expect("two");
+    let much = json!({ "status": "odd", "much": "x".repeat(100_000) });
+    let much = issued.with(&much).to_string();
+    assert_eq!(disk.world.tell(&issued, &much).status, 503);
+    fs::remove_file(ballast).expect("room");
+    assert_eq!(disk.world.tell(&issued, &much).status, 200);
+}
+
+/// What is at stake: an alarm that cannot be raised because of what it is about, and a person who is told to end programs
+/// when the disk is what is wrong.
+#[test]
+fn a_disk_that_becomes_full_is_told_by_the_alarm_and_the_log_is_said_to_want_room() {
+    if let Some(why) = lacks() {
+        skip!("{why}");
+    }
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| elsewhere.path().join(name).display().to_string();
+    let runtime = format!("RUNTIME_DIRECTORY={}", elsewhere.path().display());
+    let note = format!("echo \"$TILLD_REASON\" >>{}", at("told"));
+    let setup = Setup::new()
+        .quiet()
+        .set("control.socket", format!("{:?}", at("control.sock")))
+        .set("attention.run", format!("{:?}", ["/bin/sh", "-c", &note]))
+        .under(&["env", &runtime]);
+    let mut disk = Disk::of(setup, "24m");
+    disk.world.start_serve();
+    let world = &disk.world;
+    let issued = world.create("A-1");
+    // The log's file keeps its length when it is begun anew, so that it has room when nothing else has: as after a long one.
+    let log = fs::OpenOptions::new()
+        .append(true)
+        .open(world.state_dir().join("ledger.db-wal"));
+    let room = vec![0; 12 * 1024 * 1024];
+    std::io::Write::write_all(&mut log.expect("there is one"), &room).expect("written");
+    let neighbour = world.neighbour();
+    let ballast = disk.fill();
+    neighbour.lengthen_log(1_200);
+    let waiting = world.dictate(&issued, "waiting");
+    assert_eq!(world.tell_as_it_is(&waiting).status, 200);
+    let mut needs = Vec::new();
+    wait_until(PATIENCE, "the log to be told of", || {
+        needs = super::attention(world);
+        needs.iter().any(|word| word == "wal_held")
+    });
+    assert!(needs.iter().any(|word| word == "disk_low"), "{needs:?}");
+    let people = world.tilld(&["status"]).ends_with(16).stdout;
+    let told = people.lines().find(|line| line.contains("wal_held"));
+    let told = told.unwrap_or_default();
+    assert!(told.contains("the disk is full: make room"), "{people}");
+    assert!(!told.contains("SELECT"), "{people}");
+    wait_until(PATIENCE, "the program to be run", || {
+        let told = fs::read_to_string(at("told")).unwrap_or_default();
+        ["disk_low", "wal_held"]
+            .iter()
+            .all(|word| told.contains(word))
+    });
+    fs::remove_file(ballast).expect("room");
+    disk.remount("size=120m");
+    wait_until(PATIENCE, "nothing to need a person", || {
+        super::attention(world).is_empty()
+    });
 }

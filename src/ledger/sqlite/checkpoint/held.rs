@@ -11,8 +11,9 @@ use crate::clock::wall_ms;
 use crate::invoice::moment::Moment;
 use crate::ledger::health::Health;
 use crate::ledger::holders::holders;
+use crate::ledger::log_held::{HeldBy, LogHeld};
 
-/// The small fact of the ledger: since when, milliseconds since 1970; no number when nothing stands in the way.
+/// The small fact of the ledger ([`LogHeld::to_fact`]); no number when nothing stands in the way.
 pub(in crate::ledger) const HELD: &str = "log_held";
 
 const MIB: u64 = 1024 * 1024;
@@ -22,16 +23,14 @@ const MIB: u64 = 1024 * 1024;
 pub(super) enum Told {
     /// It has grown beyond what a person should know of.
     Large,
-    /// It has been tried for a while.
+    /// It has been tried for a while, or the disk fails.
     Lasting,
-    /// The disk failed.
-    Failing,
 }
 
 /// Something stands in the way.
 #[derive(Debug)]
 pub(super) struct Held {
-    since_ms: i64,
+    what: LogHeld,
     /// The most the log has had.
     bytes: u64,
     told: bool,
@@ -41,9 +40,9 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) const fn new(since_ms: i64, health: Health) -> Self {
+    pub(super) const fn new(what: LogHeld, health: Health) -> Self {
         Self {
-            since_ms,
+            what,
             bytes: 0,
             told: false,
             noted: false,
@@ -53,12 +52,30 @@ impl Held {
     }
 
     /// What a daemon noted that ended before it was over.
-    pub(super) fn noted_before(since_ms: i64, health: Health) -> Self {
-        health.change(|state| state.log_held_ms = Some(since_ms));
-        Self {
+    pub(super) fn noted_before(what: LogHeld, health: Health) -> Self {
+        let found = Self {
             told: true,
             noted: true,
-            ..Self::new(since_ms, health)
+            ..Self::new(what, health)
+        };
+        found.share();
+        found
+    }
+
+    /// Lets others know.
+    fn share(&self) {
+        let held = Some(self.what.clone());
+        self.health.change(|state| state.log_held = held);
+    }
+
+    /// What stands in the way now; it may be another thing than before.
+    pub(super) fn is_by(&mut self, by: HeldBy) {
+        if self.what.by != by {
+            self.what.by = by;
+            self.noted = false;
+            if self.told {
+                self.share();
+            }
         }
     }
 
@@ -73,10 +90,8 @@ impl Held {
             return;
         }
         self.told = true;
-        let since_ms = self.since_ms;
-        self.health
-            .change(|state| state.log_held_ms = Some(since_ms));
-        let since = Moment::from_ms(self.since_ms).to_string();
+        self.share();
+        let since = Moment::from_ms(self.what.since_ms).to_string();
         let what = match why {
             Told::Large => format!(
                 "the ledger's log has grown to {} MiB, since it cannot be moved into the ledger's file since {since}",
@@ -85,24 +100,19 @@ impl Held {
             Told::Lasting => {
                 format!("the ledger's log cannot be moved into the ledger's file since {since}")
             }
-            Told::Failing => format!(
-                "the ledger's log cannot be moved into the ledger's file since {since}: the disk fails; `dmesg` says how"
-            ),
         };
-        let found = holders(ledger);
-        let named = if found.is_empty() {
-            String::new()
+        let advice = self.advice(ledger);
+        let meanwhile = if self.what.by.is_disk() {
+            ""
         } else {
-            format!(" {} read it just now;", found.join(", "))
+            "; notifications are recorded meanwhile"
         };
-        let ledger = ledger.display();
-        tracing::warn!(
-            bytes = self.bytes,
-            %since,
-            "{what}: look for a program that keeps a read transaction open on it, for example a SELECT that is not read to \
-             its end;{named} `fuser -v {ledger}` or `lsof {ledger}` names those that have it open; notifications are recorded \
-             meanwhile"
-        );
+        tracing::warn!(bytes = self.bytes, %since, "{what}: {advice}{meanwhile}");
+    }
+
+    fn advice(&self, ledger: &Path) -> String {
+        let path = ledger.display().to_string();
+        self.what.by.advice(&path, &holders(ledger))
     }
 
     /// The log has reached its bound.
@@ -112,12 +122,11 @@ impl Held {
         }
         self.full = true;
         self.health.change(|state| state.log_full = true);
-        let ledger = ledger.display();
+        let advice = self.advice(ledger);
         tracing::error!(
             bytes = self.bytes,
             "the ledger's log has reached `ledger.log_bound_bytes` with {} MiB: notifications are answered 503 until it can be \
-             moved; hint: end the program that keeps a read transaction open on it, `fuser -v {ledger}` names those that have it \
-             open",
+             moved; hint: {advice}",
             self.bytes / MIB
         );
     }
@@ -133,7 +142,7 @@ impl Held {
     /// Remembers it for `status`, once it was told.
     pub(super) fn note(&mut self, connection: &Connection, busy: Duration) {
         if self.told && !self.noted {
-            self.noted = write(connection, busy, &self.since_ms.to_string());
+            self.noted = write(connection, busy, &self.what.to_fact());
         }
     }
 
@@ -143,7 +152,7 @@ impl Held {
 
     /// Nothing stands in the way any more, and the file is as short as it was.
     pub(super) fn over(self, bytes: u64) {
-        self.health.change(|state| state.log_held_ms = None);
+        self.health.change(|state| state.log_held = None);
         if !self.told {
             return;
         }

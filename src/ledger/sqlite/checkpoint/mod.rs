@@ -9,6 +9,7 @@
 //! [`KEPT_BYTES`] unless a read stands in the way.
 
 mod aside;
+mod cause;
 mod held;
 mod idle;
 #[cfg(test)]
@@ -23,12 +24,14 @@ use rusqlite::wal::CheckpointMode;
 use rusqlite::{Connection, ErrorCode};
 
 use aside::Aside;
+use cause::Cause;
 pub(in crate::ledger) use held::HELD;
 use held::{Held, Told};
 pub(super) use idle::Idle;
 
+use super::failure::from_sqlite;
 use crate::ledger::health::Health;
-use crate::ledger::trouble::Trouble;
+use crate::ledger::log_held::LogHeld;
 
 /// What the log takes at most while no read stands in its way, bytes; its file is cut back to this.
 pub(crate) const KEPT_BYTES: u64 = 15 * 1024 * 1024;
@@ -57,9 +60,6 @@ const PAUSE_LONGEST: Duration = Duration::from_secs(5);
 const CUT_BYTES: u64 = 16 * 1024 * 1024;
 /// Between two cuts.
 const CUT_PAUSE: Duration = Duration::from_millis(100);
-
-/// Tries that move nothing for so long are told, however short the log is: nobody reads for so long without being in the way.
-const LASTING_AFTER: Duration = Duration::from_secs(30);
 
 /// How long the log may get while it cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +114,7 @@ pub(super) struct Mover {
     since_ms: Option<i64>,
     /// The same by the clock that is never set.
     since: Option<Instant>,
-    /// The disk failed at the last try.
-    failing: bool,
-    /// As it is told.
-    trouble: Trouble,
+    cause: Cause,
     /// Pages beyond which the log is full: those below were moved, though it was not begun anew yet.
     moved_whole: i32,
     full: bool,
@@ -158,8 +155,7 @@ impl Mover {
             pause: PAUSE_FIRST,
             since_ms: None,
             since: None,
-            failing: false,
-            trouble: Trouble::default(),
+            cause: Cause::default(),
             moved_whole: 0,
             full: false,
             aside: None,
@@ -267,7 +263,8 @@ impl Mover {
     /// Somebody moved all and a commit began the log anew.
     fn begun_anew(&mut self) {
         (self.moved, self.next_at, self.moved_whole) = (0, PAGES, 0);
-        (self.since_ms, self.since, self.failing) = (None, None, false);
+        (self.since_ms, self.since) = (None, None);
+        self.cause.works();
         // What is left to be told or cut back is done soon.
         self.retry_at = (self.held.is_some() || self.long).then(Instant::now);
     }
@@ -297,6 +294,7 @@ impl Mover {
     fn judge(&mut self, tried: rusqlite::Result<(i32, i32)>, pages: i32) -> Tried {
         match tried {
             Ok((log, moved)) => {
+                self.cause.works();
                 let before = self.moved;
                 // A log that was begun anew meanwhile has fewer pages.
                 self.moved = moved.min(pages);
@@ -314,11 +312,7 @@ impl Mover {
                 Tried::Stuck
             }
             Err(error) => {
-                self.failing = true;
-                let reason = error.to_string();
-                if self.trouble.is_to_be_told(&reason, Instant::now()) {
-                    tracing::warn!(%reason, "the ledger's log could not be moved into its file: {reason}");
-                }
+                self.cause.fails(&from_sqlite(error));
                 Tried::Stuck
             }
         }
@@ -327,8 +321,8 @@ impl Mover {
     /// What a daemon before this one noted, and nobody has taken back since.
     fn take_over(&mut self, connection: &Connection) {
         let noted = super::read::meta(connection, HELD).ok().flatten();
-        if let Some(since_ms) = noted.and_then(|since| since.parse().ok()) {
-            self.held = Some(Held::noted_before(since_ms, self.health.clone()));
+        if let Some(held) = noted.and_then(|fact| LogHeld::from_fact(&fact)) {
+            self.held = Some(Held::noted_before(held, self.health.clone()));
             self.retry_at = Some(Instant::now());
         }
     }
@@ -340,19 +334,19 @@ impl Mover {
         };
         let takes = bytes(pages);
         let is_full = takes > self.limits.bound_bytes && pages > self.moved_whole;
-        let why = if takes > self.limits.attention_bytes {
-            Told::Large
-        } else if self.failing {
-            Told::Failing
-        } else if since.elapsed() >= LASTING_AFTER {
-            Told::Lasting
-        } else {
+        let is_large = takes > self.limits.attention_bytes;
+        // Once it was told it is told of until it is over.
+        let anyway = is_large || self.held.is_some();
+        let Some(by) = self.cause.standing(&self.ledger, since, anyway) else {
             return;
         };
+        let why = if is_large { Told::Large } else { Told::Lasting };
         let health = &self.health;
-        let held = self
-            .held
-            .get_or_insert_with(|| Held::new(since_ms, health.clone()));
+        let held = self.held.get_or_insert_with(|| {
+            let by = by.clone();
+            Held::new(LogHeld { since_ms, by }, health.clone())
+        });
+        held.is_by(by);
         held.grown(takes);
         held.tell(&self.ledger, why);
         held.note(connection, self.busy);
@@ -366,8 +360,8 @@ impl Mover {
     fn whole(&mut self, connection: &Connection, pages: i32, now: Instant) {
         self.next_at = pages.saturating_add(AGAIN).max(PAGES);
         (self.since_ms, self.retry_at, self.pause) = (None, None, PAUSE_FIRST);
-        (self.since, self.failing, self.full, self.moved_whole) = (None, false, false, pages);
-        drop(self.trouble.over());
+        (self.since, self.full, self.moved_whole) = (None, false, pages);
+        self.cause.over();
         if let Some(held) = &mut self.held {
             held.moved();
         }
@@ -402,7 +396,9 @@ impl Mover {
                 Some(now + ASIDE_PAUSE)
             }
             Err(error) => {
-                tracing::warn!(reason = %error, "the ledger's log could not be moved into its file");
+                self.cause.fails(&error);
+                self.since_ms.get_or_insert_with(crate::clock::wall_ms);
+                self.since.get_or_insert(now);
                 self.next_at = pages.saturating_add(PAGES);
                 self.retry_at = Some(now + PAUSE_LONGEST);
                 self.retry_at

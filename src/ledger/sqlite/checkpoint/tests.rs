@@ -2,7 +2,10 @@
 
 use std::thread;
 
+use super::cause::LASTING_AFTER;
 use super::*;
+use crate::ledger::log_held::HeldBy;
+use crate::ledger::reading;
 use crate::ledger::sqlite::{open, read};
 
 const BUSY: Duration = Duration::from_secs(1);
@@ -218,7 +221,7 @@ fn a_short_log_that_is_held_for_long_is_told_too() {
             .noted()
             .is_some_and(|since| since.parse::<i64>().is_ok())
     );
-    assert!(world.mover.health().now().log_held_ms.is_some());
+    assert!(world.mover.health().now().log_held.is_some());
     // A daemon that is started anew finds it, and takes it back when it is over.
     let mut next = Mover::new((Checkpoint::AfterAnswers, LIMITS), &world.path(), BUSY);
     next.hook(&mut world.connection).expect("hooked");
@@ -232,7 +235,50 @@ fn a_short_log_that_is_held_for_long_is_told_too() {
             .noted()
             .is_some_and(|since| since.parse::<i64>().is_err())
     );
-    assert_eq!(world.mover.health().now().log_held_ms, None);
+    assert_eq!(world.mover.health().now().log_held, None);
+}
+
+/// A backup of a big ledger reads for minutes and is nobody's trouble; what it makes of the log is told all the same.
+#[test]
+fn a_command_of_tilld_may_read_for_long_and_another_program_may_not() {
+    let mut world = World::new();
+    let _reader = world.reader();
+    let said = reading::say(world.directory.path());
+    assert!(said.is_some());
+    world.write(PAGES);
+    world.tidy();
+    let since = world.mover.since.expect("it was tried");
+    let lasts = |world: &mut World, time: Duration| {
+        let ago = since
+            .checked_sub(time)
+            .expect("the machine runs for longer");
+        (world.mover.since, world.mover.cause.own) = (Some(ago), None);
+        world.tidy();
+        world.mover.health().now().log_held.map(|held| held.by)
+    };
+    assert_eq!(lasts(&mut world, LASTING_AFTER * 10), None);
+    // Some other program reads, and the command has ended.
+    drop(said);
+    assert_eq!(lasts(&mut world, LASTING_AFTER), Some(HeldBy::Reader));
+    // It is told once, and called what it is at any time.
+    let _said = reading::say(world.directory.path());
+    assert_eq!(lasts(&mut world, LASTING_AFTER), Some(HeldBy::OwnCommand));
+    let noted = world.noted().and_then(|fact| LogHeld::from_fact(&fact));
+    assert_eq!(noted.map(|held| held.by), Some(HeldBy::OwnCommand));
+}
+
+#[test]
+fn a_command_of_tilld_that_makes_the_log_long_is_named() {
+    let mut world = World::new();
+    let _reader = world.reader();
+    let _said = reading::say(world.directory.path());
+    for _ in 0..30 {
+        world.write(200);
+        world.tidy();
+    }
+    assert!(file_bytes(&world.path()) > KEPT_BYTES);
+    let held = world.mover.health().now().log_held;
+    assert_eq!(held.map(|held| held.by), Some(HeldBy::OwnCommand));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use crate::invoice::observation::{How, Odd};
+use crate::ledger::retention::Cutoffs;
 
 /// A small splitmix64: the same commands in every run.
 pub(super) struct Dice(pub(super) u64);
@@ -203,6 +204,15 @@ pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
         17 => Command::Note("said", format!("at {now_ms}")),
         18 => Command::Reassess(now_ms),
         20 => Command::GiveBack(delivery),
+        21 => {
+            let before = |dice: &mut Dice| Some(now_ms - dice.small(200_000));
+            let (requisites_ms, raw_ms) = (before(dice), before(dice));
+            let cutoffs = Cutoffs {
+                requisites_ms,
+                raw_ms,
+            };
+            Command::Empty(vec![key], cutoffs)
+        }
         _ => Command::Record(key, Box::new(any_observation(dice, key.0, now_ms))),
     }
 }
