@@ -8,7 +8,7 @@ use super::Global;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::{owner, units};
-use crate::config::{self, ConfigFile, Flags, Loaded, Settings, Sources, state_dir};
+use crate::config::{self, ConfigFile, Flags, Loaded, Origin, Settings, Sources, state_dir};
 
 /// What is known of where a daemon listens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,6 +102,11 @@ impl Context {
     /// The file the settings came from, if any.
     pub(super) fn config_file(&self) -> Result<Option<&Path>, Failure> {
         Ok(self.loaded()?.file.as_deref())
+    }
+
+    /// Where `listener.listen` was set.
+    pub(super) fn listen_origin(&self) -> Result<Origin, Failure> {
+        Ok(self.loaded()?.listen.clone())
     }
 
     /// The state directory: the one that a flag, a variable or a setting names, else that of the unit's tilld where the machine

@@ -9,8 +9,9 @@ use super::{ledger, owner, reach, service};
 use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
-use crate::daemon::handed::{self, At, HandedError};
+use crate::daemon::handed::{self, At, Handed, HandedError};
 use crate::daemon::plain::ListenerError;
+use crate::daemon::unheeded::Asked;
 use crate::daemon::{self, LockError, Start, plain};
 use crate::{clock, fault, panics, telemetry};
 
@@ -39,11 +40,12 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
     context.set_listen(args.listen);
     context.set_network_known(args.i_know);
     check(&context)?;
-    if args.check {
-        return report(&context);
-    }
     // It changes the environment, so it comes before any thread.
     let handed = handed::take()?;
+    let asked = Asked::of(context.settings()?, context.listen_origin()?);
+    if args.check {
+        return report(&context, &handed, asked.as_ref());
+    }
     let settings = context.settings()?.clone();
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
@@ -77,6 +79,7 @@ pub(super) async fn run(args: Args, mut context: Context) -> Result<Exit, Failur
         public_url,
         client,
         handed,
+        asked,
         read,
         ready,
     })
@@ -108,7 +111,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-fn report(context: &Context) -> Result<Exit, Failure> {
+fn report(context: &Context, handed: &Handed, asked: Option<&Asked>) -> Result<Exit, Failure> {
     let settings = context.settings()?;
     let (service, public) = (settings.require_service()?, settings.require_public()?);
     let state_dir = context.state_dir()?;
@@ -116,6 +119,12 @@ fn report(context: &Context) -> Result<Exit, Failure> {
     if let Some(trouble) = reach::trouble(settings, &state_dir) {
         talk(&format!("warning: {}", escape(&trouble)));
     }
+    let handed = handed.public.as_ref().and_then(|socket| socket.at().ok());
+    let unheeded = asked.zip(handed.as_ref());
+    if let Some(unheeded) = unheeded.and_then(|(asked, at)| asked.against(at)) {
+        talk(&format!("warning: {}", escape(&unheeded)));
+    }
+    let listen = settings.listener.listen;
     // Its name is reserved, so it is taken for no other.
     let hooks: Vec<String> = settings
         .every_hook()
@@ -128,17 +137,20 @@ fn report(context: &Context) -> Result<Exit, Failure> {
             "state_dir": state_dir.to_string_lossy(),
             "service_url": service.as_str(),
             "public_url": public.as_str(),
-            "listen": settings.listener.listen,
+            "listen": handed.map_or(listen.to_string(), |at| at.to_string()),
             "hooks": hooks,
         }))?;
     } else {
         let file = file.map_or("no file".to_owned(), |file| file.display().to_string());
+        // Whether systemd does is not seen from here.
+        let or_elsewhere = || format!("{listen}, unless a socket unit listens elsewhere");
+        let listens_on = handed.map_or_else(or_elsewhere, |at| at.to_string());
         context.output.pairs(&[
             ("config", file),
             ("state directory", state_dir.display().to_string()),
             ("service", service.to_string()),
             ("public address", public.to_string()),
-            ("listens on", settings.listener.listen.to_string()),
+            ("listens on", listens_on),
             ("hooks", hooks.join(", ")),
         ])?;
     }

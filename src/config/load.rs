@@ -65,6 +65,8 @@ pub struct Loaded {
     pub settings: Settings,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
+    /// Where `listener.listen` was set.
+    pub listen: Origin,
 }
 
 /// Reads and judges the settings.
@@ -91,7 +93,12 @@ pub fn load(sources: &Sources) -> Result<Loaded, Error> {
     }
     let settings: Settings = figment.extract().map_err(|error| take_apart(&error))?;
     settings.validate(&|key| origin_of(figment.find_metadata(key)))?;
-    Ok(Loaded { settings, file })
+    let listen = origin_of(figment.find_metadata("listener.listen"));
+    Ok(Loaded {
+        settings,
+        file,
+        listen,
+    })
 }
 
 fn given_by_flags(flags: &Flags) -> Result<Vec<Given>, Error> {

@@ -165,7 +165,7 @@ fn roles(names: Option<&str>, count: usize) -> Result<Vec<Role>, HandedError> {
 
 impl Socket {
     /// Where it is, and what waits for connections there. In the runtime that serves it.
-    pub(super) fn at(&self) -> io::Result<At> {
+    pub(crate) fn at(&self) -> io::Result<At> {
         match self {
             Self::Port(port) => port.local_addr().map(At::Port),
             Self::Local(local) => {

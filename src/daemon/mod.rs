@@ -23,6 +23,7 @@ mod starting;
 pub(crate) mod status;
 mod systemd;
 mod takers;
+pub(crate) mod unheeded;
 mod watchdog;
 
 use std::io;
@@ -50,6 +51,7 @@ use schedule::{BellError, CronBell};
 use signals::{Signals, Wish};
 use starting::Starting;
 use systemd::Word;
+use unheeded::Asked;
 
 /// Files are made readable by the group at most, and hooks inherit it: 0027.
 const UMASK: u32 = 0o027;
@@ -74,6 +76,8 @@ pub(crate) struct Start {
     pub client: Client,
     /// The sockets that systemd handed over.
     pub handed: Handed,
+    /// The address that somebody asked for.
+    pub asked: Option<Asked>,
     /// Reads the settings again.
     pub read: reload::Read,
     /// Called once with the place listened on, when notifications can come.
@@ -144,13 +148,15 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     ledger::prepare(&start.state_dir)?;
     // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&start.state_dir).await?;
-    let (asked, control_path) = control::socket(&mut start)?;
+    let unheeded = unheeded::keys(&start.handed);
+    let (calls, control_path) = control::socket(&mut start)?;
     let Start {
         settings,
         state_dir,
         public_url,
         client,
         handed,
+        asked,
         read,
         ready,
     } = start;
@@ -162,12 +168,16 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         None
     });
     let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    let asked = asked.filter(|_| handed.public.is_some());
     let (socket, at) = public(handed.public, settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
         .map_err(Error::Bell)?;
 
     warn_of_setup(&settings);
+    if let Some(unheeded) = asked.and_then(|asked| asked.against(&at)) {
+        tracing::warn!("{unheeded}");
+    }
     let wishes = Wishes::default();
     let ground = Ground {
         settings: &settings,
@@ -177,9 +187,9 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         ledger: &ledger,
     };
     let (mut loops, mut aside, takers) =
-        begin((socket, asked, admin_place), bell, ground, &wishes)?;
+        begin((socket, calls, admin_place), bell, ground, &wishes)?;
     let watching = loops.watch(ledger.writer(), wishes.stop.clone());
-    let mut reload = Reload::new(read, settings, takers);
+    let mut reload = Reload::new(read, settings, takers, unheeded);
 
     tracing::info!(control = %control_path.display(), "tilld answers on {}", control_path.display());
     tracing::info!(listen = %at, state_dir = %state_dir.display(), "tilld serves on {at}");

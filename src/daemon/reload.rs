@@ -40,15 +40,23 @@ pub(super) struct Reload {
     /// Those that were read last.
     last: Settings,
     takers: Vec<Taker>,
+    /// The keys that count for nothing, after a new start as little as now.
+    unheeded: Vec<&'static str>,
 }
 
 impl Reload {
-    pub(super) fn new(read: Read, started: Settings, takers: Vec<Taker>) -> Self {
+    pub(super) fn new(
+        read: Read,
+        started: Settings,
+        takers: Vec<Taker>,
+        unheeded: Vec<&'static str>,
+    ) -> Self {
         Self {
             read,
             last: started.clone(),
             started,
             takers,
+            unheeded,
         }
     }
 
@@ -85,10 +93,10 @@ impl Reload {
     fn take(&mut self, new: Settings) -> Option<String> {
         let mut kept = None;
         let news = changed(&self.last, &new);
-        let late: Vec<String> = changed(&self.started, &new)
+        let (unheeded, late): (Vec<String>, Vec<String>) = changed(&self.started, &new)
             .into_iter()
             .filter(|key| !self.takers.iter().any(|taker| taker.takes(key)))
-            .collect();
+            .partition(|key| self.unheeded.contains(&key.as_str()));
         let mut taken: Vec<&str> = Vec::new();
         for taker in &mut self.takers {
             match (taker.take)(&new) {
@@ -113,6 +121,13 @@ impl Reload {
             let keys = late.join("`, `");
             tracing::warn!(
                 "`{keys}` changed too, and count after a new start: `systemctl restart tilld`"
+            );
+        }
+        if !unheeded.is_empty() {
+            let keys = unheeded.join("`, `");
+            tracing::warn!(
+                "`{keys}` changed too, and count for nothing, now and after a new start: systemd hands the socket over; \
+                 hint: change the socket unit, or disable it"
             );
         }
         if kept.is_none() {

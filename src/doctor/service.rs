@@ -29,8 +29,7 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<
     let before_ms = clock::wall_ms();
     match client.knock().await {
         Ok((status, service_ms)) => {
-            let told = format!("{} answers ({status})", client.origin());
-            findings.push(Finding::ok(SERVICE, told));
+            findings.push(judge_status(&client.origin(), status));
             findings.push(judge_clock(service_ms, before_ms, clock::wall_ms()));
         }
         Err(error) => {
@@ -100,6 +99,19 @@ async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
     standing.is_some_and(|standing| standing.login == standing::Login::Good)
 }
 
+/// The contract does not show what is answered to somebody without a token (section 7), so any word of it will do but one: 5xx
+/// says that whoever stands there is in trouble, or has the service behind it in vain (RFC 9110 15.6).
+fn judge_status(origin: &str, status: u16) -> Finding {
+    let told = format!("{origin} answers ({status})");
+    if status < 500 {
+        return Finding::ok(SERVICE, told);
+    }
+    Finding::warn(SERVICE, format!("{told}: it is in trouble, or only what stands in front of it is there")).hint(
+        "no invoice can be opened and none be asked for while it lasts: try again later, and compare `service.url` with the address \
+         that the service was given to you at",
+    )
+}
+
 /// Between the question and its answer the service's clock showed a whole second.
 fn judge_clock(service_ms: Option<i64>, before_ms: i64, after_ms: i64) -> Finding {
     let Some(service_ms) = service_ms else {
@@ -130,6 +142,25 @@ fn judge_clock(service_ms: Option<i64>, before_ms: i64, after_ms: i64) -> Findin
 mod tests {
     use super::super::State;
     use super::*;
+
+    #[test]
+    fn a_service_in_trouble_is_no_service_that_is_well() {
+        for (status, state) in [
+            (200, State::Ok),
+            (302, State::Ok),
+            (401, State::Ok),
+            (404, State::Ok),
+            (499, State::Ok),
+            (500, State::Warn),
+            (502, State::Warn),
+            (503, State::Warn),
+            (599, State::Warn),
+        ] {
+            let found = judge_status("https://service.example", status);
+            assert_eq!(found.state, state, "{found:?}");
+            assert!(found.told.contains(&status.to_string()), "{found:?}");
+        }
+    }
 
     #[test]
     fn clocks_may_differ_a_little() {

@@ -23,6 +23,7 @@ mod trace;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
+use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Method, Request};
 use tokio::time::{Duration, Instant, timeout};
@@ -49,7 +50,7 @@ use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{Route, route};
 use self::seldom::Seldom;
-use self::trace::{header_names, ref_hash, sha256_hex};
+use self::trace::{header_names, ref_hash, sha256_hex, without_ref};
 
 /// How long after the last connection storing may go on. The writer's own budget for a lock held by others is 5 s.
 const STORING_TIME: Duration = Duration::from_secs(6);
@@ -57,8 +58,6 @@ const STORING_TIME: Duration = Duration::from_secs(6);
 /// How often a refused notification of a known invoice is told as a warning. Whoever knows a ref could otherwise fill
 /// the log; the ledger keeps the refusals.
 const WARN_EVERY: Duration = Duration::from_secs(10);
-/// Characters of a path that are told.
-const LONGEST_PATH: usize = 100;
 /// How often the others are told, and what came to a path that is none of ours: anybody can cause these.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
@@ -179,7 +178,7 @@ impl<B: Book> http::Service for Listener<B> {
             Route::OtherMethod => answer::other_method(),
             Route::Elsewhere => {
                 if request.method() == Method::POST {
-                    inner.tell_astray(path, peer);
+                    inner.tell_astray(path, peer, request.headers());
                 }
                 answer::elsewhere()
             }
@@ -363,8 +362,7 @@ impl<B: Book> Inner<B> {
         self.settings.heard.refused(reason);
         let reason = reason.as_str();
         let headers = &arrival.parts.headers;
-        let peer = self.settings.trusted.sender(arrival.peer.ip(), headers);
-        let peer = peer.map_or_else(|| arrival.peer.host(), |address| address.to_string());
+        let peer = self.sender(arrival.peer, headers);
         self.tell_refused(invoice, reason, &peer);
         let body = arrival.body.as_deref();
         self.book.refuse(Refusal {
@@ -378,6 +376,12 @@ impl<B: Book> Inner<B> {
             body_sha256: body.map(sha256_hex).unwrap_or_default(),
         });
         response
+    }
+
+    /// Who sent it, for people.
+    fn sender(&self, peer: Peer, headers: &HeaderMap) -> String {
+        let sender = self.settings.trusted.sender(peer.ip(), headers);
+        sender.map_or_else(|| peer.host(), |address| address.to_string())
     }
 
     fn tell_refused(&self, invoice: Option<InvoiceKey>, reason: &'static str, peer: &str) {
@@ -402,29 +406,19 @@ impl<B: Book> Inner<B> {
     }
 
     /// What a proxy made of the path is seen here alone (A14).
-    fn tell_astray(&self, path: &str, peer: Peer) {
+    fn tell_astray(&self, path: &str, peer: Peer, headers: &HeaderMap) {
         let Some(left_out) = self.astray.turn(Instant::now()) else {
             return;
         };
-        let path = without_ref(path);
         let public_path = &self.settings.public_path;
+        let (path, peer) = (without_ref(path, public_path), self.sender(peer, headers));
         tracing::info!(
-            http.path = path, refusal.left_out = left_out, http.peer = %peer.host(),
+            http.path = path, refusal.left_out = left_out, http.peer = %peer,
             "a POST came to `{path}` and was answered 404: notifications are heard at `{public_path}/` and a ref, as \
              `listener.public_url` says; a proxy must hand the path on as it is{}",
             beside(left_out)
         );
     }
-}
-
-/// The path as far as it may be told: bounded, and a ref is nobody else's business.
-fn without_ref(path: &str) -> String {
-    let path: String = path.chars().take(LONGEST_PATH).collect();
-    let parts = path.split('/').map(|part| match InvoiceRef::parse(part) {
-        Some(_ref) => "REF",
-        None => part,
-    });
-    parts.collect::<Vec<_>>().join("/")
 }
 
 /// The end of a line that was not told each time.

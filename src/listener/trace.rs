@@ -1,5 +1,5 @@
 //! What is kept of a refused POST beside its reason: enough to see what a sender does wrong, nothing that could be a
-//! secret. No value of a header, no body, and of a path only a short hash. Pure.
+//! secret. No value of a header, no body, of a ref only a short hash, and of a path that is none of ours what is no ref. Pure.
 
 use std::fmt::Write as _;
 
@@ -12,6 +12,10 @@ const NAMES_MOST: usize = 40;
 const NAMES_BYTES: usize = 1_000;
 /// Room for the count of those left out.
 const COUNT_BYTES: usize = 8;
+/// Characters of a path that are told.
+const PATH_CHARS: usize = 100;
+/// Characters of a ref, see [`crate::invoice::ids::InvoiceRef`].
+const REF_CHARS: usize = 22;
 /// Hex digits of a hash by which a ref is recognised and not known.
 const SHORT: usize = 8;
 
@@ -65,6 +69,55 @@ pub(super) fn ref_hash(segment: &str) -> String {
     hash
 }
 
+/// The path as far as it may be told: whatever may be a ref, or hold one, is left out, and what remains is bounded. A ref with
+/// something behind it, or in other letters, is as much nobody else's business as one alone. What stands in `public_path` is
+/// known to be none.
+pub(super) fn without_ref(path: &str, public_path: &str) -> String {
+    let mut told = String::with_capacity(path.len().min(2 * PATH_CHARS));
+    let mut rest = path;
+    while !rest.is_empty() {
+        let (run, chars) = run_of_ref(rest);
+        let (own, behind) = rest.split_at(run);
+        told.push_str(if chars < REF_CHARS || public_path.contains(own) {
+            own
+        } else {
+            "REF"
+        });
+        let (other, behind) = behind.split_at(length_of_first(behind));
+        told.push_str(other);
+        rest = behind;
+    }
+    told.chars().take(PATH_CHARS).collect()
+}
+
+/// How much of the beginning consists of characters that a ref has, in bytes and in such characters. One that is written
+/// `%NN` counts as the one it stands for.
+fn run_of_ref(text: &str) -> (usize, usize) {
+    let is_of_ref = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let (mut end, mut chars) = (0, 0);
+    loop {
+        end += match text.as_bytes().get(end..).unwrap_or_default() {
+            [b'%', high, low, ..] if decoded(*high, *low).is_some_and(is_of_ref) => 3,
+            [byte, ..] if is_of_ref(*byte) => 1,
+            _ => return (end, chars),
+        };
+        chars += 1;
+    }
+}
+
+/// Bytes of the first character, of `%NN` as a whole: its digits begin nothing.
+fn length_of_first(text: &str) -> usize {
+    match text.as_bytes() {
+        [b'%', high, low, ..] if decoded(*high, *low).is_some() => 3,
+        _ => text.chars().next().map_or(0, char::len_utf8),
+    }
+}
+
+fn decoded(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+}
+
 /// The SHA-256 in lower-case hex.
 pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
@@ -105,6 +158,52 @@ mod tests {
             told.len() <= NAMES_BYTES && told.ends_with(",+51"),
             "{told}"
         );
+    }
+
+    #[test]
+    fn no_path_tells_a_ref() {
+        const REF: &str = "AzBy-CxDw_EvFu09GtHsIr";
+        for (path, wanted) in [
+            ("/cart".to_owned(), "/cart"),
+            (format!("/pay/{REF}"), "/pay/REF"),
+            (format!("/pay/{REF}/"), "/pay/REF/"),
+            (format!("/{REF}//{REF}"), "/REF//REF"),
+            // With something behind or before it.
+            (format!("/pay/{REF}.json"), "/pay/REF.json"),
+            (format!("/pay/{REF}x"), "/pay/REF"),
+            (format!("/pay/{REF}%2fx"), "/pay/REF%2fx"),
+            (format!("/pay/{REF}%20"), "/pay/REF%20"),
+            (format!("/pay/n={REF};v=1"), "/pay/n=REF;v=1"),
+            (format!("/pay%2F{REF}"), "/pay%2FREF"),
+            // In other letters.
+            (format!("/pay/{}", REF.replace('-', "%2D")), "/pay/REF"),
+            (format!("/pay/{}", REF.replace('E', "%45")), "/pay/REF"),
+            // One less, and what is no hex.
+            (
+                "/pay/AzBy-CxDw_EvFu09GtHsI".to_owned(),
+                "/pay/AzBy-CxDw_EvFu09GtHsI",
+            ),
+            ("/%zz%4".to_owned(), "/%zz%4"),
+            // The merchant's own words.
+            (
+                "/x/notifications-of-payments/n".to_owned(),
+                "/x/notifications-of-payments/n",
+            ),
+            ("/пример/ё".to_owned(), "/пример/ё"),
+        ] {
+            assert_eq!(
+                without_ref(&path, "/notifications-of-payments"),
+                wanted,
+                "{path}"
+            );
+        }
+        // Across the place where it is cut, and behind it.
+        for lead in 70..105 {
+            let path: String = "/abc".chars().cycle().take(lead).collect();
+            let told = without_ref(&format!("{path}/{REF}"), "/n");
+            assert!(!told.contains("Az"), "{told}");
+            assert!(told.len() <= PATH_CHARS, "{told}");
+        }
     }
 
     #[test]

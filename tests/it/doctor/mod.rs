@@ -211,6 +211,21 @@ fn without_a_daemon_it_says_what_could_not_be_asked() {
     assert_eq!(told.len(), 1);
 }
 
+/// What stands in front of a service answers while the service is gone.
+#[test]
+fn a_service_in_trouble_is_warned_of() {
+    let world = Setup::new().quiet().start();
+    for (status, wanted) in [(401, "ok: "), (502, "warn: "), (503, "warn: ")] {
+        let front = Service::start(move |_| (status, String::new()));
+        let url = front.url();
+        // Nobody is logged in there.
+        let told = doctor(&world, 16, &[("TILLD_SERVICE__URL", &url)]);
+        let service = found(&told, "service");
+        let answers = format!("{wanted}{url} answers ({status})");
+        assert!(service.starts_with(&answers), "{service}");
+    }
+}
+
 /// A token that the unit hands over is the daemon's alone to see: its own word counts.
 #[test]
 fn a_daemon_with_a_credential_of_its_unit_is_logged_in() {

@@ -76,9 +76,18 @@ fn each_doubtful_framing_is_refused_and_nothing_that_is_smuggled_is_stored() {
     for name in MUST_BE_REFUSED {
         assert!(doubtful.iter().any(|case| case.name == name), "{name}");
     }
+    let honest = world.create("A-3").as_if("waiting");
     for case in &doubtful {
         let answers = exchange(world.listen(), &case.bytes);
         assert_eq!(answers, case.answers, "{}", case.name);
+        // Whoever comes next gets his own answer.
+        let answer = world.tell_as_it_is(&honest);
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (200, "ok\n"),
+            "{}",
+            case.name
+        );
     }
     let events = "SELECT count(*) FROM events WHERE kind = 'paid'";
     assert_eq!(world.value(events), "0", "none of them was taken");
@@ -90,4 +99,8 @@ fn each_doubtful_framing_is_refused_and_nothing_that_is_smuggled_is_stored() {
     }
     let paid = "SELECT order_id FROM events WHERE kind = 'paid'";
     assert_eq!(world.sql(paid), [["A-1"]], "and what was inside them never");
+
+    // By itself it is a notification like any other.
+    assert_eq!(exchange(world.listen(), inner.as_bytes()), [200]);
+    assert_eq!(world.sql(paid), [["A-1"], ["A-2"]]);
 }

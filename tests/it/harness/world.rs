@@ -208,8 +208,14 @@ impl World {
     /// Starts the daemon as [`World::start_serve`] does, and waits for its end.
     #[track_caller]
     pub(crate) fn serve_refused(&self) -> Ran {
+        self.serve_ended(&[])
+    }
+
+    /// The same with these flags.
+    #[track_caller]
+    pub(crate) fn serve_ended(&self, flags: &[&str]) -> Ran {
         let mut command = self.command(&self.under);
-        command.arg("serve");
+        command.arg("serve").args(flags);
         let name = next_name();
         let mut serve = Process::spawn_with(&mut command, self.handed(), &self.log_dir(), &name);
         let code = serve.wait(PATIENCE);

@@ -2,20 +2,15 @@
 //! may drop the header with the token, change the path, answer by itself, or let a stranger's bytes become a request.
 
 mod programs;
+mod smuggled;
 
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::thread;
-use std::time::Duration;
+use std::net::SocketAddr;
 
-use crate::framing::corpus::corpus;
 use crate::harness::{
-    Answer, Issued, PATIENCE, Setup, Wire, World, head, request_to, skip, wait_until,
+    Answer, Issued, PATIENCE, Setup, Wire, World, head, request_to, skip, wait_for, wait_until,
 };
 use programs::{Proxy, SHOP, lacks};
-
-/// How long a connection may say nothing before it is taken to have said all: proxies keep what they do not understand open.
-const SILENCE: Duration = Duration::from_millis(500);
+use smuggled::hides_nothing;
 
 fn start() -> World {
     Setup::new()
@@ -102,43 +97,6 @@ fn passes_on(world: &World, proxy: SocketAddr) {
     assert_ne!(answer.body, "not found\n", "{answer:?}");
 }
 
-/// Nothing is stored whose own head had no valid token, and nobody gets another's answer.
-fn hides_nothing(world: &World, proxy: SocketAddr) {
-    let known = world.create("C-1");
-    // No poll would find it paid.
-    let stranger = world.create("C-2").as_if("paid");
-    let honest = world.create("C-3");
-    // It has no token, so it is stored only if it takes another's.
-    let body = stranger.object.to_string();
-    let target = World::target(&stranger.reference);
-    let inner = head(SHOP, "POST", &target, &[], Some(body.len())) + &body;
-    thread::scope(|scope| {
-        for case in corpus(&known, &inner) {
-            scope.spawn(move || drop(sent(proxy, &case.bytes)));
-        }
-    });
-    for _ in 0..10 {
-        let answer = tell(
-            proxy,
-            &World::target(&honest.reference),
-            &[("X-Notification-Token", &honest.token)],
-            &honest.object.to_string(),
-        );
-        assert_eq!((answer.status, answer.body.as_str()), (200, "ok\n"));
-    }
-    let stored = "SELECT count(*) FROM events WHERE order_id = 'C-2' AND kind = 'paid'";
-    assert_eq!(world.value(stored), "0", "a stranger got in");
-}
-
-fn sent(to: SocketAddr, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect(to)?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    stream.write_all(bytes)?;
-    let mut answers = Vec::new();
-    stream.read_to_end(&mut answers)?;
-    Ok(answers)
-}
-
 /// Whom the newest refusal names.
 fn refused_peer(world: &World, known: &Issued, to: SocketAddr, claims: &[(&str, &str)]) -> String {
     let count = "SELECT count(*) FROM refusal";
@@ -164,12 +122,12 @@ fn nginx_as_readme_has_it() {
     let world = start();
     let proxy = Proxy::nginx(&world);
     passes_on(&world, proxy.address);
-    hides_nothing(&world, proxy.address);
     let known = world.create("D-1");
     let claims = [("X-Forwarded-For", "203.0.113.7")];
     // It writes the sender behind what was claimed; here the sender is this machine, so all that is trusted is followed.
     let named = refused_peer(&world, &known, proxy.address, &claims);
     assert_eq!(named, "203.0.113.7");
+    hides_nothing(&world, proxy.address);
 }
 
 #[test]
@@ -180,7 +138,6 @@ fn caddy_as_readme_has_it() {
     let world = start();
     let proxy = Proxy::caddy(&world);
     passes_on(&world, proxy.address);
-    hides_nothing(&world, proxy.address);
     // It forgets what was claimed before it.
     let known = world.create("D-1");
     let claims = [("X-Forwarded-For", "203.0.113.7")];
@@ -206,6 +163,7 @@ fn caddy_as_readme_has_it() {
     wait_until(PATIENCE, "the other one to be written", || {
         world.value(refused) == one_more
     });
+    hides_nothing(&world, proxy.address);
 }
 
 /// Anybody may claim anything.
@@ -232,6 +190,21 @@ fn a_claim_about_the_sender_counts_from_trusted_proxies_alone() {
             world.serve_log().contains(&format!("http.peer={wanted} "))
                 || world.serve_log().contains(&format!("http.peer={wanted}\n"))
         });
+        // Of what came to no address of ours, too, and no ref in it is told.
+        let astray = format!("/{}.json", known.reference);
+        let object = known.object.to_string();
+        assert_eq!(tell(world.listen(), &astray, &claims, &object).status, 404);
+        let log = wait_for(PATIENCE, "a line about it", || {
+            let log = world.serve_log();
+            let line = log
+                .lines()
+                .find(|line| line.contains("a POST came to `/REF.json`"))?;
+            Some((
+                line.contains(&format!("http.peer={wanted}")),
+                log.contains(&known.reference),
+            ))
+        });
+        assert_eq!(log, (true, false), "{trusted}");
     }
     let world = Setup::new().logged_out().not_served().start();
     let wrong = [("TILLD_LISTENER__TRUSTED_PROXIES", "127.0.0.1,10.0.0.1/8")];

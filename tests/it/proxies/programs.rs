@@ -25,7 +25,7 @@ pub(super) fn lacks(program: &str) -> Option<String> {
 }
 
 impl Proxy {
-    /// nginx with the block of README inside the shop's `server`.
+    /// nginx with the block of README inside the shop's `server`; other names it has no site for, as on a machine with several.
     pub(super) fn nginx(world: &World) -> Self {
         let address = free_port();
         let dir = world.dir().join("nginx");
@@ -36,6 +36,7 @@ impl Proxy {
             "daemon off;\nmaster_process off;\npid {at}/pid;\nerror_log stderr;\nevents {{}}\n\
              http {{\naccess_log off;\nclient_body_temp_path {at}/body;\nproxy_temp_path {at}/proxy;\n\
              fastcgi_temp_path {at}/fastcgi;\nuwsgi_temp_path {at}/uwsgi;\nscgi_temp_path {at}/scgi;\n\
+             server {{\nlisten {address} default_server;\nreturn 421;\n}}\n\
              server {{\nlisten {address};\nserver_name {SHOP};\n{inside}}}\n}}\n"
         );
         let file = dir.join("nginx.conf");

@@ -6,6 +6,7 @@ mod flat;
 mod handed;
 mod reload;
 mod starting;
+mod unheeded;
 mod watchdog;
 
 use std::fs;

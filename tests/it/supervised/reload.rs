@@ -11,7 +11,7 @@ use crate::harness::{PATIENCE, Setup, World};
 
 /// The config with `old` put in the place of `new`.
 #[track_caller]
-fn rewrite(world: &World, old: &str, new: &str) {
+pub(super) fn rewrite(world: &World, old: &str, new: &str) {
     let file = world.dir().join("config.toml");
     let text = fs::read_to_string(&file).expect("readable");
     assert!(text.contains(old), "{old}: {text}");

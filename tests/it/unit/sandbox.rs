@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::{lacks_systemd, unit_path, verified};
 use crate::harness::skip;
-use crate::readme::rows;
+use crate::readme::{example, rows};
 
 /// In tenths, as `systemd-analyze` takes it: 1.5 of 10.
 const MOST_EXPOSED: &str = "--threshold=15";
@@ -91,6 +91,28 @@ fn the_socket_listens_where_the_settings_would() {
     let listen = listen.and_then(|key| key.default).expect("a default");
     let listen = format!("ListenStream={}", listen.trim_matches('"'));
     assert!(lines(&socket).contains(&listen.as_str()), "{listen}");
+}
+
+/// What README shows for a listener that the world reaches: both ways to it say the same address.
+#[test]
+fn the_socket_can_be_told_to_listen_to_the_world() {
+    let drop_in = example("socket");
+    let tls = example("tls");
+    let listen = tls.lines().find_map(|line| line.strip_prefix("listen = "));
+    let listen = format!(
+        "ListenStream={}",
+        listen.expect("it is set").trim_matches('"')
+    );
+    // The empty one takes away what the unit has.
+    assert_eq!(lines(&drop_in), ["[Socket]", "ListenStream=", &listen]);
+    if lacks_systemd() {
+        skip!("systemd-analyze is not installed");
+    }
+    let unit = fs::read_to_string(unit_path("tilld.socket")).expect("the unit");
+    let edited = |drop_in: &str| verified("tilld.socket", &format!("{unit}\n{drop_in}"));
+    assert_eq!(edited(&drop_in), Vec::<String>::new());
+    let mistyped = edited(&drop_in.replace("0.0.0.0:", "0.0.0:"));
+    assert!(!mistyped.is_empty(), "it sees what is wrong");
 }
 
 #[test]
