@@ -1,18 +1,22 @@
 //! R36, every secret of an installation, each as random as the next: the access token, the notify tokens, the key that
 //! seals them, the secret that signs posts, and a token a stranger presented. They are searched for, as they are and in the
 //! usual encodings, in every file of the world, in the daemon's command line and environment, in what scripts are given,
-//! in answers, and in what every command prints.
+//! in answers, in figures and pages, and in what the commands print.
 //!
 //! The control is the same search once each of them was written into a log in each form: all must be found there, and
 //! those that have a file of their own in that, too.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::json;
 
-use crate::harness::{PATIENCE, SECRET, Setup, World, access_token, holding, wait_until};
+use super::told;
+use crate::harness::{
+    PATIENCE, SECRET, Setup, World, access_token, holding, request_to, wait_until,
+};
 use crate::verdict::{Found, Verdict};
 
 const STRANGER: &str = "canary-of-a-stranger-7f31c0d2a9";
@@ -28,7 +32,8 @@ struct Secret {
 }
 
 pub(crate) fn searched() -> Verdict {
-    let mut world = Setup::new()
+    let (setup, admin) = told(Setup::new());
+    let mut world = setup
         .set("log_level", "\"trace\"")
         .set("outbox.schedule_s", "[0]")
         .hook("tells", &["*"], SCRIPT)
@@ -38,6 +43,7 @@ pub(crate) fn searched() -> Verdict {
     world.kill9_serve();
     world.start_serve();
     printed(&world);
+    asked(&world, admin);
     let found = search(&world, &secrets, |secret| secret.at_home.clone());
     let forms = plant(&world, &secrets);
     let control = search(&world, &secrets, |_secret| Vec::new());
@@ -113,13 +119,33 @@ fn printed(world: &World) {
         &["event", "list", "--json"],
         &["delivery", "list", "--json"],
         &["refusal", "list", "--json"],
-        &["config", "check"],
+        &["invoice", "list"],
+        &["event", "list"],
+        &["hook", "list", "--json"],
+        &["whoami", "--json"],
+        &["doctor"],
+        &["doctor", "--json"],
+        &["serve", "--check", "--json"],
+        &["db", "check"],
+        &["db", "schema"],
+        &["control", "openapi"],
         &["db", "backup", &copy],
     ] {
-        // Whatever it says, and however it ends: it is what it says that is searched.
-        drop(world.tilld(args));
+        // It is what it says that is searched, and it must be a command.
+        assert_ne!(world.tilld(args).code, 2, "{args:?}");
     }
     assert!(fs::exists(copy).expect("ours"), "a backup was made");
+}
+
+/// What is asked of the admin listener, into a log.
+fn asked(world: &World, admin: SocketAddr) {
+    let host = admin.to_string();
+    for (number, path) in ["/", "/healthz", "/readyz", "/metrics"].iter().enumerate() {
+        let answer = request_to(&host, admin, "GET", path, &[], "");
+        assert!(matches!(answer.status, 200 | 503), "{path}: {answer:?}");
+        let file = world.log_dir().join(format!("admin-{number}.answer"));
+        fs::write(file, format!("{answer:?}")).expect("written");
+    }
 }
 
 /// The log that the control writes.
