@@ -175,6 +175,30 @@ fn a_hook_that_was_gone_for_a_reload_has_no_more_runs_than_places() {
     assert_eq!(world.hook_log("fulfil"), ["A-1", "A-2"]);
 }
 
+/// What began under the old times may need them still.
+#[test]
+fn a_stop_may_take_as_long_as_what_began_before_a_reload() {
+    let systemd = Systemd::without_a_path();
+    let mut world = Setup::new()
+        .quiet()
+        .set("outbox.drain_s", 70)
+        .set("outbox.grace_s", 80)
+        .noting_hook("fulfil", &["paid"])
+        .under(&["env", &systemd.variable])
+        .start();
+    systemd.hears("READY=1");
+    rewrite(&world, "outbox.drain_s = 70", "outbox.drain_s = 1");
+    rewrite(&world, "outbox.grace_s = 80", "outbox.grace_s = 1");
+    reload(&world, &systemd);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let stops = systemd.hears("STOPPING=1");
+    let within = stops.lines().find_map(|line| {
+        let time = line.strip_prefix("STATUS=stops, within ")?;
+        time.strip_suffix(" s")?.parse::<u64>().ok()
+    });
+    assert!(within.is_some_and(|within| within >= 150), "{stops}");
+}
+
 /// In a terminal it is the word that the terminal goes away.
 #[test]
 fn a_terminal_that_goes_away_stops_it_in_order() {
