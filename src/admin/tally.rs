@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use super::census::{Census, HOURS};
+use crate::clock;
 use crate::fault;
 use crate::ledger::{ReadError, Reader};
 use crate::panics::contained;
@@ -96,7 +97,7 @@ impl Inner {
         }
         loop {
             let marks = self.reader.marks(census.seq(), EVENTS).await?;
-            census.hear(&marks);
+            census.hear(&marks, clock::wall_ms());
             if marks.len() < EVENTS as usize {
                 break;
             }
