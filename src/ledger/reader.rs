@@ -100,7 +100,8 @@ impl Reader {
             .acquire()
             .await
             .expect("the semaphore is never closed");
-        let work = carried(move || pool.answer(question));
+        let health = self.health.clone();
+        let work = carried(move || pool.answer(question, health.as_ref()));
         let answered = tokio::task::spawn_blocking(work).await;
         drop(place);
         match answered {
@@ -119,7 +120,9 @@ impl Reader {
         let Some(near) = &self.near else {
             return self.ask(question).await;
         };
-        if let Some(answer) = near.ask(&question) {
+        let and_seen = |store: &ReadStore| Ok((question(store)?, store.seen()));
+        if let Some((answer, seen)) = near.ask(and_seen) {
+            self.pool.note(seen, self.health.as_ref());
             return Ok(answer);
         }
         let (pool, near) = (Arc::clone(&self.pool), Arc::clone(near));
