@@ -99,6 +99,16 @@ impl<F: Future + Unpin> Future for Contained<F> {
     }
 }
 
+/// Work for another thread. Its panic is of the request that it is made in, if it is made in one; whoever waits for it there
+/// passes it on.
+pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let of_a_request = CONTAINED.get();
+    move || {
+        let _within = Within(CONTAINED.replace(of_a_request));
+        work()
+    }
+}
+
 /// Says what was before when it is dropped, by a panic too.
 struct Within(bool);
 
@@ -161,5 +171,20 @@ mod tests {
         let ended = tokio::spawn(panics).await;
         assert!(ended.is_err_and(|error| error.is_panic()));
         assert!(!seen());
+    }
+
+    #[tokio::test]
+    async fn what_a_request_has_done_elsewhere_is_of_that_request() {
+        let elsewhere = || thread::spawn(carried(|| CONTAINED.get())).join();
+        let of_a_request = contained(Box::pin(async { elsewhere() })).await;
+        assert!(of_a_request.expect("no panic"));
+        assert!(!elsewhere().expect("no panic"));
+        // And no word of it stays on the thread, which others use next.
+        let work = contained(Box::pin(async { carried(|| panic!("a bug")) })).await;
+        let ended = thread::spawn(move || {
+            let panicked = catch_unwind(AssertUnwindSafe(work)).is_err();
+            (panicked, CONTAINED.get())
+        });
+        assert_eq!(ended.join().expect("caught"), (true, false));
     }
 }

@@ -7,8 +7,11 @@ use crate::ledger::{EventMark, Piece};
 
 /// Milliseconds of an hour, and of a day.
 const HOUR_MS: i64 = 3_600_000;
-/// Hours kept: a day, and the one that has begun.
+/// Hours shown: a day, the one that has begun counted.
 pub(super) const HOURS: i64 = 24;
+/// Hours kept in which anything happened. More than are shown, since what is the oldest is known by a clock that may be ahead
+/// for a moment.
+const KEPT: usize = 4 * 24;
 /// Upper bounds of the histogram of lags, seconds. A notification comes within seconds; asking finds within a minute, and
 /// what is older was found after an outage.
 pub(super) const LAG_BOUNDS_S: [u64; 10] = [1, 2, 5, 10, 30, 60, 120, 600, 3_600, 21_600];
@@ -105,7 +108,7 @@ impl Census {
     }
 
     /// Takes the events behind [`Census::seq`], in their order. All pieces must have been taken.
-    pub(super) fn hear(&mut self, marks: &[EventMark]) {
+    pub(super) fn hear(&mut self, marks: &[EventMark], now_ms: i64) {
         for mark in marks {
             self.seq = self.seq.max(mark.seq);
             if mark.seq > self.shown(mark.invoice) {
@@ -124,8 +127,19 @@ impl Census {
         if self.pieces.iter().all(|(_, seq)| *seq <= beyond) {
             self.pieces.retain(|_| false);
         }
-        let last = self.hours.last_key_value().map_or(0, |(hour, _)| *hour);
-        self.hours.retain(|hour, _| *hour >= last - 2 * HOURS);
+        self.forget(now_ms.div_euclid(HOUR_MS));
+    }
+
+    /// Forgets the hours beyond [`KEPT`]: those ahead first, which a clock that was ahead has dated. By their number and not by
+    /// their age, as the present hour may be ahead itself.
+    fn forget(&mut self, now: i64) {
+        while self.hours.len() > KEPT {
+            let last = self.hours.last_entry();
+            match last.filter(|last| *last.key() > now) {
+                Some(ahead) => drop(ahead.remove()),
+                None => drop(self.hours.pop_first()),
+            }
+        }
     }
 
     /// The newest event that was known when this invoice was read. One that was not read is newer than all that were.
@@ -185,9 +199,10 @@ impl Census {
 
     /// What happened since the last midnight, by UTC.
     pub(super) fn today(&self, now_ms: i64) -> Hour {
-        let midnight = now_ms.div_euclid(HOURS * HOUR_MS) * HOURS;
+        let now = now_ms.div_euclid(HOUR_MS);
+        let midnight = now.div_euclid(HOURS) * HOURS;
         let mut sum = Hour::default();
-        for (_, hour) in self.hours.range(midnight..) {
+        for (_, hour) in self.hours.range(midnight..=now) {
             sum.add(*hour);
         }
         sum
@@ -273,17 +288,20 @@ mod tests {
             standing: Vec::new(),
         });
         assert_eq!(census.reads_behind(), None);
-        census.hear(&[
-            mark(5, 3, None, "new", "create"),
-            mark(6, 3, Some("new"), "done", "poll"),
-            mark(7, 13, Some("new"), "done", "notification"),
-            mark(8, 21, None, "new", "create"),
-        ]);
+        census.hear(
+            &[
+                mark(5, 3, None, "new", "create"),
+                mark(6, 3, Some("new"), "done", "poll"),
+                mark(7, 13, Some("new"), "done", "notification"),
+                mark(8, 21, None, "new", "create"),
+            ],
+            0,
+        );
         let wanted = [("done/paid".to_owned(), 2), ("new/open".to_owned(), 19)];
         assert_eq!(standing(&census), wanted);
         assert_eq!((census.found, census.seq()), ([1, 1, 1, 0, 0], 8));
         // Behind the pieces every event is news.
-        census.hear(&[mark(9, 13, Some("done"), "new", "poll")]);
+        census.hear(&[mark(9, 13, Some("done"), "new", "poll")], 0);
         let wanted = [("done/paid".to_owned(), 1), ("new/open".to_owned(), 20)];
         assert_eq!(standing(&census), wanted);
     }
@@ -291,18 +309,21 @@ mod tests {
     #[test]
     fn lags_are_of_what_somebody_had_to_hear_of() {
         let mut census = Census::new(0, 0);
-        census.hear(&[
-            mark(1, 1, None, "new", "poll"),
-            mark(2, 1, Some("new"), "done", "poll"),
-            mark(3, 2, Some("new"), "done", "operator"),
-        ]);
+        census.hear(
+            &[
+                mark(1, 1, None, "new", "poll"),
+                mark(2, 1, Some("new"), "done", "poll"),
+                mark(3, 2, Some("new"), "done", "operator"),
+            ],
+            0,
+        );
         let in_five_seconds = [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!((census.lags, census.lag_sum_ms), (in_five_seconds, 4_000));
         let ahead = EventMark {
             claimed_ns: Some(i64::MAX),
             ..mark(4, 3, Some("new"), "done", "notification")
         };
-        census.hear(&[ahead]);
+        census.hear(&[ahead], 0);
         assert_eq!((census.lags.first(), census.lag_sum_ms), (Some(&1), 4_000));
     }
 
@@ -313,11 +334,14 @@ mod tests {
             at_ms: hour * HOUR_MS + 5,
             ..mark(seq, seq, Some("new"), "done", source)
         };
-        census.hear(&[
-            at(20, "poll", 1),
-            at(23, "notification", 2),
-            at(25, "poll", 3),
-        ]);
+        census.hear(
+            &[
+                at(20, "poll", 1),
+                at(23, "notification", 2),
+                at(25, "poll", 3),
+            ],
+            25 * HOUR_MS + 9,
+        );
         let day = census.day(25 * HOUR_MS + 9);
         assert_eq!(
             (day.len(), day.last().map(|(at, _)| *at)),
@@ -331,7 +355,35 @@ mod tests {
         assert_eq!(found.iter().filter(|found| **found == (1, 0)).count(), 1);
         let today = census.today(25 * HOUR_MS + 9);
         assert_eq!((today.paid, today.polled, today.notified), (1, 1, 0));
-        census.hear(&[at(99, "poll", 4)]);
-        assert!(census.hours.len() < 3, "{:?}", census.hours);
+    }
+
+    /// A clock that is ahead for a moment dates an event, or asks, years ahead.
+    #[test]
+    fn an_hour_ahead_hides_none_of_the_present() {
+        let mut census = Census::new(0, 0);
+        let at = |hour: i64, seq| EventMark {
+            at_ms: hour * HOUR_MS + 5,
+            ..mark(seq, seq, Some("new"), "done", "poll")
+        };
+        let now = |hour: i64| hour * HOUR_MS + 9;
+        let paid = |census: &Census, hour: i64| {
+            let day = census.day(now(hour));
+            let day: u64 = day.iter().map(|(_, hour)| hour.paid).sum();
+            (day, census.today(now(hour)).paid)
+        };
+        census.hear(&[at(47, 1), at(48, 2)], now(48));
+        census.hear(&[at(90_000, 3)], now(90_000));
+        assert_eq!(paid(&census, 90_000), (1, 1));
+        census.hear(&[at(49, 4)], now(49));
+        assert_eq!(paid(&census, 49), (3, 2));
+        // Of more than are kept those ahead go first, and then the oldest.
+        for hour in 50..400 {
+            census.hear(&[at(hour, hour)], now(hour));
+            // One was paid in each hour since the 47th.
+            let of = |hours: i64| u64::try_from(hours).expect("small");
+            let wanted = (of(HOURS.min(hour - 46)), of(hour % HOURS + 1));
+            assert_eq!(paid(&census, hour), wanted, "{hour}");
+        }
+        assert!(census.hours.len() <= KEPT, "{:?}", census.hours);
     }
 }

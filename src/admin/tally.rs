@@ -1,13 +1,17 @@
 //! Brings the census up to the ledger when somebody asks, by short reads: a piece of the invoices or some thousand events at
 //! a time. Whoever asks waits for it only so long, and is told what was counted last; the reading goes on meanwhile.
 
+use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::timeout;
 
 use super::census::{Census, HOURS};
+use crate::clock;
+use crate::fault;
 use crate::ledger::{ReadError, Reader};
+use crate::panics::contained;
 use crate::telemetry::chain;
 
 /// Invoices of one read: about ten milliseconds.
@@ -25,7 +29,8 @@ pub(super) struct Tally(Arc<Inner>);
 struct Inner {
     reader: Reader,
     started_ms: i64,
-    /// Owned by whoever brings it up; `None` before the first time.
+    /// Owned by whoever brings it up, who has it taken out meanwhile; `None` before the first time, and after a panic may have
+    /// left it half done.
     working: tokio::sync::Mutex<Option<Census>>,
     /// Held for a moment, to take or put.
     last: Mutex<Option<Arc<Counted>>>,
@@ -54,13 +59,18 @@ impl Tally {
     /// What there is to tell, as new as it can be had within [`PATIENCE`]; `None` while all is counted for the first time.
     pub(super) async fn caught_up(&self) -> Option<Arc<Counted>> {
         let inner = Arc::clone(&self.0);
-        let work = tokio::spawn(async move {
+        // Of a request, though it may outlive that.
+        let work = tokio::spawn(contained(Box::pin(async move {
             if let Err(error) = inner.catch_up().await {
                 tracing::debug!(reason = %chain(&error), "what is stored could not be counted");
             }
-        });
+        })));
         // Late or cut off, the last count is told.
-        drop(timeout(PATIENCE, work).await);
+        if let Ok(Err(ended)) = timeout(PATIENCE, work).await
+            && let Ok(panic) = ended.try_into_panic()
+        {
+            resume_unwind(panic);
+        }
         let last = self.0.last.lock();
         last.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,19 +79,25 @@ impl Tally {
 impl Inner {
     async fn catch_up(&self) -> Result<(), ReadError> {
         let mut working = self.working.lock().await;
-        if working.is_none() {
-            *working = Some(self.begin().await?);
-        }
-        let Some(census) = working.as_mut() else {
-            return Ok(());
+        let mut census = match working.take() {
+            Some(census) => census,
+            None => self.begin().await?,
         };
+        let went = self.read_on(&mut census).await;
+        // What was read until an error counts.
+        *working = Some(census);
+        went
+    }
+
+    async fn read_on(&self, census: &mut Census) -> Result<(), ReadError> {
+        fault::point("count");
         while let Some(after) = census.reads_behind() {
             census.take(self.reader.piece(after, PIECE).await?);
             tokio::time::sleep(PAUSE).await;
         }
         loop {
             let marks = self.reader.marks(census.seq(), EVENTS).await?;
-            census.hear(&marks);
+            census.hear(&marks, clock::wall_ms());
             if marks.len() < EVENTS as usize {
                 break;
             }

@@ -62,7 +62,10 @@ pub(super) fn begin(
     let served = control::settings(settings, public_url);
     let bells = ledger.bells();
     let others = heard.drain.max(served.stop_within()).max(alarm::GRACE);
-    let mut loops = Loops::new(settings, others);
+    let handed_over = plain::outbox_settings(settings, state_dir);
+    let runs = Arc::clone(&handed_over.runs);
+    let (hooks, hooks_in_use) = watch::channel(handed_over);
+    let mut loops = Loops::new(settings, others, hooks_in_use.clone());
     let counted = Arc::clone(&heard.heard);
     let certificates = heard.certificates.clone();
     let (reader, writer) = (ledger.reader(), ledger.writer());
@@ -112,9 +115,6 @@ pub(super) fn begin(
         (settings, &asked_of),
         &wishes.stop,
     );
-    let handed_over = plain::outbox_settings(settings, state_dir);
-    let runs = Arc::clone(&handed_over.runs);
-    let (hooks, hooks_in_use) = watch::channel(handed_over);
     let mut takers = takers::all(in_use, (writer.clone(), hooks), state_dir);
     takers.extend(certificates.map(takers::certificates));
     if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &look, settings, state_dir)

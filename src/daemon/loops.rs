@@ -1,14 +1,15 @@
 //! The parts that run beside each other, each in a thread of its own, and how they are watched.
 
-use std::path::Path;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::watchdog::{self, Watched};
-use super::{Error, STOP_MARGIN, apart, plain, systemd};
+use super::{Error, STOP_MARGIN, apart, systemd};
 use crate::config::Settings;
 use crate::ledger::Writer;
+use crate::outbox;
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 
@@ -23,23 +24,30 @@ pub(super) struct Loops {
     busy_budget: Duration,
     /// How long a stop takes all but the outbox.
     others_stop_within: Duration,
+    /// What the outbox runs.
+    hooks: watch::Receiver<outbox::Settings>,
 }
 
 impl Loops {
-    /// None yet. `others_stop_within` is how long a stop takes all but the outbox.
-    pub(super) fn new(settings: &Settings, others_stop_within: Duration) -> Self {
+    /// None yet. `others_stop_within` is how long a stop takes all but the outbox, which runs these hooks.
+    pub(super) fn new(
+        settings: &Settings,
+        others_stop_within: Duration,
+        hooks: watch::Receiver<outbox::Settings>,
+    ) -> Self {
         Self {
             running: JoinSet::new(),
             watched: Vec::new(),
             every: systemd::watchdog(),
             busy_budget: Duration::from_millis(settings.ledger.busy_budget_ms),
             others_stop_within,
+            hooks,
         }
     }
 
-    /// How long a stop may take, the hooks being those of the settings that were read last.
-    pub(super) fn stop_within(&self, state_dir: &Path, last: &Settings) -> Duration {
-        let hooks = plain::outbox_settings(last, state_dir).stop_within();
+    /// How long a stop may take, whichever settings the hooks that run began by.
+    pub(super) fn stop_within(&self) -> Duration {
+        let hooks = self.hooks.borrow().stop_within();
         self.others_stop_within.max(hooks) + STOP_MARGIN
     }
 

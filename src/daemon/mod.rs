@@ -199,7 +199,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     ready(&at);
     let heard = (&mut signals, &mut reload, serves.as_str());
     let ended = supervise(heard, &mut loops.running, &mut aside, &ledger).await;
-    let within = loops.stop_within(&state_dir, reload.last());
+    let within = loops.stop_within();
     stop(&mut signals, loops.running, within, &wishes).await;
     wishes.last.request();
     finish(aside, STOP_MARGIN).await;

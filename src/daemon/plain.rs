@@ -265,6 +265,7 @@ pub(crate) fn outbox_settings(settings: &Settings, state_dir: &Path) -> outbox::
         runs: Arc::new(outbox::Runs::of(
             settings.every_hook().into_iter().map(|hook| hook.name),
         )),
+        earlier: outbox::Earlier::default(),
     }
 }
 

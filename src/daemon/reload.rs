@@ -60,11 +60,6 @@ impl Reload {
         }
     }
 
-    /// Those that were read last.
-    pub(super) const fn last(&self) -> &Settings {
-        &self.last
-    }
-
     /// Reads them again. `serves` is what systemd shows afterwards.
     pub(super) fn again(&mut self, serves: &str) {
         systemd::tell(&[

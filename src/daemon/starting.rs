@@ -1,11 +1,16 @@
 //! A start that takes its time: a big ledger that is brought to a newer schema must not run into the time systemd gives a
-//! start (A43). A thread of its own asks for more, since the opening holds up the one it is on.
+//! start (A43). A thread of its own asks for more, since the opening holds up the one it is on. Once somebody wishes tilld to stop
+//! it asks no more: the same word would put off the end of a stop.
 
 use std::io;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::sleep;
+
+use super::signals::Signals;
 use super::systemd::{self, Word};
 
 /// An ordinary start is over sooner.
@@ -19,37 +24,53 @@ const LONGEST: Duration = Duration::from_hours(1);
 
 /// A start that goes on. Dropped, it is over.
 pub(super) struct Starting {
-    thread: Option<(Sender<()>, JoinHandle<()>)>,
+    thread: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Starting {
-    /// It begins. Without anybody to ask there is nothing to do.
+    /// It begins; wishes to stop are heard from now on. Without anybody to ask there is nothing to do.
     pub(super) fn begin() -> io::Result<Self> {
         if !systemd::is_there() {
             return Ok(Self { thread: None });
         }
         systemd::tell(&[Word::Status("opening the ledger".to_owned())]);
-        let (over, is_over) = channel::<()>();
-        let thread = Builder::new().name("starting".into()).spawn(move || {
-            let began = Instant::now();
-            let mut wait = FIRST_AFTER;
-            while began.elapsed() < LONGEST {
-                match is_over.recv_timeout(wait) {
-                    Err(RecvTimeoutError::Timeout) => systemd::tell(&[
-                        Word::MoreTime(MORE),
-                        Word::Status(format!(
-                            "opening the ledger, for {} s already",
-                            began.elapsed().as_secs()
-                        )),
-                    ]),
-                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return,
-                }
-                wait = EVERY;
-            }
-        })?;
+        let mut signals = Signals::new()?;
+        let (over, is_over) = oneshot::channel::<()>();
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new()
+            .name("starting".into())
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        biased;
+                        _over = is_over => {}
+                        name = signals.pressed() => systemd::tell(&[Word::Status(format!(
+                            "{name} was heard: tilld stops when the ledger is open"
+                        ))]),
+                        () = ask_for_more() => {}
+                    }
+                });
+            })?;
         Ok(Self {
             thread: Some((over, thread)),
         })
+    }
+}
+
+/// Asks for more time as long as it may be asked for.
+async fn ask_for_more() {
+    let began = Instant::now();
+    let mut wait = FIRST_AFTER;
+    while began.elapsed() < LONGEST {
+        sleep(wait).await;
+        systemd::tell(&[
+            Word::MoreTime(MORE),
+            Word::Status(format!(
+                "opening the ledger, for {} s already",
+                began.elapsed().as_secs()
+            )),
+        ]);
+        wait = EVERY;
     }
 }
 

@@ -5,7 +5,6 @@
 //! after a new start, which costs nobody anything where systemd holds the sockets.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use tokio::sync::watch;
 
@@ -35,9 +34,7 @@ pub(super) fn all(
             let rules = plain::rules(new).map_err(|error| error.to_string())?;
             // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
             writer.owe(rules).map_err(|error| error.to_string())?;
-            let mut fresh = plain::outbox_settings(new, &state_dir);
-            // Counted on where they stand.
-            fresh.runs = Arc::clone(&hooks.borrow().runs);
+            let fresh = plain::outbox_settings(new, &state_dir).after(&hooks.borrow());
             fresh
                 .runs
                 .know(new.every_hook().into_iter().map(|hook| hook.name));

@@ -1,5 +1,5 @@
 //! How the ledger's writer fares, for whoever asks in the same process: what it cannot store, and a log that cannot be moved.
-//! Written by the writing thread when something changes, never for a notification that is stored.
+//! Written by the writing thread when something changes, never for a notification that is stored; what cannot be read, by readers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,6 +18,20 @@ pub(crate) struct State {
     pub log_held: Option<LogHeld>,
     /// The log has reached its bound: notifications are refused.
     pub log_full: bool,
+    /// An invoice that is due cannot be read, and why.
+    pub unreadable: Option<String>,
+}
+
+/// What a look at what is due saw of rows that cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// Nothing due was looked at.
+    #[default]
+    None,
+    /// All could be read.
+    Clear,
+    /// One could not, and why.
+    Spoilt(String),
 }
 
 impl Health {

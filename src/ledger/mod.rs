@@ -27,6 +27,7 @@ mod near;
 mod opener;
 mod overview;
 mod place;
+mod pool;
 mod queue;
 mod reader;
 mod reading;

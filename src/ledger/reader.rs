@@ -4,9 +4,7 @@
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::Semaphore;
+use std::sync::Arc;
 
 use super::apply::{CLOCK_MARK, GENERATION, UNSORTED};
 use super::choice::{Act, Choice, Page};
@@ -15,19 +13,19 @@ use super::error::{OpenError, ReadError};
 use super::health::{Health, State};
 use super::lineage::{BEGAN, Lineage};
 use super::near::Near;
-use super::opener::Opener;
+use super::pool::Pool;
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
-use super::sqlite::{Filter, Found, ReadStore};
+use super::sqlite::{Filter, ReadStore};
 use super::store::StoreError;
+use crate::fault;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
+use crate::panics::carried;
 
-/// Connections at most. Reads are short; more would only take memory from each other.
-const CONNECTIONS: usize = 8;
 /// Names on no list that are given at most; a service has a handful.
 const UNSORTED_MOST: u32 = 1_000;
 
@@ -41,26 +39,10 @@ pub struct Reader {
     health: Option<Health>,
 }
 
-struct Pool {
-    path: PathBuf,
-    /// Opens sealed tokens; `None` for those who may only read.
-    opener: Option<Opener>,
-    /// Connections at rest; whoever takes one owns it until it is back.
-    resting: Mutex<Vec<ReadStore>>,
-    places: Semaphore,
-}
-
 impl Reader {
     /// Opens a ledger that exists. The first connection is opened here, so that a wrong file is found at once.
     pub(super) fn open(path: PathBuf, sealer: Option<Arc<Sealer>>) -> Result<Self, OpenError> {
-        let first = ReadStore::open(&path)?;
-        let (resting, places) = (Mutex::new(vec![first]), Semaphore::new(CONNECTIONS));
-        let pool = Pool {
-            path,
-            opener: sealer.map(Opener::new),
-            resting,
-            places,
-        };
+        let pool = Pool::open(path, sealer)?;
         Ok(Self {
             pool: Arc::new(pool),
             near: None,
@@ -109,7 +91,8 @@ impl Reader {
         }
     }
 
-    /// Asks one question on a blocking thread, with a connection of the pool.
+    /// Asks one question on a blocking thread, with a connection of the pool. A panic there is passed on, and is of the request
+    /// that asks.
     pub(super) async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
@@ -122,7 +105,9 @@ impl Reader {
             .acquire()
             .await
             .expect("the semaphore is never closed");
-        let answered = tokio::task::spawn_blocking(move || pool.answer(question)).await;
+        let health = self.health.clone();
+        let work = carried(move || pool.answer(question, health.as_ref()));
+        let answered = tokio::task::spawn_blocking(work).await;
         drop(place);
         match answered {
             Ok(answer) => answer.map_err(ReadError),
@@ -140,7 +125,9 @@ impl Reader {
         let Some(near) = &self.near else {
             return self.ask(question).await;
         };
-        if let Some(answer) = near.ask(&question) {
+        let and_seen = |store: &ReadStore| Ok((question(store)?, store.seen()));
+        if let Some((answer, seen)) = near.ask(and_seen) {
+            self.pool.note(seen, self.health.as_ref());
             return Ok(answer);
         }
         let (pool, near) = (Arc::clone(&self.pool), Arc::clone(near));
@@ -230,8 +217,11 @@ impl Reader {
         filter: Filter,
         limit: u32,
     ) -> Result<Vec<InvoiceRow>, ReadError> {
-        self.ask(move |store| store.list_invoices(filter, limit))
-            .await
+        self.ask(move |store| {
+            fault::point("list");
+            store.list_invoices(filter, limit)
+        })
+        .await
     }
 
     /// Invoices whose time to be asked about has come: up to `per_class` of each class, the most pressing class first and
@@ -389,7 +379,11 @@ impl Reader {
         ahead: RangeInclusive<i64>,
         lanes: Vec<Lane>,
     ) -> Result<Outlook, ReadError> {
-        self.ask(move |store| store.outlook(&ahead, &lanes)).await
+        self.ask(move |store| {
+            fault::point("outlook");
+            store.outlook(&ahead, &lanes)
+        })
+        .await
     }
 
     /// Refused requests, newest first.
@@ -429,45 +423,6 @@ impl Reader {
     pub async fn meta(&self, key: &str) -> Result<Option<String>, ReadError> {
         let key = key.to_owned();
         self.ask(move |store| store.meta(&key)).await
-    }
-}
-
-impl Pool {
-    /// With its token opened, or after as much work for none.
-    fn watched(&self, found: Option<Found>) -> Option<Watched> {
-        match (found, &self.opener) {
-            (Some((key, reference, sealed)), Some(opener)) => {
-                Some(opener.watched(key, sealed.as_ref(), &reference))
-            }
-            (Some((key, ..)), None) => Some(Watched { key, token: None }),
-            (None, opener) => {
-                if let Some(opener) = opener {
-                    opener.nobody();
-                }
-                None
-            }
-        }
-    }
-
-    fn answer<T>(
-        &self,
-        question: impl FnOnce(&ReadStore) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let resting = self
-            .resting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        let store = match resting {
-            Some(store) => store,
-            None => ReadStore::open(&self.path).map_err(|error| StoreError::Io(Box::new(error)))?,
-        };
-        let answer = question(&store)?;
-        self.resting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(store);
-        Ok(answer)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is told of a trouble that lasts: when it begins, once a minute while it goes on, and when it is over. Pure. One that
 //! comes and goes within the minute is not told again, so that a disk on its last bytes does not fill itself with log lines.
+//! One that a person alone can mend may be told less often.
 
 use std::time::{Duration, Instant};
 
@@ -7,18 +8,35 @@ use std::time::{Duration, Instant};
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// A trouble of one kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Trouble {
+    /// Between two lines about it.
+    told_every: Duration,
     /// The last time it was told.
     told_at: Option<Instant>,
     /// What was told, until its end is.
     told: Option<String>,
 }
 
+impl Default for Trouble {
+    fn default() -> Self {
+        Self::told_every(TOLD_EVERY)
+    }
+}
+
 impl Trouble {
+    /// One that is told again after this time.
+    pub(super) const fn told_every(told_every: Duration) -> Self {
+        Self {
+            told_every,
+            told_at: None,
+            told: None,
+        }
+    }
+
     /// It is there. True when that is to be told.
     pub(super) fn is_to_be_told(&mut self, text: &str, now: Instant) -> bool {
-        let lately = |at: Instant| now.saturating_duration_since(at) < TOLD_EVERY;
+        let lately = |at: Instant| now.saturating_duration_since(at) < self.told_every;
         if self.told_at.is_some_and(lately) {
             return false;
         }
@@ -53,5 +71,9 @@ mod tests {
         assert!(!trouble.is_to_be_told("full", at(61)));
         assert_eq!(trouble.over(), None);
         assert!(trouble.is_to_be_told("full", at(120)));
+        let mut seldom = Trouble::told_every(Duration::from_hours(1));
+        assert!(seldom.is_to_be_told("spoilt", at(0)));
+        assert!(!seldom.is_to_be_told("spoilt", at(3_599)));
+        assert!(seldom.is_to_be_told("spoilt", at(3_600)));
     }
 }

@@ -43,7 +43,7 @@ use crate::wake::Wake;
 pub(crate) use attempt::facts;
 pub(crate) use places::Room;
 pub(crate) use runs::Runs;
-pub(crate) use settings::{Action, Hook, STOP_MARGIN, Settings};
+pub(crate) use settings::{Action, Earlier, Hook, STOP_MARGIN, Settings};
 
 use attempt::Went;
 use hand::Hand;
@@ -97,9 +97,11 @@ pub(crate) async fn run(
         .await
         .unwrap_or_default();
     unowned::tell(&reader, &settings).await;
-    let rooms: Vec<Room> = settings.hooks.iter().map(|hook| hook.room).collect();
+    let (hand, places) = (
+        Hand::new(&settings.rooms()),
+        Places::new(settings.named_rooms()),
+    );
     let (over, overs) = mpsc::unbounded_channel();
-    let longest_grace = settings.longest_grace();
     let desk = Arc::new(Desk {
         writer,
         settings,
@@ -116,15 +118,14 @@ pub(crate) async fn run(
         active: HashMap::new(),
         settling: JoinSet::new(),
         being_settled: HashMap::new(),
-        hand: Hand::new(&rooms),
-        places: Places::new(rooms),
+        hand,
+        places,
         leftovers,
         more: false,
         ahead: Vec::new(),
         starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
-        longest_grace,
     };
     outbox.work(&wake, &shutdown, (&pulse, &mut news)).await;
     outbox.stop(&hurry).await;
@@ -194,8 +195,6 @@ struct Outbox {
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
     scan_at: Instant,
-    /// Of all hooks there ever were: one of them may be running still.
-    longest_grace: Duration,
 }
 
 impl Outbox {
@@ -309,10 +308,13 @@ impl Outbox {
                 continue;
             }
             let key = left.key;
-            if let Some(hook) = self.desk.settings.hook_of(&left.hook) {
-                self.places
-                    .find(Run::Old(key), hook, Instant::now().into_std());
-            }
+            let hooks = &self.desk.settings;
+            let hook = hooks
+                .hook_of(&left.hook)
+                .and_then(|hook| hooks.hooks.get(hook));
+            let name = hook.map_or(&left.hook, |hook| &hook.name);
+            self.places
+                .find(Run::Old(key), name, Instant::now().into_std());
             let task = self
                 .settling
                 .spawn(settle::run(Arc::clone(&self.desk), left));
@@ -351,7 +353,8 @@ impl Outbox {
         }
         tracing::warn!(running = self.attempts.len(), "ending hooks that still run");
         self.desk.ending.request();
-        if timeout(self.longest_grace + STOP_MARGIN, self.all_ended())
+        let grace = self.desk.settings.longest_grace();
+        if timeout(grace + STOP_MARGIN, self.all_ended())
             .await
             .is_err()
         {

@@ -4,9 +4,13 @@
 //! places, while one is free, and its ordinary place is another's. Nothing has to be moved for that: where a run stands
 //! follows from how long it has lasted and how many others of its hook have lasted as long. So a hook never has more runs
 //! than it has places of both kinds, and a program that hangs holds up nobody before the slow places are full too.
+//!
+//! A run is its hook's by the hook's name: one that is not among the hooks for a while, as by a slip in the config, finds its runs
+//! in their places when it is back.
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A run that lasts longer is slow. Scripts that write to a database or call another service are done well before; one
@@ -25,90 +29,91 @@ pub(crate) struct Room {
 /// The runs of all hooks, each known by its `K`.
 #[derive(Debug)]
 pub(super) struct Places<K> {
-    /// By the hook's number.
-    rooms: Vec<Room>,
+    /// By the hook's number: its name, and its room.
+    hooks: Vec<(Arc<str>, Room)>,
+    /// Those of hooks that are gone, too.
     runs: HashMap<K, Run>,
 }
 
 #[derive(Debug)]
 struct Run {
-    hook: usize,
+    hook: Arc<str>,
     slow_at: Instant,
 }
 
 impl<K: Eq + Hash> Places<K> {
-    /// All free. Hooks go by their number in `rooms`.
-    pub(super) fn new(rooms: Vec<Room>) -> Self {
+    /// All free. Hooks go by their number in `hooks`.
+    pub(super) fn new(hooks: Vec<(Arc<str>, Room)>) -> Self {
         let runs = HashMap::new();
-        Self { rooms, runs }
+        Self { hooks, runs }
     }
 
-    /// From now on the hooks go by their number in `rooms`, which `number` gives for those that stay. Runs of the others take no
-    /// place any more.
+    /// From now on the hooks go by their number in `hooks`; `whose` gives it for the name that a run went by so far. Runs that are
+    /// nobody's take no place until their hook is back.
     pub(super) fn furnish_anew(
         &mut self,
-        rooms: Vec<Room>,
-        number: impl Fn(usize) -> Option<usize>,
+        hooks: Vec<(Arc<str>, Room)>,
+        whose: impl Fn(&str) -> Option<usize>,
     ) {
-        self.rooms = rooms;
-        self.runs.retain(|_, run| match number(run.hook) {
-            Some(hook) => {
-                run.hook = hook;
-                true
+        self.hooks = hooks;
+        for run in self.runs.values_mut() {
+            if let Some((name, _)) = whose(&run.hook).and_then(|hook| self.hooks.get(hook)) {
+                run.hook = Arc::clone(name);
             }
-            None => false,
-        });
+        }
     }
 
     /// A run of this hook begins.
     pub(super) fn begin(&mut self, run: K, hook: usize, now: Instant) {
-        let slow_at = now + SLOW_AFTER;
+        if let Some((name, _)) = self.hooks.get(hook) {
+            let (hook, slow_at) = (Arc::clone(name), now + SLOW_AFTER);
+            self.runs.insert(run, Run { hook, slow_at });
+        }
+    }
+
+    /// A run is found that began long ago: of the hook with this name, whether there is one now or not.
+    pub(super) fn find(&mut self, run: K, hook: &str, now: Instant) {
+        let (hook, slow_at) = (Arc::from(hook), now);
         self.runs.insert(run, Run { hook, slow_at });
     }
 
-    /// A run of this hook is found that began long ago.
-    pub(super) fn find(&mut self, run: K, hook: usize, now: Instant) {
-        let slow_at = now;
-        self.runs.insert(run, Run { hook, slow_at });
-    }
-
-    /// A run has ended. Gives its hook, and how long it took; `None` when that was said before.
+    /// A run has ended. Gives its hook, and how long it took; `None` when that was said before, or the hook is gone.
     pub(super) fn end(&mut self, run: &K, now: Instant) -> Option<(usize, Duration)> {
         let Run { hook, slow_at } = self.runs.remove(run)?;
         let left = slow_at.saturating_duration_since(now);
+        let hook = self.hooks.iter().position(|(name, _)| *name == hook)?;
         Some((hook, SLOW_AFTER.saturating_sub(left)))
     }
 
     /// How many runs of this hook may begin.
     pub(super) fn free(&self, hook: usize, now: Instant) -> u32 {
-        let Some(room) = self.rooms.get(hook) else {
+        let Some((name, room)) = self.hooks.get(hook) else {
             return 0;
         };
         let (slow, all) = (
-            self.count(hook, |run| run.slow_at <= now),
-            self.count(hook, |_| true),
+            self.count(name, |run| run.slow_at <= now),
+            self.count(name, |_| true),
         );
         room.ordinary.saturating_sub(all - slow.min(room.slow))
     }
 
     /// When the next run leaves its ordinary place for a slow one, of hooks that have no other place free.
     pub(super) fn next_move(&self, now: Instant) -> Option<Instant> {
-        let full = |hook: usize, room: &Room| {
-            let slow = self.count(hook, |run| run.slow_at <= now);
-            slow < room.slow && self.free(hook, now) == 0
+        let full = |(number, (name, room)): &(usize, &(Arc<str>, Room))| {
+            let slow = self.count(name, |run| run.slow_at <= now);
+            slow < room.slow && self.free(*number, now) == 0
         };
-        let rooms = self.rooms.iter().enumerate();
-        let waiting = rooms.filter(|(hook, room)| full(*hook, room));
-        let moves = waiting.flat_map(|(hook, _)| {
-            let runs = self.runs.values().filter(move |run| run.hook == hook);
+        let waiting = self.hooks.iter().enumerate().filter(full);
+        let moves = waiting.flat_map(|(_, (name, _))| {
+            let runs = self.runs.values().filter(move |run| run.hook == *name);
             runs.map(|run| run.slow_at)
         });
         moves.filter(|at| *at > now).min()
     }
 
-    fn count(&self, hook: usize, which: impl Fn(&Run) -> bool) -> u32 {
+    fn count(&self, hook: &Arc<str>, which: impl Fn(&Run) -> bool) -> u32 {
         let runs = self.runs.values();
-        let count = runs.filter(|run| run.hook == hook && which(run)).count();
+        let count = runs.filter(|run| run.hook == *hook && which(run)).count();
         u32::try_from(count).unwrap_or(u32::MAX)
     }
 }

@@ -57,12 +57,53 @@ pub(crate) struct Settings {
     pub surroundings: Surroundings,
     /// Where ends are counted.
     pub runs: Arc<Runs>,
+    /// What earlier settings of this process allowed.
+    pub earlier: Earlier,
+}
+
+/// The longest that settings which were in use before allowed a stop: what began by them may be running still.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Earlier {
+    drain: Duration,
+    grace: Duration,
 }
 
 impl Settings {
-    /// The longest a stop may take: drain, grace, and [`STOP_MARGIN`]. What supervises this must wait as long.
+    /// These, read again while others are in use: ends are counted on, and what began goes on as it was allowed to.
+    pub(crate) fn after(self, before: &Self) -> Self {
+        Self {
+            runs: Arc::clone(&before.runs),
+            earlier: Earlier {
+                drain: before.drain.max(before.earlier.drain),
+                grace: before.longest_grace(),
+            },
+            ..self
+        }
+    }
+
+    /// The longest a stop may take: drain, grace, and [`STOP_MARGIN`]. What supervises this must wait as long. The outbox may not
+    /// have heard of these settings yet, and what runs began by any.
     pub(crate) fn stop_within(&self) -> Duration {
-        self.drain + self.longest_grace() + STOP_MARGIN
+        self.drain.max(self.earlier.drain) + self.longest_grace() + STOP_MARGIN
+    }
+
+    /// The hooks' places, by their number.
+    pub(super) fn rooms(&self) -> Vec<Room> {
+        self.hooks.iter().map(|hook| hook.room).collect()
+    }
+
+    /// The same with the hooks' names.
+    pub(super) fn named_rooms(&self) -> Vec<(Arc<str>, Room)> {
+        let hooks = self.hooks.iter();
+        hooks
+            .map(|hook| (Arc::from(hook.name.as_str()), hook.room))
+            .collect()
+    }
+
+    /// The number of the hook with this name, or of the one that answers to it.
+    pub(super) fn hook_named(&self, name: &str) -> Option<usize> {
+        let named = self.hooks.iter().position(|hook| hook.name == name);
+        named.or_else(|| self.hook_of(name))
     }
 
     /// The number of the hook that a delivery of this name is owed to.
@@ -71,11 +112,9 @@ impl Settings {
         self.hooks.iter().position(is_it)
     }
 
+    /// Of all hooks there were in this process: one of them may be running still.
     pub(super) fn longest_grace(&self) -> Duration {
-        self.hooks
-            .iter()
-            .map(|hook| hook.action.grace())
-            .max()
-            .unwrap_or_default()
+        let hooks = self.hooks.iter().map(|hook| hook.action.grace());
+        hooks.fold(self.earlier.grace, Duration::max)
     }
 }

@@ -49,6 +49,16 @@ pub(super) fn reasons(
             ),
         );
     }
+    if let Some(reason) = &storage.health.unreadable {
+        add(
+            "unreadable",
+            format!(
+                "an invoice cannot be read and is not asked about: {reason}; another program has written to {}: `tilld db check` \
+                 looks it over, and a backup has the row as it was",
+                file.path
+            ),
+        );
+    }
     if storage.read_only {
         add(
             "read_only",
@@ -136,9 +146,10 @@ mod tests {
             ..Storage::default()
         };
         bad.health.unstored = Some((0, "the disk is full".to_owned()));
+        bad.health.unreadable = Some("no amount".to_owned());
         assert_eq!(
             words(&bad, 1, None),
-            ["cannot_store", "read_only", "disk_low"]
+            ["cannot_store", "unreadable", "read_only", "disk_low"]
         );
     }
 }

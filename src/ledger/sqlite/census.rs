@@ -174,7 +174,7 @@ mod tests {
                  SELECT i, 'e' || i, i, iif(i % 5 = 0, 'reversed', 'paid'), 0, 'done', 'new', 'paid', 'open', 10 * i, 'poll' FROM n;"
             ))
             .expect("filled");
-        ReadStore(connection)
+        ReadStore::from(connection)
     }
 
     #[test]

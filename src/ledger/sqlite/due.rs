@@ -18,6 +18,9 @@ macro_rules! poll {
     };
 }
 
+/// Unreadable rows that a look passes over at most, of one class.
+const PASSED_OVER: u32 = 1_000;
+
 /// The columns of the polling side.
 const POLL: &str = poll!();
 
@@ -39,14 +42,12 @@ pub(super) fn due(
     connection: &Connection,
     now_ms: i64,
     per_class: u32,
-) -> rusqlite::Result<Vec<DueRow>> {
+) -> rusqlite::Result<Looked> {
     let mut statement = connection.prepare_cached(&due_sql())?;
-    let mut found = Vec::new();
+    let mut found = Looked::default();
     for class in Class::ALL {
-        let values = params![class.number(), now_ms, per_class];
-        for row in statement.query_map(values, due_row)? {
-            found.extend(readable(row)?.flatten());
-        }
+        let values = params![class.number(), now_ms, asked_for(per_class)];
+        found.take(statement.query_map(values, due_row)?, per_class)?;
         if now_ms < CLOCK_IS_SET_MS {
             let dated = Place {
                 class,
@@ -57,6 +58,54 @@ pub(super) fn due(
         }
     }
     Ok(found)
+}
+
+/// So many rows are asked for, that as many are found behind unreadable ones. Each is read when it is taken.
+const fn asked_for(rows: u32) -> u32 {
+    rows.saturating_add(PASSED_OVER)
+}
+
+/// What a look at due times found.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// The invoices.
+    pub(super) rows: Vec<DueRow>,
+    /// Why one of them could not be read.
+    pub(super) unreadable: Option<String>,
+}
+
+impl Looked {
+    /// Takes up to `most` rows. One that a foreign hand made unreadable must not stop all others: it is noted and left out, and
+    /// takes the place of none.
+    fn take(
+        &mut self,
+        rows: impl Iterator<Item = rusqlite::Result<Option<DueRow>>>,
+        most: u32,
+    ) -> rusqlite::Result<()> {
+        let mut left = most;
+        for row in rows {
+            if left == 0 {
+                break;
+            }
+            match row {
+                Ok(Some(row)) => {
+                    self.rows.push(row);
+                    left = left.saturating_sub(1);
+                }
+                Ok(None) => {}
+                Err(rusqlite::Error::FromSqlConversionFailure(_, _, cause)) => {
+                    self.unreadable = Some(cause.to_string());
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn extend(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+        self.unreadable = self.unreadable.take().or(other.unreadable);
+    }
 }
 
 fn due_sql() -> String {
@@ -71,13 +120,12 @@ pub(super) fn due_after(
     connection: &Connection,
     place: Place,
     limit: u32,
-) -> rusqlite::Result<Vec<DueRow>> {
+) -> rusqlite::Result<Looked> {
     let mut statement = connection.prepare_cached(&due_after_sql())?;
-    let values = params![place.class.number(), place.due_ms, place.key.0, limit];
-    let mut found = Vec::new();
-    for row in statement.query_map(values, due_row)? {
-        found.extend(readable(row)?.flatten());
-    }
+    let most = asked_for(limit);
+    let values = params![place.class.number(), place.due_ms, place.key.0, most];
+    let mut found = Looked::default();
+    found.take(statement.query_map(values, due_row)?, limit)?;
     Ok(found)
 }
 
@@ -86,18 +134,6 @@ fn due_after_sql() -> String {
         "SELECT {}, {POLL} {FILED} AND p.due_ms IS NOT NULL AND (p.due_ms, p.invoice) > (?2, ?3) ORDER BY p.due_ms, p.invoice LIMIT ?4",
         rows::INVOICE
     )
-}
-
-/// A row that a foreign hand made unreadable must not stop all others: it is told and left out.
-fn readable<T>(row: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
-    match row {
-        Ok(row) => Ok(Some(row)),
-        Err(rusqlite::Error::FromSqlConversionFailure(_, _, cause)) => {
-            tracing::error!(reason = %cause, "an invoice of the ledger cannot be read and is not asked about");
-            Ok(None)
-        }
-        Err(other) => Err(other),
-    }
 }
 
 /// One invoice as it is asked about, whether it is due or not.
@@ -265,7 +301,10 @@ pub(super) mod tests {
                 .execute(filed, [key, class, late])
                 .expect("filed");
         }
-        let keys = |rows: Vec<DueRow>| rows.iter().map(|row| row.key.0).collect::<Vec<_>>();
+        let keys = |found: Looked| {
+            let keys = found.rows.iter().map(|row| row.key.0);
+            keys.collect::<Vec<_>>()
+        };
         let found = due(&connection, OLD + 100, 3).expect("read");
         assert_eq!(keys(found), [6, 5, 7, 1, 2, 3]);
         let found = due(&connection, OLD + 5, 2).expect("read");
@@ -277,6 +316,27 @@ pub(super) mod tests {
             key: InvoiceKey(5),
         };
         assert_eq!(keys(due_after(&connection, place, 9).expect("read")), [7]);
+    }
+
+    /// Whoever looks for one only would find none, and think that nothing is due.
+    #[test]
+    fn what_cannot_be_read_takes_the_place_of_none() {
+        let connection = ledger(5);
+        let spoil = "UPDATE invoice SET amount_agreed = 'much' WHERE id IN (1, 2, 4)";
+        connection.execute_batch(spoil).expect("spoilt");
+        let keys = |found: &Looked| found.rows.iter().map(|row| row.key.0).collect::<Vec<_>>();
+        for (most, wanted) in [(1, &[3][..]), (2, &[3, 5]), (9, &[3, 5])] {
+            let found = due(&connection, 9, most).expect("read");
+            assert_eq!(keys(&found), wanted);
+            assert!(found.unreadable.is_some());
+            let place = Place {
+                class: Class::Old,
+                due_ms: 0,
+                key: InvoiceKey(0),
+            };
+            let found = due_after(&connection, place, most).expect("read");
+            assert_eq!(keys(&found), wanted);
+        }
     }
 
     #[test]

@@ -169,7 +169,7 @@ mod tests {
                  INSERT INTO attempt VALUES (1, 1, 10, 10, 'exit 0', x'', x''), (1, 2, 20, 20, 'exit 0', x'', x'7361')",
             )
             .expect("filled");
-        ReadStore(connection)
+        ReadStore::from(connection)
     }
 
     const fn raw_before(ms: i64) -> Cutoffs {

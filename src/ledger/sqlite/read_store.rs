@@ -1,5 +1,6 @@
 //! One reading connection, with its questions as methods and its errors sorted.
 
+use std::cell::Cell;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::choice::{Act, Choice, Page};
 use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
+use crate::ledger::health::Sight;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running,
@@ -32,12 +34,18 @@ use crate::ledger::store::StoreError;
 /// How long a read waits for a lock, which only a recovery after a crash holds.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// One reading connection.
-pub(in crate::ledger) struct ReadStore(pub(super) Connection);
+/// One reading connection, and what was seen by it of rows that cannot be read.
+pub(in crate::ledger) struct ReadStore(pub(super) Connection, Cell<Sight>);
+
+impl From<Connection> for ReadStore {
+    fn from(connection: Connection) -> Self {
+        Self(connection, Cell::default())
+    }
+}
 
 impl ReadStore {
     pub(in crate::ledger) fn open(path: &Path) -> Result<Self, OpenError> {
-        open_reader(path, BUSY).map(Self)
+        open_reader(path, BUSY).map(Self::from)
     }
 
     /// As [`ReadStore::open`], for one that must wait no longer than this for a lock.
@@ -45,7 +53,12 @@ impl ReadStore {
         path: &Path,
         busy: Duration,
     ) -> Result<Self, OpenError> {
-        open_reader(path, busy).map(Self)
+        open_reader(path, busy).map(Self::from)
+    }
+
+    /// What was seen since this was asked last.
+    pub(in crate::ledger) fn seen(&self) -> Sight {
+        self.1.take()
     }
 
     /// Reads several things as they are at one moment. No question in it may be asked of another connection.
@@ -129,7 +142,11 @@ impl ReadStore {
         now_ms: i64,
         per_class: u32,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due::due(&self.0, now_ms, per_class).map_err(from_sqlite)
+        let found = due::due(&self.0, now_ms, per_class).map_err(from_sqlite)?;
+        // What was due and unreadable stays due: this look sees whether there is such a one.
+        self.1
+            .set(found.unreadable.map_or(Sight::Clear, Sight::Spoilt));
+        Ok(found.rows)
     }
 
     pub(in crate::ledger) fn due_after(
@@ -137,7 +154,11 @@ impl ReadStore {
         place: Place,
         limit: u32,
     ) -> Result<Vec<DueRow>, StoreError> {
-        due::due_after(&self.0, place, limit).map_err(from_sqlite)
+        let found = due::due_after(&self.0, place, limit).map_err(from_sqlite)?;
+        if let Some(reason) = found.unreadable {
+            self.1.set(Sight::Spoilt(reason));
+        }
+        Ok(found.rows)
     }
 
     pub(in crate::ledger) fn retired_after(

@@ -58,6 +58,7 @@ impl Stage {
             drain: LONG,
             surroundings,
             runs: Arc::default(),
+            earlier: Earlier::default(),
         };
         let ledger = Owing::new(dir.path());
         let wake = ledger.owed();
@@ -104,14 +105,13 @@ impl Stage {
             settling: JoinSet::new(),
             being_settled: HashMap::new(),
             hand: Hand::new(&[room]),
-            places: Places::new(vec![room]),
+            places: Places::new(vec![("fulfil".into(), room)]),
             leftovers: Vec::new(),
             more: false,
             ahead: Vec::new(),
             starting: JoinSet::new(),
             rest_until: None,
             scan_at: Instant::now(),
-            longest_grace: self.settings.longest_grace(),
         }
     }
 
@@ -354,7 +354,7 @@ async fn the_place_of_an_old_run_that_could_not_be_watched_is_kept_until_it_is_o
     let mut outbox = stage.outbox(room);
     for (went, free) in [(Went::Trouble, 0), (Went::Stored, 1)] {
         let (key, now) = (DeliveryKey(1), Instant::now().into_std());
-        outbox.places.find(Run::Old(key), 0, now);
+        outbox.places.find(Run::Old(key), "fulfil", now);
         let task = outbox.settling.spawn(async move { went });
         outbox.being_settled.insert(task.id(), key);
         let joined = outbox.settling.join_next_with_id().await.expect("one");

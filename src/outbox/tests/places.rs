@@ -1,5 +1,7 @@
 //! Places, run by run. Apart from them because a test needs a moment to begin with.
 
+use std::hash::Hash;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::outbox::places::{Places, Room};
@@ -7,9 +9,15 @@ use crate::outbox::places::{Places, Room};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Places of two hooks, by ordinary and slow ones.
-fn places(rooms: [(u32, u32); 2]) -> Places<&'static str> {
+fn places<K: Eq + Hash>(rooms: [(u32, u32); 2]) -> Places<K> {
     let room = |(ordinary, slow)| Room { ordinary, slow };
-    Places::new(rooms.map(room).to_vec())
+    Places::new(
+        ["first", "second"]
+            .map(Arc::from)
+            .into_iter()
+            .zip(rooms.map(room))
+            .collect(),
+    )
 }
 
 /// Any moment: only the time since matters.
@@ -70,26 +78,17 @@ fn without_slow_places_the_limit_is_hard() {
 #[test]
 fn what_was_left_running_takes_a_slow_place_and_counts_against_a_hard_limit() {
     let (mut places, now) = (places([(1, 1), (1, 0)]), start());
-    places.find("old", 0, now);
-    places.find("older", 1, now);
+    places.find("old", "first", now);
+    places.find("older", "second", now);
     assert_eq!((places.free(0, now), places.free(1, now)), (1, 0));
-    places.find("more", 0, now);
+    places.find("more", "first", now);
     assert_eq!(places.free(0, now), 0);
 }
 
 /// Whatever begins as long as places are free, and however long it lasts: never more than both kinds together.
 #[test]
 fn no_hook_ever_runs_more_than_it_has_places() {
-    let (mut places, now) = (
-        Places::new(
-            [Room {
-                ordinary: 3,
-                slow: 2,
-            }]
-            .to_vec(),
-        ),
-        start(),
-    );
+    let (mut places, now) = (places([(3, 2), (0, 0)]), start());
     let (mut running, mut next) = (Vec::new(), 0_u32);
     for step in 0..500_u32 {
         let at = now + Duration::from_millis(300) * step;
@@ -114,17 +113,37 @@ fn runs_keep_their_places_when_the_hooks_are_others() {
     let (mut places, now) = (places([(2, 0), (3, 0)]), start());
     places.begin("gone", 0, now);
     places.begin("stays", 1, now);
-    let rooms = vec![
-        Room {
-            ordinary: 2,
-            slow: 0
-        };
-        2
-    ];
     // The second is the first from now on, and the second a new one.
-    places.furnish_anew(rooms, |hook| (hook == 1).then_some(0));
+    furnish(&mut places, ["second", "third"]);
     assert_eq!((places.free(0, now), places.free(1, now)), (1, 2));
     assert!(places.end(&"gone", now).is_none());
     assert!(places.end(&"stays", now).is_some());
     assert_eq!(places.free(0, now), 2);
+}
+
+/// A slip in the config, and its mending: what began before is running all the while.
+#[test]
+fn a_hook_that_is_back_finds_its_runs_in_their_places() {
+    let (mut places, now) = (places([(2, 0), (2, 0)]), start());
+    places.begin("ended", 0, now);
+    places.begin("runs", 0, now);
+    furnish(&mut places, ["frist", "second"]);
+    assert_eq!((places.free(0, now), places.free(1, now)), (2, 2));
+    assert!(places.end(&"ended", now).is_none());
+    // Nobody's so far.
+    places.find("old", "third", now);
+    furnish(&mut places, ["second", "first"]);
+    assert_eq!((places.free(0, now), places.free(1, now)), (2, 1));
+    assert_eq!(places.end(&"runs", now), Some((1, Duration::ZERO)));
+    furnish(&mut places, ["first", "third"]);
+    assert_eq!((places.free(0, now), places.free(1, now)), (2, 1));
+}
+
+/// Goes on with hooks of these names, two places each.
+fn furnish(places: &mut Places<&'static str>, names: [&str; 2]) {
+    let (ordinary, slow) = (2, 0);
+    let hooks = names.map(|name| (Arc::from(name), Room { ordinary, slow }));
+    places.furnish_anew(hooks.to_vec(), |name| {
+        names.iter().position(|own| *own == name)
+    });
 }

@@ -8,6 +8,7 @@ mod migrations;
 mod mounted;
 mod prune;
 mod readers;
+mod unreadable;
 
 use serde_json::Value;
 

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::{Faults, logs, plays_none};
+use crate::admin;
 use crate::harness::{Setup, World, skip, wait_until};
 
 /// From a panic to the end of the process.
@@ -75,4 +76,43 @@ fn a_panic_in_one_request_ends_that_request_alone() {
     assert_eq!(world.tell_as_it_is(&paid).status, 200);
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 1);
+}
+
+/// What a request asks of the ledger is looked up on another thread, and is of that request all the same.
+#[test]
+fn a_panic_in_a_read_ends_what_asked_for_it() {
+    let faults = Faults::new();
+    let mut world = admin::setup()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .under(&["env", &faults.variable()])
+        .start();
+    if plays_none(&world) {
+        skip!("this build has no faults to play");
+    }
+    world.pay("A-1");
+    world.settle();
+    let counted = "tilld_invoices{status=\"paid\",outcome=\"paid\"} 1\n";
+    for (point, path, shown, place) in [
+        ("list", "/", "A-1", "src/ledger/reader.rs:"),
+        ("count", "/metrics", counted, "src/admin/tally.rs:"),
+    ] {
+        assert_eq!(admin::get(&world, path).status, 200, "{path}");
+        let fault = format!("panic-{point}");
+        faults.play(&fault);
+        let answer = admin::get(&world, path);
+        assert_eq!(answer.status, 500, "{answer:?}");
+        assert!(faults.is_played(&fault));
+        logs(&world, &format!("a request panicked at {place}"));
+        // Nothing of it is left behind, and nothing is counted twice.
+        let answer = admin::get(&world, path);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(answer.body.contains(shown), "{}", answer.body);
+    }
+    // The same where a loop reads is of the process.
+    faults.play("panic-outlook");
+    world.neighbour().write();
+    logs(&world, "the fault of the point outlook is played");
+    assert_eq!(world.serve_ends(AT_ONCE), BUG);
+    world.start_serve();
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::{Systemd, logs};
-use crate::harness::{PATIENCE, Setup, World};
+use crate::harness::{PATIENCE, Setup, World, wait_until};
 
 /// The config with `old` put in the place of `new`.
 #[track_caller]
@@ -127,7 +127,7 @@ fn a_hook_that_runs_goes_on_while_its_settings_change() {
         .start();
     systemd.hears("READY=1");
     world.pay("A-1");
-    crate::harness::wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     rewrite(&world, "timeout_s = 30", "timeout_s = 20");
     rewrite(&world, "outbox.drain_s = 1", "outbox.drain_s = 2");
     reload(&world, &systemd);
@@ -141,6 +141,62 @@ fn a_hook_that_runs_goes_on_while_its_settings_change() {
     assert_eq!(world.hook_log("fulfil"), ["A-1", "A-2"]);
     let attempts = world.sql("SELECT result FROM attempts");
     assert_eq!(attempts.concat(), ["exit 0", "exit 0"]);
+}
+
+/// A slip in a hook's name, and its mending: what runs is in its place all the while.
+#[test]
+fn a_hook_that_was_gone_for_a_reload_has_no_more_runs_than_places() {
+    let systemd = Systemd::without_a_path();
+    let waits = "echo \"$TILLD_ORDER_ID\" >> \"$1\"; while [ ! -e \"$1.go\" ]; do sleep 0.02; done";
+    let world = Setup::new()
+        .quiet()
+        .hook("fulfil", &["paid"], waits)
+        .at_once(1)
+        .noting_hook("mail", &["paid"])
+        .set("outbox.slow_concurrency", 0)
+        .under(&["env", &systemd.variable])
+        .start();
+    systemd.hears("READY=1");
+    world.pay("A-1");
+    wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
+    rewrite(&world, "name = \"fulfil\"", "name = \"fullfil\"");
+    reload(&world, &systemd);
+    rewrite(&world, "name = \"fullfil\"", "name = \"fulfil\"");
+    reload(&world, &systemd);
+    world.pay("A-2");
+    // Of one order one runs at a time: this one now since the first has no place.
+    wait_until(PATIENCE, "the other hook", || {
+        world.hook_log("mail").len() == 1
+    });
+    let running = "SELECT order_id FROM deliveries WHERE state = 'running' AND hook = 'fulfil'";
+    assert_eq!(world.sql(running).concat(), ["A-1"]);
+    fs::write(world.dir().join("hooks/fulfil.log.go"), "").expect("written");
+    world.settle();
+    assert_eq!(world.hook_log("fulfil"), ["A-1", "A-2"]);
+}
+
+/// What began under the old times may need them still.
+#[test]
+fn a_stop_may_take_as_long_as_what_began_before_a_reload() {
+    let systemd = Systemd::without_a_path();
+    let mut world = Setup::new()
+        .quiet()
+        .set("outbox.drain_s", 70)
+        .set("outbox.grace_s", 80)
+        .noting_hook("fulfil", &["paid"])
+        .under(&["env", &systemd.variable])
+        .start();
+    systemd.hears("READY=1");
+    rewrite(&world, "outbox.drain_s = 70", "outbox.drain_s = 1");
+    rewrite(&world, "outbox.grace_s = 80", "outbox.grace_s = 1");
+    reload(&world, &systemd);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let stops = systemd.hears("STOPPING=1");
+    let within = stops.lines().find_map(|line| {
+        let time = line.strip_prefix("STATUS=stops, within ")?;
+        time.strip_suffix(" s")?.parse::<u64>().ok()
+    });
+    assert!(within.is_some_and(|within| within >= 150), "{stops}");
 }
 
 /// In a terminal it is the word that the terminal goes away.

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::{Faults, Systemd};
 use crate::harness::{PATIENCE, Setup, skip, wait_until};
 
@@ -38,6 +40,30 @@ fn a_long_start_asks_for_more_time_and_is_not_ready_before() {
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let stops = systemd.hears("STOPPING=1");
     assert!(stops.contains("STATUS=stops, within"), "{stops}");
+}
+
+/// `EXTEND_TIMEOUT_USEC` puts off the end of a stop as well.
+#[test]
+fn who_wishes_it_to_stop_is_not_put_off_by_a_long_start() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (systemd, faults) = (Systemd::at(dir.path()), Faults::new());
+    faults.play("hold-start");
+    let world = Setup::new().quiet().not_served().start();
+    let under = ["env", &systemd.variable, &faults.variable()];
+    let mut serve = world.start_under(&under, &["serve"]);
+    systemd.hears("STATUS=opening the ledger");
+    serve.signal(Signal::TERM);
+    let heard = systemd.next(PATIENCE).unwrap_or_default();
+    if !serve.stderr().contains("faults are played from") {
+        skip!("this build has no faults to play");
+    }
+    assert!(heard.starts_with("STATUS=SIGTERM was heard"), "{heard}");
+    // The first wish for more time would come a second after the start.
+    let more = systemd.listens_for(Duration::from_millis(1_500));
+    assert_eq!(more, [""; 0]);
+    faults.end("hold-start");
+    assert_eq!(serve.wait(PATIENCE), 0);
+    systemd.hears("STOPPING=1");
 }
 
 #[test]
