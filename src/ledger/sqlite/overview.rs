@@ -10,7 +10,7 @@ use super::checkpoint::HELD;
 use super::deliveries::aside;
 use super::due;
 use super::failure::from_sqlite;
-use super::heard::line_place;
+use super::heard::{found_by, line_place};
 use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
@@ -173,9 +173,13 @@ fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, S
 /// Of an invoice without a notify token no notification is known, so that asking finds all there is.
 fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64>)> {
     let sql = format!(
-        "SELECT e.source, e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms, cause_ns FROM event ORDER BY seq DESC LIMIT {}) e \
+        concat!(
+            "SELECT ",
+            found_by!(),
+            ", e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms, cause_ns, cause_status FROM event ORDER BY seq DESC LIMIT {}) e \
          WHERE e.source IN ('notification', 'poll') AND e.kind NOT IN ('opened', 'operator', 'unresolved') \
-           AND ifnull(e.cause_ns / 1000000, e.at_ms) >= ?1 AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC",
+           AND ifnull(e.cause_ns / 1000000, e.at_ms) >= ?1 AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC"
+        ),
         Overview::CHANGES_LOOKED_AT
     );
     let since = meta(connection, SERVING_SINCE)?;
@@ -186,8 +190,8 @@ fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64
     let mut rows = statement.query([since_ms])?;
     let (mut count, mut last_ms) = (0, None);
     while let Some(row) = rows.next()? {
-        let source: String = row.get(0)?;
-        if source != "poll" {
+        let found_by: String = row.get(0)?;
+        if found_by != "poll" {
             break;
         }
         count += 1;
@@ -339,6 +343,34 @@ mod tests {
         connection.execute_batch(judged).expect("written");
         let found = overview(&connection, 0, 0).expect("read");
         assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
+    }
+
+    #[test]
+    fn what_a_notification_told_first_was_not_found_by_asking() {
+        let connection = ledger();
+        fill(&connection, 4);
+        // Invoice 4 told before its change; 3 told of an earlier change to the same status, 2 of another status, 1 too late.
+        connection
+            .execute_batch(
+                "UPDATE event SET source = 'poll', cause_status = 'done', at_ms = seq; \
+                 INSERT INTO secret (invoice, sealed) SELECT id, x'00' FROM invoice; \
+                 DELETE FROM history; \
+                 INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms, source, cause_status) \
+                 SELECT 10 + id, 'f' || id, id, 'status', 0, 'paid', 'open', 10 + id, 'poll', 'done' FROM invoice; \
+                 INSERT INTO history (invoice, at_ms, source, status, decision, after_event) VALUES \
+                   (4, 9, 'notification', 'done', 'doubt', 5), (3, 1, 'notification', 'done', 'doubt', 2), \
+                   (2, 9, 'notification', 'new', 'doubt', 5), (1, 90, 'notification', 'done', 'doubt', 20)",
+            )
+            .expect("written");
+        assert_eq!(
+            overview(&connection, 0, 0).expect("read").polled_in_a_row,
+            (0, None)
+        );
+        let gone = "DELETE FROM event WHERE seq = 14";
+        connection.execute_batch(gone).expect("written");
+        let found = overview(&connection, 0, 0).expect("read");
+        // Back to event 4, of which nothing was told, and on to event 3, of which something was.
+        assert_eq!(found.polled_in_a_row, (4, Some(13)));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod alarms;
 mod figures;
+mod meter;
 
 use std::net::SocketAddr;
 
