@@ -40,6 +40,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod unrecorded;
 mod writer;
 
 use std::fs;
@@ -65,7 +66,7 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
-pub(crate) use overview::{DueOf, Overview, SERVING_SINCE, Tally};
+pub(crate) use overview::{DueOf, LAST_HEARD, Overview, SERVING_SINCE, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;

@@ -5,12 +5,18 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::reason::Reason;
 
+/// How far what is written down of the last notification is behind, milliseconds. What asks how long nothing was heard asks
+/// for hours.
+const NOTE_EVERY_MS: i64 = 60_000;
+
 /// The counts. Shared by the listener, which adds, and whoever tells them.
 #[derive(Debug, Default)]
 pub struct Heard {
     /// When the last one was stored, milliseconds since 1970; 0 for never. Its own cache line is not worth having: one
     /// thread adds.
     last_ms: AtomicI64,
+    /// When that was last worth writing down, milliseconds since 1970; 0 for never.
+    noted_ms: AtomicI64,
     stored: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
 }
@@ -20,6 +26,16 @@ impl Heard {
     pub(super) fn stored(&self, received_ms: i64) {
         self.stored.fetch_add(1, Ordering::Relaxed);
         self.last_ms.store(received_ms, Ordering::Relaxed);
+    }
+
+    /// Whether that one is to be written down: one a minute is, and the first after the clock was set back.
+    pub(super) fn is_worth_a_note(&self, received_ms: i64) -> bool {
+        let noted_ms = self.noted_ms.load(Ordering::Relaxed);
+        let is_due = !(noted_ms..noted_ms.saturating_add(NOTE_EVERY_MS)).contains(&received_ms);
+        if is_due {
+            self.noted_ms.store(received_ms, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// One was refused.
@@ -53,6 +69,21 @@ impl Heard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_is_noted_once_a_minute() {
+        let heard = Heard::default();
+        for (at_ms, noted) in [
+            (1_000_000, true),
+            (1_059_999, false),
+            (1_060_000, true),
+            (1_060_001, false),
+            (9, true),
+            (10, false),
+        ] {
+            assert_eq!(heard.is_worth_a_note(at_ms), noted, "{at_ms}");
+        }
+    }
 
     #[test]
     fn each_reason_has_its_own_count() {

@@ -303,6 +303,7 @@ impl<B: Book> Inner<B> {
             Ok(_stored) => {
                 self.settings.heard.stored(arrival.received_ms);
                 self.remember(place);
+                self.note_heard(invoice, arrival.received_ms);
                 answer::stored()
             }
             Err(Unavailable) => self.refuse(
@@ -319,6 +320,18 @@ impl<B: Book> Inner<B> {
         if let Some(news) = self.remembered.news(place, Instant::now()) {
             let writing = self.remembered.write(news, self.book.clone());
             // Nobody waits for it but the stop.
+            drop(self.storing.spawn(contained(Box::pin(writing))));
+        }
+    }
+
+    /// Writes down now and then that one was stored. One that cannot be written is written with the next: it tells hours.
+    fn note_heard(&self, invoice: InvoiceKey, at_ms: i64) {
+        if self.settings.heard.is_worth_a_note(at_ms) {
+            let book = self.book.clone();
+            let writing = async move {
+                let remembered = book.remember_heard(at_ms, invoice).await;
+                remembered.unwrap_or_default();
+            };
             drop(self.storing.spawn(contained(Box::pin(writing))));
         }
     }

@@ -141,7 +141,7 @@ fn silent(overview: &Overview, settings: &Attention, now_ms: i64) -> Option<Need
         .ok()?
         .checked_mul(1_000)?;
     let last_ms = overview.last_notification.as_ref().map(|(at_ms, _)| *at_ms);
-    let since_ms = last_ms.or(overview.first_event_ms)?;
+    let since_ms = last_ms.or(overview.unheard_since_ms)?;
     let for_ms = now_ms.saturating_sub(since_ms);
     (after_ms > 0 && for_ms > after_ms).then(|| {
         let told = format!("no notification was heard for {}", span(for_ms));

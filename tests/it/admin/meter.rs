@@ -1,7 +1,7 @@
 //! The meter of lost notifications: what a notification told is told, even where an answer of the service must confirm it first.
 //! What is at stake: a merchant who is told that all his notifications are lost looks for a fault that is not there.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{get, setup};
 use crate::harness::{PATIENCE, World, wait_until};
@@ -89,4 +89,33 @@ fn what_nobody_told_is_lost_even_where_something_was_told_before() {
     );
     let status = world.tilld(&["status"]).ends_with(16).stdout;
     assert!(status.contains("polled"), "{status}");
+}
+
+#[test]
+fn the_last_notification_is_known_when_the_history_has_forgotten_it() {
+    let mut world = setup()
+        .quiet()
+        .set("attention.silent_after_s", 3_600)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "it to be noted", || {
+        world.value("SELECT count(*) FROM meta WHERE key = 'last_heard'") == "1"
+    });
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    // As after ten thousand answers to questions: what is looked at has no notification, and the first event is years old.
+    world.neighbour().tamper(
+        "DELETE FROM history; UPDATE event SET source = 'poll'; \
+         UPDATE event SET at_ms = 1000 WHERE seq = (SELECT min(seq) FROM event)",
+    );
+    world.start_serve();
+    let told = world.tilld(&["status", "--json"]).ends_with(0).json();
+    assert_eq!(
+        told.pointer("/last_notification/order_id"),
+        Some(&Value::from("A-1"))
+    );
+    let figures = get(&world, "/metrics").body;
+    let name = "tilld_last_notification_timestamp_seconds ";
+    let mut lines = figures.lines();
+    let at = lines.find_map(|line| line.strip_prefix(name)?.split('.').next()?.parse().ok());
+    assert!(at > Some(1_600_000_000_u64), "{figures}");
 }

@@ -303,3 +303,25 @@ fn without_a_ledger_there_is_nothing_to_show_and_none_is_made() {
     assert_eq!(at(told, "/login/source"), "environment");
     assert_eq!(at(told, "/last_notification"), Value::Null);
 }
+
+#[test]
+fn more_were_refused_than_there_are_rows() {
+    let world = Setup::new().quiet().set("ledger.refusal_rows", 100).start();
+    let issued = world.create("A-1");
+    let body = issued.object.to_string();
+    for _ in 0..120 {
+        let wrong = [("X-Notification-Token", "not-this-one")];
+        assert_eq!(world.notify(&issued.reference, &wrong, &body).status, 401);
+    }
+    wait_until(PATIENCE, "the oldest to make room", || {
+        world.value("SELECT count(*) || min(id) FROM refusal") == "10021"
+    });
+    let told = status(&world, 0);
+    assert_eq!(at(&told, "/refusals_24h/count"), 100);
+    assert_eq!(at(&told, "/refusals_24h/more"), true);
+    people(
+        &world,
+        0,
+        &["more than 100 in 24 h, most often token_wrong (100)"],
+    );
+}
