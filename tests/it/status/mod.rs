@@ -121,8 +121,8 @@ fn what_needs_a_person_is_named_with_what_helps() {
         &world,
         16,
         &[
-            "abandoned",
-            "1 delivery: `tilld delivery list --state abandoned`",
+            "\nabandoned  1 delivery, order A-1\n",
+            "`tilld delivery list --state abandoned`",
             "`tilld delivery retry EVENT`",
         ],
     );
@@ -155,6 +155,18 @@ fn what_needs_a_person_is_named_with_what_helps() {
     ];
     assert_eq!(short, wanted);
     assert_eq!(at(&told, "/unsorted/0/events"), 1);
+    let needs = at(&told, "/needs");
+    let words: Vec<Value> = needs
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|need| at(need, "/reason"))
+        .collect();
+    // One thing is there once, under one word, which is told once.
+    assert_eq!(words, ["abandoned", "mismatch", "unsorted_status"]);
+    assert_eq!(at(&told, "/needs/0/orders"), json!(["A-1"]));
+    assert_eq!(at(&told, "/needs/1/told"), "1 invoice, order A-3");
+    assert_eq!(at(&told, "/needs/2/orders"), json!(["A-2"]));
     let line = at(&told, "/unsorted/0/line");
     let line = line.as_str().expect("text");
     let shown = people(
