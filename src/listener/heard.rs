@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use super::reason::Reason;
+use crate::http::Unserved;
 
 /// How far what is written down of the last notification is behind, milliseconds. What asks how long nothing was heard asks
 /// for hours.
@@ -19,6 +20,7 @@ pub struct Heard {
     noted_ms: AtomicI64,
     stored: AtomicU64,
     refused: [AtomicU64; Reason::ALL.len()],
+    unserved: [AtomicU64; Unserved::ALL.len()],
 }
 
 impl Heard {
@@ -44,6 +46,23 @@ impl Heard {
         if let Some(count) = at.and_then(|at| self.refused.get(at)) {
             count.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// One was closed or answered before there was a whole request.
+    pub(super) fn unserved(&self, why: Unserved) {
+        let at = Unserved::ALL.iter().position(|known| *known == why);
+        if let Some(count) = at.and_then(|at| self.unserved.get(at)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Every reason why there was no whole request, with how often that was.
+    pub fn all_unserved(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self
+            .unserved
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        Unserved::ALL.iter().map(|why| why.as_str()).zip(counts)
     }
 
     /// Notifications that were stored, repetitions included.

@@ -4,6 +4,7 @@
 mod alarms;
 mod figures;
 mod meter;
+mod unserved;
 
 use std::net::SocketAddr;
 
