@@ -96,6 +96,15 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
         page.line("", &labels, &count.to_string());
     }
 
+    page.family(
+        "tilld_requests_unserved_total",
+        "counter",
+        "Connections to the notifications' listener since the start that brought no whole request that can be read, by reason.",
+    );
+    for (reason, count) in parts.heard.all_unserved() {
+        page.line("", &[("reason", reason)], &count.to_string());
+    }
+
     page.single(
         "tilld_outbox_depth",
         "gauge",

@@ -21,7 +21,7 @@ use super::framing::{is_sound, length};
 use super::head::Length;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
-use super::{Answer, Body, HangUp, Limits, Refused, Response, Service};
+use super::{Answer, Body, HangUp, Limits, Refused, Response, Service, Unserved};
 use crate::shutdown::Shutdown;
 
 /// hyper's smallest read buffer, in bytes; it panics below.
@@ -36,8 +36,10 @@ const NEWCOMER_TIME: Duration = Duration::from_secs(1);
 pub(super) enum End {
     /// By the client, or by an answer that said so.
     Closed,
-    /// By the protocol: what came was no HTTP, or the client vanished inside a request.
+    /// By the client, inside a request.
     Broken,
+    /// By the protocol: what came could not be read.
+    Unread(Unserved),
     /// By a deadline.
     Late(Late),
     /// To make room for another.
@@ -96,15 +98,19 @@ where
     // waited for in between. hyper would close on it, if it is not the connection's first.
     let (mut woken, mut told) = (false, false);
     let mut waker = None;
-    poll_fn(|cx| {
+    let end = poll_fn(|cx| {
         let mut leaves_at = None;
         // The connection goes first: bytes that are there already count before a newcomer, a deadline or a stop does.
         loop {
             if let Poll::Ready(result) = connection.as_mut().poll(cx) {
-                return Poll::Ready(result.map_or(End::Broken, |()| End::Closed));
+                return Poll::Ready(result.map_or_else(|error| broken(&error), |()| End::Closed));
             }
             while asked.as_mut().poll(cx).is_ready() {
+                let was_idle = progress.stand() == Stand::Between;
                 if progress.gives_way() {
+                    if !was_idle {
+                        shared.service.unserved(Unserved::Evicted, &peer);
+                    }
                     // Lets a half-read request be answered 503, if the socket takes it at once. How that ends is no
                     // matter: the connection ends here.
                     return Poll::Ready(match connection.as_mut().poll(cx) {
@@ -147,7 +153,24 @@ where
         }
         sleep.as_mut().poll(cx).map(|()| end)
     })
-    .await
+    .await;
+    match end {
+        End::Unread(why) => shared.service.unserved(why, &peer),
+        End::Late(Late::Head) => shared.service.unserved(Unserved::HeadTooSlow, &peer),
+        End::Closed | End::Broken | End::Late(_) | End::Evicted | End::Stopped => {}
+    }
+    end
+}
+
+/// Whose fault it is that hyper gave up.
+fn broken(error: &hyper::Error) -> End {
+    if error.is_parse_too_large() {
+        End::Unread(Unserved::HeadTooLarge)
+    } else if error.is_parse() {
+        End::Unread(Unserved::Malformed)
+    } else {
+        End::Broken
+    }
 }
 
 /// Whether this is the waker that was kept; keeps it.
@@ -187,6 +210,7 @@ async fn answer<S: Service>(
         let request = request.map(|body| Body::new(body, Arc::clone(progress)));
         guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
+        shared.service.unserved(Unserved::Ambiguous, &peer);
         shared.service.refuses(Refused::Unsound)
     };
     let status = response.status();

@@ -112,6 +112,9 @@ pub(crate) trait Service: Clone + Send + Sync + 'static {
         peer: Self::Peer,
     ) -> impl Future<Output = Response> + Send;
 
+    /// A client was closed or answered before the service had a whole request of it.
+    fn unserved(&self, _why: Unserved, _peer: &Self::Peer) {}
+
     /// The answer to one that it was not asked, or could not answer.
     fn refuses(&self, refused: Refused) -> Response {
         refused.plain()
@@ -127,6 +130,48 @@ pub(crate) enum Refused {
     Panicked,
     /// Every connection is taken.
     Full,
+}
+
+/// Why the service had no request of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unserved {
+    /// Two readers could have understood it differently: lines without a carriage return, two lengths or hosts, a coding that
+    /// nobody undoes.
+    Ambiguous,
+    /// It is no HTTP.
+    Malformed,
+    /// Its head is over [`Limits::header_bytes`].
+    HeadTooLarge,
+    /// Its head took longer than [`Limits::header_time`].
+    HeadTooSlow,
+    /// It was not whole when another needed the room.
+    Evicted,
+    /// Every connection was taken.
+    Full,
+}
+
+impl Unserved {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Ambiguous,
+        Self::Malformed,
+        Self::HeadTooLarge,
+        Self::HeadTooSlow,
+        Self::Evicted,
+        Self::Full,
+    ];
+
+    /// Its word in figures and lines.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ambiguous => "ambiguous",
+            Self::Malformed => "malformed",
+            Self::HeadTooLarge => "head_too_large",
+            Self::HeadTooSlow => "head_too_slow",
+            Self::Evicted => "evicted",
+            Self::Full => "connections_full",
+        }
+    }
 }
 
 impl Refused {

@@ -15,7 +15,7 @@ use super::accept::{Accept, Complaint, PAUSE, Stream, is_of_the_connection};
 use super::connection::{self, End, Shared};
 use super::full::Full;
 use super::progress::{Late, Progress};
-use super::{Limits, Refused, Service};
+use super::{Limits, Refused, Service, Unserved};
 use crate::panics::contained;
 use crate::shutdown::Shutdown;
 
@@ -114,9 +114,10 @@ impl<S: Service> Serving<S> {
                 later = self.ask_for_room();
                 if let Some(at) = self.turns_away_at() {
                     if at <= Instant::now()
-                        && let Some((io, _peer)) = in_hand.take()
+                        && let Some((io, peer)) = in_hand.take()
                     {
                         self.served.turned_away += 1;
+                        self.shared.service.unserved(Unserved::Full, &peer);
                         let answer = self.shared.service.refuses(Refused::Full);
                         self.full.turn_away(io, answer);
                         continue;
@@ -208,7 +209,11 @@ impl<S: Service> Serving<S> {
                     End::Late(Late::Idle) => self.served.idle += 1,
                     End::Late(Late::Write) => self.served.slow_readers += 1,
                     End::Evicted => self.served.evicted += 1,
-                    End::Closed | End::Broken | End::Stopped | End::Late(Late::Linger) => {}
+                    End::Closed
+                    | End::Broken
+                    | End::Unread(_)
+                    | End::Stopped
+                    | End::Late(Late::Linger) => {}
                 }
                 tracing::trace!(?end, "connection ended");
             }

@@ -26,7 +26,7 @@ pub(crate) struct EventMark {
     pub invoice: i64,
     /// Its kind, as a word.
     pub kind: String,
-    /// Who brought it, as a word.
+    /// Who found it, as a word: the notification where a poll only confirmed what one had told.
     pub source: Option<String>,
     /// The status before.
     pub previous_status: Option<String>,

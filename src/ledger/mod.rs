@@ -43,6 +43,7 @@ mod survey;
 #[cfg(test)]
 mod tests;
 mod trouble;
+mod unrecorded;
 mod writer;
 
 use std::fs;
@@ -71,7 +72,7 @@ pub(crate) use lineage::Restored;
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;
-pub(crate) use overview::{DueOf, Overview, SERVING_SINCE, Tally};
+pub(crate) use overview::{DueOf, LAST_HEARD, Overview, SERVING_SINCE, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;

@@ -13,6 +13,12 @@ use crate::invoice::silence::Class;
 /// not be told, since nobody heard.
 pub(crate) const SERVING_SINCE: &str = "serving_since";
 
+/// The small fact that says when a notification was last stored, and for which row: milliseconds since 1970, a blank, the
+/// row's number. Written once a minute at most; the history forgets, this does not.
+pub(crate) const LAST_HEARD: &str = "last_heard";
+/// The small fact that says when refusals last came too fast to be recorded, milliseconds since 1970.
+pub(in crate::ledger) const REFUSED_UNRECORDED: &str = "refused_unrecorded";
+
 /// A count that stops at [`Tally::MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -40,10 +46,10 @@ impl Tally {
 pub struct Overview {
     /// Where the last notification carried its notify token, as the config names the place, if that is remembered.
     pub presentation: Option<String>,
-    /// The newest accepted notification among the newest [`Tally::MOST`] observations: when, milliseconds since 1970,
-    /// and of which order.
+    /// The newest accepted notification among the newest [`Tally::MOST`] observations, else the one that was noted: when,
+    /// milliseconds since 1970, and of which order.
     pub last_notification: Option<(i64, String)>,
-    /// Refused requests since the time asked for.
+    /// Refused requests since the time asked for, as far as they are recorded: `more` where some were not, or are no more.
     pub refusals: Tally,
     /// The commonest reason among them, and how often it was.
     pub commonest_refusal: Option<(String, u64)>,
@@ -66,6 +72,8 @@ pub struct Overview {
     pub held: Tally,
     /// Deliveries given up.
     pub abandoned: Tally,
+    /// The orders of the newest of them, at most [`Attention::ORDERS_MOST`], each once.
+    pub abandoned_orders: Vec<String>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
     /// Deliveries held because of a restore.
@@ -82,8 +90,9 @@ pub struct Overview {
     /// The newest changes since a daemon serves, without a break, that asking found and no notification told, among the newest
     /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
     pub polled_in_a_row: (u64, Option<i64>),
-    /// When the first event was recorded, milliseconds since 1970.
-    pub first_event_ms: Option<i64>,
+    /// Without a last notification: since when it is known that there was none, milliseconds since 1970. The first event, or
+    /// the oldest observation that was looked at where there are older ones.
+    pub unheard_since_ms: Option<i64>,
 }
 
 impl Overview {

@@ -19,9 +19,11 @@ use super::batch;
 use super::command::{Command, Operated, Recorded, Reply};
 use super::error::WriteError;
 use super::health::Health;
+use super::overview::REFUSED_UNRECORDED;
 use super::queue::{GATHERED_MOST, Gathered, Job, Message, Queue, answer};
 use super::store::{Store, StoreError};
 use super::trouble::Trouble;
+use super::unrecorded::Unrecorded;
 use crate::clock::wall_ms;
 use crate::fault;
 use crate::shutdown::Shutdown;
@@ -80,6 +82,7 @@ pub(super) fn start<S: Store>(
                 inbox,
                 gathered: waiting,
                 flush_at: None,
+                unrecorded: Unrecorded::default(),
                 tidy_at: None,
                 look_at: Instant::now() + LOOK_EVERY,
                 committed: false,
@@ -130,6 +133,8 @@ struct Worker<S> {
     gathered: Arc<Mutex<Gathered>>,
     /// When the gathered refusals are written, while there are some.
     flush_at: Option<Instant>,
+    /// Those that are not, as it is told.
+    unrecorded: Unrecorded,
     /// When the store wants to tidy again, if it does.
     tidy_at: Option<Instant>,
     /// When it is looked whether the ledger was changed.
@@ -319,21 +324,23 @@ impl<S: Store> Worker<S> {
         self.flush_at = None;
         let taken =
             std::mem::take(&mut *self.gathered.lock().unwrap_or_else(PoisonError::into_inner));
-        if taken.dropped > 0 {
+        if let Some(count) = self.unrecorded.add(taken.dropped, Instant::now()) {
             tracing::warn!(
-                dropped = taken.dropped,
-                "more requests were refused than are recorded: {} are not",
-                taken.dropped
+                dropped = count,
+                "more requests were refused than are recorded: {count} are not"
             );
         }
         if taken.refusals.is_empty() {
             return;
         }
         let command = Command::Refuse(taken.refusals);
+        let noted =
+            (taken.dropped > 0).then(|| Command::Note(REFUSED_UNRECORDED, wall_ms().to_string()));
         if self.store.is_log_full() {
             return self.keep(command);
         }
-        match batch::run(&mut self.store, &self.rules, &[&command]) {
+        let commands: Vec<&Command> = noted.iter().chain([&command]).collect();
+        match batch::run(&mut self.store, &self.rules, &commands) {
             Ok(_) => {
                 self.committed = true;
                 if self.failing {

@@ -6,7 +6,7 @@ use std::future::Future;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
-use crate::ledger::{InvoiceKey, Reader, Refusal, Watched, Writer};
+use crate::ledger::{InvoiceKey, LAST_HEARD, Reader, Refusal, Watched, Writer};
 
 /// The fact of the ledger ([`Reader::meta`]) that says which presentation worked last, as it would stand in the config.
 /// Absent before the first authentic notification under `auto`.
@@ -50,6 +50,13 @@ pub trait Book: Clone + Send + Sync + 'static {
     fn remember_presentation(
         &self,
         place: String,
+    ) -> impl Future<Output = Result<(), Unavailable>> + Send;
+
+    /// Remembers when a notification was last stored, milliseconds since 1970, and for which invoice.
+    fn remember_heard(
+        &self,
+        at_ms: i64,
+        invoice: InvoiceKey,
     ) -> impl Future<Output = Result<(), Unavailable>> + Send;
 }
 
@@ -106,6 +113,12 @@ impl Book for LedgerBook {
 
     async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
         let noted = self.writer.note(PRESENTATION, place).await;
+        noted.map_err(|error| unavailable(&error))
+    }
+
+    async fn remember_heard(&self, at_ms: i64, invoice: InvoiceKey) -> Result<(), Unavailable> {
+        let fact = format!("{at_ms} {}", invoice.0);
+        let noted = self.writer.note(LAST_HEARD, fact).await;
         noted.map_err(|error| unavailable(&error))
     }
 }

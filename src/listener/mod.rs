@@ -29,7 +29,9 @@ use hyper::{Method, Request};
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::http::{self, Certificates, Limits, Peer, Public, Response, Served, read_body};
+use crate::http::{
+    self, Certificates, Limits, Peer, Public, Response, Served, Unserved, read_body,
+};
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -100,6 +102,7 @@ pub(crate) async fn run<B: Book>(
         refused_known: Seldom::new(WARN_EVERY),
         refused: Seldom::new(TELL_EVERY),
         astray: Seldom::new(TELL_EVERY),
+        unserved: Seldom::new(TELL_EVERY),
     }));
     let socket = (socket.into(), certificates);
     let served = http::serve_public(socket, limits, listener.clone(), shutdown, drain).await;
@@ -131,10 +134,11 @@ struct Inner<B> {
     remembered: Remembered,
     /// What is still being stored although the connection it came by is gone (A17), and what is remembered.
     storing: TaskTracker,
-    /// Lines on refusals for known invoices, on other refusals, and on POSTs to other paths.
+    /// Lines on refusals for known invoices, on other refusals, on POSTs to other paths, and on what was no request.
     refused_known: Seldom,
     refused: Seldom,
     astray: Seldom,
+    unserved: Seldom,
 }
 
 /// Where a POST was sent to.
@@ -169,6 +173,11 @@ struct Arrival {
 
 impl<B: Book> http::Service for Listener<B> {
     type Peer = Peer;
+
+    fn unserved(&self, why: Unserved, peer: &Peer) {
+        self.0.settings.heard.unserved(why);
+        self.0.tell_unserved(why, *peer);
+    }
 
     async fn call(&self, request: Request<http::Body>, peer: Peer) -> Response {
         let inner = &self.0;
@@ -302,6 +311,7 @@ impl<B: Book> Inner<B> {
             Ok(_stored) => {
                 self.settings.heard.stored(arrival.received_ms);
                 self.remember(place);
+                self.note_heard(invoice, arrival.received_ms);
                 answer::stored()
             }
             Err(Unavailable) => self.refuse(
@@ -318,6 +328,18 @@ impl<B: Book> Inner<B> {
         if let Some(news) = self.remembered.news(place, Instant::now()) {
             let writing = self.remembered.write(news, self.book.clone());
             // Nobody waits for it but the stop.
+            drop(self.storing.spawn(contained(Box::pin(writing))));
+        }
+    }
+
+    /// Writes down now and then that one was stored. One that cannot be written is written with the next: it tells hours.
+    fn note_heard(&self, invoice: InvoiceKey, at_ms: i64) {
+        if self.settings.heard.is_worth_a_note(at_ms) {
+            let book = self.book.clone();
+            let writing = async move {
+                let remembered = book.remember_heard(at_ms, invoice).await;
+                remembered.unwrap_or_default();
+            };
             drop(self.storing.spawn(contained(Box::pin(writing))));
         }
     }
@@ -403,6 +425,21 @@ impl<B: Book> Inner<B> {
             return;
         }
         tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");
+    }
+
+    /// No refusal stands in the ledger for it: nothing was read that could be told of.
+    fn tell_unserved(&self, why: Unserved, peer: Peer) {
+        let why = why.as_str();
+        let peer = peer.host();
+        if let Some(left_out) = self.unserved.turn(Instant::now()) {
+            tracing::info!(
+                refusal.reason = why, refusal.left_out = left_out, http.peer = %peer,
+                "a connection brought no request that can be read: {why}; a proxy in front of tilld may send such{}",
+                beside(left_out)
+            );
+            return;
+        }
+        tracing::debug!(refusal.reason = why, http.peer = %peer, "no request: {why}");
     }
 
     /// What a proxy made of the path is seen here alone (A14).

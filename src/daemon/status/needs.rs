@@ -76,17 +76,10 @@ pub(super) fn needs(
     needs.extend(polled(overview, settings));
     let (held, abandoned) = (report.deliveries.held, report.deliveries.abandoned);
     if held.count > 0 {
-        needs.push(Need::new("held", told_held(held, report.restored.as_ref())));
+        needs.push(of_held(held, report.restored.as_ref()));
     }
     if abandoned.count > 0 {
-        needs.push(Need::new(
-            "abandoned",
-            format!(
-                "{}: `tilld delivery list --state abandoned` shows them; mend the script, then \
-                 `tilld delivery retry EVENT`, or `tilld delivery abandon EVENT`",
-                deliveries(abandoned)
-            ),
-        ));
+        needs.push(of_abandoned(abandoned, &overview.abandoned_orders));
     }
     for hook in &report.unknown_hooks {
         let told =
@@ -96,24 +89,47 @@ pub(super) fn needs(
         )));
     }
     let more = report.more_attention;
-    let attention = report.attention.iter();
+    let known = |reason: &&UnderAttention| reason.reason != UNSORTED || report.unsorted.is_empty();
+    let attention = report.attention.iter().filter(known);
     needs.extend(attention.map(|reason| under_attention(reason, more)));
-    needs.extend(report.unsorted.iter().map(|name| {
-        let events = if name.events == 1 { "event" } else { "events" };
-        let told = format!(
-            "{} {events} with the status {}, which stands on no list:",
-            name.events, name.status
-        );
-        Need::new("unsorted", told).helped_by(&name.line)
-    }));
+    needs.extend(of_unsorted(report));
     needs
+}
+
+/// The word for invoices whose status stands on no list, and for the names of these.
+const UNSORTED: &str = "unsorted_status";
+
+/// Statuses that stand on no list, with the invoices that have one now: one thing to do.
+fn of_unsorted(report: &Report) -> Option<Need> {
+    let names = &report.unsorted;
+    let counted = names.iter().map(|name| {
+        let events = if name.events == 1 { "event" } else { "events" };
+        format!("{} {events} with the status {}", name.events, name.status)
+    });
+    let counted: Vec<String> = counted.collect();
+    let stand = if names.len() == 1 { "stands" } else { "stand" };
+    let named = format!("{}, which {stand} on no list:", counted.join(", "));
+    let lines = names.iter().map(|name| name.line.clone());
+    let mut invoices = report.attention.iter();
+    let invoices = invoices.find(|reason| reason.reason == UNSORTED);
+    let invoices = invoices.map(|reason| under_attention(reason, report.more_attention));
+    (!names.is_empty()).then(|| match invoices {
+        None => Need {
+            advice: lines.collect(),
+            ..Need::new(UNSORTED, named)
+        },
+        Some(need) => Need {
+            told: format!("{}; {named}", need.told),
+            advice: lines.chain(need.advice).collect(),
+            ..need
+        },
+    })
 }
 
 /// Why invoices stand under attention, or what of the ledger's disk does. With `more` others do that are not counted.
 pub(super) fn under_attention(reason: &UnderAttention, more_attention: bool) -> Need {
     if reason.orders.is_empty() {
-        let told = format!("{}: {}", reason.reason, reason.advice);
-        return Need::new(&reason.reason, told);
+        return Need::new(&reason.reason, reason.advice.to_string());
     }
     let invoices = if reason.count == 1 {
         "invoice"
@@ -128,8 +144,7 @@ pub(super) fn under_attention(reason: &UnderAttention, more_attention: bool) -> 
         ""
     };
     let told = format!(
-        "{}: {at_least}{} {invoices}, order {}{more}",
-        reason.reason,
+        "{at_least}{} {invoices}, order {}{more}",
         reason.count,
         reason.orders.join(", ")
     );
@@ -141,13 +156,14 @@ pub(super) fn under_attention(reason: &UnderAttention, more_attention: bool) -> 
     }
 }
 
-/// No notification for as long as the merchant finds too long. Before the first one it is counted from the first event.
+/// No notification for as long as the merchant finds too long, whether invoices are open or not. Before the first one it is
+/// counted from the first event, and where that was long ago, from the oldest that is known to be none.
 fn silent(overview: &Overview, settings: &Attention, now_ms: i64) -> Option<Need> {
     let after_ms = i64::try_from(settings.silent_after_s)
         .ok()?
         .checked_mul(1_000)?;
     let last_ms = overview.last_notification.as_ref().map(|(at_ms, _)| *at_ms);
-    let since_ms = last_ms.or(overview.first_event_ms)?;
+    let since_ms = last_ms.or(overview.unheard_since_ms)?;
     let for_ms = now_ms.saturating_sub(since_ms);
     (after_ms > 0 && for_ms > after_ms).then(|| {
         let told = format!("no notification was heard for {}", span(for_ms));
@@ -174,22 +190,41 @@ fn polled(overview: &Overview, settings: &Attention) -> Option<Need> {
 const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
 
 /// What is held, with what to do. What may have run before is nothing to be released all at once.
-fn told_held(held: Count, restored: Option<&Restored>) -> String {
+fn of_held(held: Count, restored: Option<&Restored>) -> Need {
     let all = deliveries(held);
     let list = "`tilld delivery list --state held` shows them";
     match restored.filter(|restored| restored.held.count > 0) {
-        None => format!("{all}: {list}, `tilld delivery release --all` runs them"),
+        None => Need::new("held", all)
+            .helped_by(format!("{list}, `tilld delivery release --all` runs them")),
         Some(restored) => {
             let of_it = if number(restored.held) == number(held) {
                 " that".to_owned()
             } else {
                 format!(", {} of which", number(restored.held))
             };
-            format!(
-                "{all}{of_it} may have run before the ledger was put back: {list}; look at what the shop has done, then \
-                 `tilld delivery abandon --order ORDER` where it is done, `tilld delivery release --order ORDER` where it is not"
-            )
+            let told = format!("{all}{of_it} may have run before the ledger was put back");
+            Need::new("held", told).helped_by(format!(
+                "{list}; look at what the shop has done, then `tilld delivery abandon --order ORDER` where it is done, \
+                 `tilld delivery release --order ORDER` where it is not"
+            ))
         }
+    }
+}
+
+/// What was given up, with the newest orders of it.
+fn of_abandoned(abandoned: Count, orders: &[String]) -> Need {
+    let of_orders = if orders.is_empty() {
+        String::new()
+    } else {
+        format!(", order {}", orders.join(", "))
+    };
+    let told = format!("{}{of_orders}", deliveries(abandoned));
+    Need {
+        orders: orders.to_vec(),
+        ..Need::new("abandoned", told).helped_by(
+            "`tilld delivery list --state abandoned` shows them; mend the script, then `tilld delivery retry EVENT`, or \
+             `tilld delivery abandon EVENT`",
+        )
     }
 }
 
@@ -209,9 +244,6 @@ fn login(polling: &Polling) -> Option<Need> {
         Access::Good | Access::Unknown => return None,
     };
     let since = polling.login_since.as_deref().unwrap_or_default();
-    let told = format!(
-        "{why} since {since}, so nothing is asked: run `{}`",
-        argv::login()
-    );
-    Some(Need::new("login", told))
+    let told = format!("{why} since {since}, so nothing is asked");
+    Some(Need::new("login", told).helped_by(format!("run `{}`", argv::login())))
 }

@@ -74,7 +74,11 @@ pub(super) fn record_on<S: Store>(
         });
     }
     let first_id = stored.invoice.id.is_none();
+    let was_doubt = stored.invoice.doubt;
     let (change, ask) = take_over(stored, made, observation);
+    if was_doubt && observation.source == Source::Poll {
+        name_who_told(store, stored, change.as_ref())?;
+    }
     let arrived = change
         .as_ref()
         .is_some_and(|change| change.status != change.previous_status);
@@ -126,6 +130,31 @@ pub(super) fn record_on<S: Store>(
     };
     date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)
+}
+
+/// An outcome that a poll only confirmed was found by the notification that told it. As `found_by` in `ledger/sqlite/heard.rs`.
+fn name_who_told<S: Store>(
+    store: &mut S,
+    stored: &mut Stored,
+    change: Option<&Change>,
+) -> Result<(), StoreError> {
+    let change = change.filter(|change| change.outcome != change.previous_outcome);
+    let Some(cause) = change.and_then(|change| change.cause.as_ref()) else {
+        return Ok(());
+    };
+    let lines = store.heard_claims(stored.row.key)?;
+    let mut of_it = lines.iter().rev();
+    let told = of_it.find_map(|line| match (line.source, line.decision) {
+        _ if line.claim.status != cause.status => None,
+        (Source::Notification, Decision::Doubt) => Some(true),
+        // The last change to this status: what was heard before it told of that.
+        (_, Decision::Advance | Decision::AdvanceAgreed) => Some(false),
+        _ => None,
+    });
+    if told == Some(true) {
+        stored.row.found_by = Some(Source::Notification);
+    }
+    Ok(())
 }
 
 /// The decision when the id in the report belongs to another invoice of this ledger: a service may answer a second

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::failure::from_sqlite;
+use super::heard::found_by;
 use super::read_store::ReadStore;
 use crate::ledger::census::{EventMark, Piece};
 use crate::ledger::store::StoreError;
@@ -14,8 +15,12 @@ const STANDING: &str = "SELECT ifnull(n.status, i.status), i.outcome, count(*) F
     (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision \
   WHERE i.id > ?1 AND i.id <= ?2 GROUP BY 1, 2";
 
-const MARKS: &str = "SELECT e.seq, e.invoice, e.kind, e.source, e.previous_status, e.status, e.previous_outcome, e.outcome, \
-  e.at_ms, e.cause_ns FROM event e WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2";
+const MARKS: &str = concat!(
+    "SELECT e.seq, e.invoice, e.kind, ",
+    found_by!(),
+    ", e.previous_status, e.status, e.previous_outcome, e.outcome, e.at_ms, e.cause_ns \
+     FROM event e WHERE e.seq > ?1 ORDER BY e.seq LIMIT ?2"
+);
 
 impl ReadStore {
     /// The standing of at most `limit` invoices behind this row.

@@ -19,6 +19,25 @@ macro_rules! line_place {
 }
 pub(super) use line_place;
 
+/// Who found what the event `e` tells: a notification that only made us ask, and was believed when the answer said the same,
+/// told it. It stands in the history as a doubt, of the same status, heard before the event and after the last one of that status
+/// before it: an older one told an older change. Reads the invoice's own lines, which `ledger.history_per_invoice` bounds, and
+/// of those that were dropped nothing is known.
+macro_rules! found_by {
+    () => {
+        concat!(
+            "iif(e.source = 'poll' AND EXISTS (SELECT 1 FROM history h WHERE h.invoice = e.invoice \
+               AND h.source = 'notification' AND h.decision = 'doubt' AND h.status = e.cause_status AND ",
+            $crate::ledger::sqlite::heard::line_place!(),
+            " < e.seq AND ",
+            $crate::ledger::sqlite::heard::line_place!(),
+            " >= ifnull((SELECT max(p.seq) FROM event p WHERE p.invoice = e.invoice AND p.seq < e.seq \
+               AND +p.cause_status = e.cause_status), 0)), 'notification', e.source)"
+        )
+    };
+}
+pub(super) use found_by;
+
 pub(super) fn with_status(
     connection: &Connection,
     from: InvoiceKey,

@@ -18,6 +18,7 @@ mod heard;
 mod held;
 mod invoices;
 mod known;
+mod last_heard;
 mod often;
 mod open;
 mod outdated;

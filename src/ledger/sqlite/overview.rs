@@ -10,14 +10,14 @@ use super::checkpoint::HELD;
 use super::deliveries::aside;
 use super::due;
 use super::failure::from_sqlite;
-use super::heard::line_place;
+use super::heard::found_by;
+use super::last_heard;
 use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
-use crate::invoice::transition::Decision;
 use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
 use crate::ledger::log_held::LogHeld;
-use crate::ledger::overview::{Attention, Overview, SERVING_SINCE, Tally};
+use crate::ledger::overview::{Attention, Overview, REFUSED_UNRECORDED, SERVING_SINCE, Tally};
 use crate::ledger::store::StoreError;
 
 /// The small fact in which the listener remembers where notify tokens are carried.
@@ -40,6 +40,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
     let _moment = connection.unchecked_transaction()?;
     let (refusals, commonest_refusal) = refusals(connection, since_ms)?;
     let (attention, more_attention) = attention(connection)?;
+    let last_notification = last_heard::last_notification(connection)?;
     let aside = |state: &str| {
         tally(
             connection,
@@ -49,7 +50,11 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
     };
     Ok(Overview {
         presentation: meta(connection, PRESENTATION)?,
-        last_notification: last_notification(connection)?,
+        unheard_since_ms: match last_notification {
+            Some(_) => None,
+            None => last_heard::unheard_since(connection)?,
+        },
+        last_notification,
         refusals,
         commonest_refusal,
         due: tally(
@@ -77,6 +82,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             ),
             [],
         )?,
+        abandoned_orders: abandoned_orders(connection)?,
         restore: meta(connection, LAST_RESTORE)?
             .as_deref()
             .and_then(read_restore),
@@ -95,10 +101,6 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         unsorted: unsorted(connection)?,
         log_held: meta(connection, HELD)?.and_then(|fact| LogHeld::from_fact(&fact)),
         polled_in_a_row: polled_in_a_row(connection)?,
-        first_event_ms: connection
-            .prepare_cached("SELECT at_ms FROM event ORDER BY seq LIMIT 1")?
-            .query_row([], |row| row.get(0))
-            .optional()?,
     })
 }
 
@@ -146,37 +148,41 @@ pub(super) fn tally(
     Ok(Tally::up_to_most(u64::try_from(found).unwrap_or_default()))
 }
 
-/// A line of changed lists carries the source of the claim that was judged again, at the time of the judging: nothing arrived.
-/// Lines that are events too stand among the events, and a line notes which of them it comes after.
-fn last_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
+/// Of the newest that were given up, whoever gave them up.
+fn abandoned_orders(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = format!(
         concat!(
-            "SELECT f.at_ms, i.order_id FROM (\
-               SELECT * FROM (SELECT ",
-            line_place!(),
-            " AS place, 1 AS kind, h.at_ms, h.invoice FROM (\
-                   SELECT id, at_ms, invoice, source, decision, after_event FROM history ORDER BY id DESC LIMIT {most}) h \
-                 WHERE h.source = 'notification' AND h.decision <> '{reassessed}' ORDER BY h.id DESC LIMIT 1) \
-               UNION ALL SELECT * FROM (SELECT e.seq AS place, 0 AS kind, e.at_ms, e.invoice FROM (\
-                   SELECT seq, at_ms, invoice, source, decision FROM event ORDER BY seq DESC LIMIT {most}) e \
-                 WHERE e.source = 'notification' AND e.decision IS NOT NULL ORDER BY e.seq DESC LIMIT 1)\
-             ) f JOIN invoice i ON i.id = f.invoice ORDER BY f.place DESC, f.kind DESC LIMIT 1"
+            "SELECT i.order_id FROM (SELECT id, invoice, abandoned_by FROM delivery INDEXED BY delivery_aside WHERE ",
+            aside!("abandoned"),
+            " ORDER BY id DESC LIMIT {}) d JOIN invoice i ON i.id = d.invoice WHERE d.abandoned_by IS NULL ORDER BY d.id DESC"
         ),
-        most = Tally::MOST,
-        reassessed = Decision::Reassessed.as_str()
+        Tally::MOST
     );
-    connection
-        .prepare_cached(&sql)?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut orders = Vec::new();
+    while let Some(row) = rows.next()? {
+        let order: String = row.get(0)?;
+        if !orders.contains(&order) {
+            orders.push(order);
+        }
+        if orders.len() == Attention::ORDERS_MOST {
+            break;
+        }
+    }
+    Ok(orders)
 }
 
 /// Of an invoice without a notify token no notification is known, so that asking finds all there is.
 fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64>)> {
     let sql = format!(
-        "SELECT e.source, e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms, cause_ns FROM event ORDER BY seq DESC LIMIT {}) e \
+        concat!(
+            "SELECT ",
+            found_by!(),
+            ", e.at_ms FROM (SELECT seq, invoice, kind, source, at_ms, cause_ns, cause_status FROM event ORDER BY seq DESC LIMIT {}) e \
          WHERE e.source IN ('notification', 'poll') AND e.kind NOT IN ('opened', 'operator', 'unresolved') \
-           AND ifnull(e.cause_ns / 1000000, e.at_ms) >= ?1 AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC",
+           AND ifnull(e.cause_ns / 1000000, e.at_ms) >= ?1 AND EXISTS (SELECT 1 FROM secret s WHERE s.invoice = e.invoice) ORDER BY e.seq DESC"
+        ),
         Overview::CHANGES_LOOKED_AT
     );
     let since = meta(connection, SERVING_SINCE)?;
@@ -187,8 +193,8 @@ fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64
     let mut rows = statement.query([since_ms])?;
     let (mut count, mut last_ms) = (0, None);
     while let Some(row) = rows.next()? {
-        let source: String = row.get(0)?;
-        if source != "poll" {
+        let found_by: String = row.get(0)?;
+        if found_by != "poll" {
             break;
         }
         count += 1;
@@ -213,7 +219,21 @@ fn refusals(
     })?;
     let found: Vec<(String, u64)> = found.collect::<rusqlite::Result<_>>()?;
     let all = found.iter().map(|(_, times)| times).sum();
-    Ok((Tally::up_to_most(all), found.into_iter().next()))
+    let mut all = Tally::up_to_most(all);
+    all.more |= refused_unrecorded(connection, since_ms)?;
+    Ok((all, found.into_iter().next()))
+}
+
+/// Whether some that were refused since this time are on no row: they came too fast, or newer ones took their place.
+fn refused_unrecorded(connection: &Connection, since_ms: i64) -> rusqlite::Result<bool> {
+    let noted = meta(connection, REFUSED_UNRECORDED)?.and_then(|at_ms| at_ms.parse::<i64>().ok());
+    if noted.is_some_and(|at_ms| at_ms >= since_ms) {
+        return Ok(true);
+    }
+    let mut oldest = connection
+        .prepare_cached("SELECT id > 1 AND at_ms >= ?1 FROM refusal ORDER BY id LIMIT 1")?;
+    let dropped = oldest.query_row([since_ms], |row| row.get(0)).optional()?;
+    Ok(dropped.unwrap_or(false))
 }
 
 fn attention(connection: &Connection) -> rusqlite::Result<(Vec<Attention>, bool)> {
@@ -319,6 +339,7 @@ mod tests {
         let few = |count| Tally { count, more: false };
         assert_eq!((found.due, found.oldest_due_ms), (few(4), Some(1_001)));
         assert_eq!((found.abandoned, found.held), (few(12), few(0)));
+        assert_eq!(found.abandoned_orders, ["o6", "o5", "o4", "o3", "o2"]);
         assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
         assert_eq!(found.refusals, few(6));
         assert_eq!(found.commonest_refusal, Some(("b".to_owned(), 4)));
@@ -343,6 +364,69 @@ mod tests {
     }
 
     #[test]
+    fn silence_is_counted_from_what_is_known() {
+        let connection = ledger();
+        fill(&connection, 12);
+        let found = || {
+            let found = overview(&connection, 0, 0).expect("read");
+            (found.last_notification, found.unheard_since_ms)
+        };
+        assert_eq!(found(), (Some((2, "o1".to_owned())), None));
+        // Older lines are dropped, and the notification's with them.
+        let dropped = "DELETE FROM history WHERE id < 5";
+        connection.execute_batch(dropped).expect("written");
+        assert_eq!(found(), (None, Some(5)));
+        let noted = "INSERT INTO meta VALUES ('last_heard', '4 6')";
+        connection.execute_batch(noted).expect("written");
+        assert_eq!(found(), (Some((4, "o3".to_owned())), None));
+    }
+
+    #[test]
+    fn refusals_that_are_on_no_row_are_more() {
+        let connection = ledger();
+        fill(&connection, 12);
+        let more = |since_ms| {
+            let found = overview(&connection, 0, since_ms).expect("read");
+            found.refusals.more
+        };
+        assert!(!more(0));
+        let dropped = "DELETE FROM refusal WHERE id < 5";
+        connection.execute_batch(dropped).expect("written");
+        assert!(more(5) && !more(6));
+        let noted = "INSERT INTO meta VALUES ('refused_unrecorded', '9')";
+        connection.execute_batch(noted).expect("written");
+        assert!(more(9) && !more(10));
+    }
+
+    #[test]
+    fn what_a_notification_told_first_was_not_found_by_asking() {
+        let connection = ledger();
+        fill(&connection, 4);
+        // Invoice 4 told before its change; 3 told of an earlier change to the same status, 2 of another status, 1 too late.
+        connection
+            .execute_batch(
+                "UPDATE event SET source = 'poll', cause_status = 'done', at_ms = seq; \
+                 INSERT INTO secret (invoice, sealed) SELECT id, x'00' FROM invoice; \
+                 DELETE FROM history; \
+                 INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms, source, cause_status) \
+                 SELECT 10 + id, 'f' || id, id, 'status', 0, 'paid', 'open', 10 + id, 'poll', 'done' FROM invoice; \
+                 INSERT INTO history (invoice, at_ms, source, status, decision, after_event) VALUES \
+                   (4, 9, 'notification', 'done', 'doubt', 5), (3, 1, 'notification', 'done', 'doubt', 2), \
+                   (2, 9, 'notification', 'new', 'doubt', 5), (1, 90, 'notification', 'done', 'doubt', 20)",
+            )
+            .expect("written");
+        assert_eq!(
+            overview(&connection, 0, 0).expect("read").polled_in_a_row,
+            (0, None)
+        );
+        let gone = "DELETE FROM event WHERE seq = 14";
+        connection.execute_batch(gone).expect("written");
+        let found = overview(&connection, 0, 0).expect("read");
+        // Back to event 4, of which nothing was told, and on to event 3, of which something was.
+        assert_eq!(found.polled_in_a_row, (4, Some(13)));
+    }
+
+    #[test]
     fn changes_that_asking_found_are_counted_back_to_the_last_that_was_told() {
         let connection = ledger();
         fill(&connection, 5);
@@ -355,7 +439,6 @@ mod tests {
             .expect("written");
         let found = overview(&connection, 0, 0).expect("read");
         assert_eq!(found.polled_in_a_row, (1, Some(3)));
-        assert_eq!(found.first_event_ms, Some(1));
         let told = "UPDATE event SET source = 'notification' WHERE seq = 3";
         connection.execute_batch(told).expect("written");
         let found = overview(&connection, 0, 0).expect("read");

@@ -81,6 +81,16 @@ fn each_episode_is_told_once_over_restarts_and_again_when_it_comes_back() {
             .is_some_and(|advice| advice.contains("accept-amount")),
         "{told}"
     );
+    let given_up = document(&dir, "abandoned");
+    let found = |pointer: &str| given_up.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(found("/needs/0/orders"), json!(["A-2"]));
+    assert_eq!(found("/needs/0/told"), "1 delivery, order A-2");
+    assert!(
+        found("/needs/0/advice/0")
+            .as_str()
+            .is_some_and(|advice| advice.contains("delivery retry EVENT")),
+        "{given_up}"
+    );
     let requisites = world.value("SELECT coalesce(max(requisites), 'none') FROM invoice");
     assert!(
         !told.to_string().contains(&requisites) && !told.to_string().contains(&less.token),

@@ -73,6 +73,7 @@ fn all_are_there(families: &BTreeMap<String, String>) {
         ("tilld_invoices", "gauge"),
         ("tilld_transitions", "counter"),
         ("tilld_notifications", "counter"),
+        ("tilld_requests_unserved", "counter"),
         ("tilld_detect_lag_seconds", "histogram"),
         ("tilld_outbox_depth", "gauge"),
         ("tilld_outbox_oldest_seconds", "gauge"),

@@ -3,6 +3,8 @@
 
 mod alarms;
 mod figures;
+mod meter;
+mod unserved;
 
 use std::net::SocketAddr;
 

@@ -121,8 +121,8 @@ fn what_needs_a_person_is_named_with_what_helps() {
         &world,
         16,
         &[
-            "abandoned",
-            "1 delivery: `tilld delivery list --state abandoned`",
+            "\nabandoned  1 delivery, order A-1\n",
+            "`tilld delivery list --state abandoned`",
             "`tilld delivery retry EVENT`",
         ],
     );
@@ -155,6 +155,18 @@ fn what_needs_a_person_is_named_with_what_helps() {
     ];
     assert_eq!(short, wanted);
     assert_eq!(at(&told, "/unsorted/0/events"), 1);
+    let needs = at(&told, "/needs");
+    let words: Vec<Value> = needs
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|need| at(need, "/reason"))
+        .collect();
+    // One thing is there once, under one word, which is told once.
+    assert_eq!(words, ["abandoned", "mismatch", "unsorted_status"]);
+    assert_eq!(at(&told, "/needs/0/orders"), json!(["A-1"]));
+    assert_eq!(at(&told, "/needs/1/told"), "1 invoice, order A-3");
+    assert_eq!(at(&told, "/needs/2/orders"), json!(["A-2"]));
     let line = at(&told, "/unsorted/0/line");
     let line = line.as_str().expect("text");
     let shown = people(
@@ -302,4 +314,26 @@ fn without_a_ledger_there_is_nothing_to_show_and_none_is_made() {
     let told = told.first().expect("a line");
     assert_eq!(at(told, "/login/source"), "environment");
     assert_eq!(at(told, "/last_notification"), Value::Null);
+}
+
+#[test]
+fn more_were_refused_than_there_are_rows() {
+    let world = Setup::new().quiet().set("ledger.refusal_rows", 100).start();
+    let issued = world.create("A-1");
+    let body = issued.object.to_string();
+    for _ in 0..120 {
+        let wrong = [("X-Notification-Token", "not-this-one")];
+        assert_eq!(world.notify(&issued.reference, &wrong, &body).status, 401);
+    }
+    wait_until(PATIENCE, "the oldest to make room", || {
+        world.value("SELECT count(*) || min(id) FROM refusal") == "10021"
+    });
+    let told = status(&world, 0);
+    assert_eq!(at(&told, "/refusals_24h/count"), 100);
+    assert_eq!(at(&told, "/refusals_24h/more"), true);
+    people(
+        &world,
+        0,
+        &["more than 100 in 24 h, most often token_wrong (100)"],
+    );
 }

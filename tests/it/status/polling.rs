@@ -31,12 +31,13 @@ fn a_refused_login_needs_a_person_until_somebody_logs_in() {
     assert_eq!(at(&told, "/polling/found_within_ms"), Value::Null);
     let since = at(&told, "/polling/login_since");
     let since = since.as_str().expect("a time").to_owned();
-    let why = format!("the service refuses it since {since}, so nothing is asked: run `tilld ");
+    let why = format!("the service refuses it since {since}, so nothing is asked\n");
     people(
         &world,
         16,
         &[
             &why,
+            "run `tilld ",
             " login`\n",
             "is not found before somebody logs in anew",
         ],
