@@ -24,6 +24,13 @@ impl Unrecorded {
         self.told_at = Some(now);
         Some(std::mem::take(&mut self.count))
     }
+
+    /// When the rest is to be told, whether more come or not.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.told_at
+            .filter(|_| self.count > 0)
+            .map(|at| at + TOLD_EVERY)
+    }
 }
 
 #[cfg(test)]
@@ -46,6 +53,9 @@ mod tests {
         ] {
             let now = began + Duration::from_secs(after_s);
             assert_eq!(unrecorded.add(count, now), told, "after {after_s} s");
+            let is_owed = matches!(after_s, 2 | 10);
+            let due = is_owed.then(|| began + Duration::from_secs(11));
+            assert_eq!(unrecorded.due(), due, "after {after_s} s");
         }
     }
 }

@@ -226,7 +226,8 @@ impl<S: Store> Worker<S> {
                 // A few more than a batch holds, if it must be.
                 Message::Together(together) => jobs.extend(together),
                 Message::Gathered => {
-                    self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
+                    let soon = Instant::now() + GATHER_FOR;
+                    self.flush_at = Some(self.flush_at.map_or(soon, |at| at.min(soon)));
                 }
                 Message::Owe(rules) => self.rules.owe_as(*rules),
                 Message::Probe(probe) => self.probes.push(probe),
@@ -316,7 +317,8 @@ impl<S: Store> Worker<S> {
     fn look_for_gathered(&mut self) {
         let gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         if !gathered.refusals.is_empty() {
-            self.flush_at = self.flush_at.or_else(|| Some(Instant::now() + GATHER_FOR));
+            let soon = Instant::now() + GATHER_FOR;
+            self.flush_at = Some(self.flush_at.map_or(soon, |at| at.min(soon)));
         }
     }
 
@@ -330,6 +332,7 @@ impl<S: Store> Worker<S> {
                 "more requests were refused than are recorded: {count} are not"
             );
         }
+        self.flush_at = self.unrecorded.due();
         if taken.refusals.is_empty() {
             return;
         }

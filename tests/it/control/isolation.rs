@@ -215,7 +215,7 @@ fn the_shops_user_reaches_the_socket_and_no_file() {
     let everybodys = |at: &str| ["etc/tilld", CONFIG, "run/tilld"].contains(&at);
     // All but what is the owner's alone.
     let readers = |at: &str| {
-        let is_private = ["secret", "run"]
+        let is_private = ["secret", "run", "serve.lock"]
             .iter()
             .any(|dir| at.starts_with(&format!("{STATE}/{dir}")));
         everybodys(at) || at.starts_with(STATE) && !is_private
