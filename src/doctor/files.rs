@@ -2,6 +2,7 @@
 //! disk has.
 
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use tokio::time::timeout;
 
-use super::Finding;
+use super::{ASK_AS, Finding};
 use crate::config::Settings;
 use crate::daemon::status::LOW_BYTES;
 use crate::daemon::status::measures::size;
@@ -29,22 +30,40 @@ const ROOM_WARN: u64 = 1_024 * 1_048_576;
 pub(super) async fn look(
     settings: &Settings,
     state_dir: &Path,
-    reader: Option<&Reader>,
+    (reader, gone): (Option<&Reader>, Option<String>),
 ) -> Vec<Finding> {
     let file = state_dir.join(FILE_NAME);
     let mut findings = Vec::new();
     match reader {
         Some(reader) => findings.push(whole(&file, reader).await),
-        None if file.exists() => {
-            let told = format!("`{}` could not be opened for reading", file.display());
-            findings.push(Finding::fail(LEDGER, told).hint("`tilld status` says why"));
-        }
-        None => findings.push(Finding::warn(LEDGER, "there is none yet")),
+        None => findings.push(unread(&file, gone)),
     }
     findings.extend(log(&file, settings.ledger.log_attention_bytes));
     findings.push(modes(state_dir));
     findings.push(disk(state_dir));
     findings
+}
+
+/// Why there is nothing to look at.
+fn unread(file: &Path, gone: Option<String>) -> Finding {
+    if let Some(gone) = gone {
+        return Finding::fail(LEDGER, gone).hint(
+            "put the newest backup in its place, as \"Backup and restore\" in the README says; until then nothing is recorded",
+        );
+    }
+    match file.try_exists() {
+        Ok(false) => Finding::warn(LEDGER, "there is none yet"),
+        Ok(true) => Finding::fail(
+            LEDGER,
+            format!("`{}` could not be opened for reading", file.display()),
+        )
+        .hint("`tilld status` says why"),
+        Err(error) => Finding::warn(
+            LEDGER,
+            format!("`{}` cannot be looked at: {error}", file.display()),
+        )
+        .hint(ASK_AS),
+    }
 }
 
 async fn whole(file: &Path, reader: &Reader) -> Finding {
@@ -71,6 +90,12 @@ fn log(file: &Path, long: u64) -> Option<Finding> {
 }
 
 fn modes(state_dir: &Path) -> Finding {
+    if let Err(error) = fs::read_dir(state_dir)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        let told = format!("`{}` cannot be looked at: {error}", state_dir.display());
+        return Finding::warn(MODES, told).hint(ASK_AS);
+    }
     let Ok(own) = fs::metadata(state_dir) else {
         return Finding::warn(MODES, format!("`{}` is not there yet", state_dir.display()));
     };

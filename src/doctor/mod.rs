@@ -28,7 +28,7 @@ use crate::client::Client;
 use crate::config::Settings;
 use crate::daemon::is_served;
 use crate::daemon::status::Report;
-use crate::ledger::{FILE_NAME, Ledger};
+use crate::ledger::{FILE_NAME, Ledger, OpenError};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -118,26 +118,42 @@ pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
         state_dir,
         ..
     } = patient;
-    let mut findings = vec![daemon(state_dir)];
-    let reader = Ledger::open_reader(state_dir).ok();
+    let opened = Ledger::open_reader(state_dir);
+    let mut findings = vec![daemon(state_dir, opened.as_ref().err())];
+    let gone = opened
+        .as_ref()
+        .err()
+        .filter(|error| matches!(error, OpenError::Gone { .. }));
+    let gone = gone.map(ToString::to_string);
+    let reader = opened.ok();
     findings.extend(service::look(patient, reader.as_ref()).await);
     findings.extend(address::look(settings));
     let user = user::of(state_dir);
     findings.extend(certificate::own(settings, &user));
     findings.extend(public::look(patient, reader.as_ref()).await);
     findings.extend(hooks::look(settings, &user));
-    findings.extend(files::look(settings, state_dir, reader.as_ref()).await);
+    findings.extend(files::look(settings, state_dir, (reader.as_ref(), gone)).await);
     findings.extend(unit::look(settings, patient.unit));
     findings
 }
 
+/// For whom nothing can be seen.
+const ASK_AS: &str = "ask as the user tilld runs as, or as root";
+
 /// Whether somebody is there to hear and to ask.
-fn daemon(state_dir: &Path) -> Finding {
+fn daemon(state_dir: &Path, unopened: Option<&OpenError>) -> Finding {
     const CHECK: &str = "daemon";
     if is_served(state_dir) {
         return Finding::ok(CHECK, "it runs");
     }
-    if !state_dir.join(FILE_NAME).exists() {
+    if let Err(error) = state_dir.join(FILE_NAME).try_exists() {
+        let told = format!(
+            "whether one runs cannot be seen: `{}`: {error}",
+            state_dir.display()
+        );
+        return Finding::warn(CHECK, told).hint(ASK_AS);
+    }
+    if matches!(unopened, Some(OpenError::Absent { .. })) {
         return Finding::warn(CHECK, "none ever ran here: there is no ledger yet")
             .hint("`tilld serve` starts one");
     }

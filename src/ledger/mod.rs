@@ -207,7 +207,13 @@ impl Ledger {
 
     /// Opens a ledger that exists for reading only, without its key.
     pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
-        Reader::open(state_dir.join(FILE_NAME), None)
+        Reader::open(state_dir.join(FILE_NAME), None).map_err(|error| match error {
+            OpenError::Absent { path } => match restore::known_events(state_dir) {
+                Some(events) => OpenError::Gone { path, events },
+                None => OpenError::Absent { path },
+            },
+            other => other,
+        })
     }
 
     /// What tells the ledger's file from another one that is put in its place; `None` while none is there.

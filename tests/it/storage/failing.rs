@@ -87,6 +87,17 @@ fn a_ledger_that_was_removed_is_not_made_anew() {
     for file in files {
         fs::rename(world.state_dir().join(file), away.join(file)).expect("taken away");
     }
+    // Whoever looks is told the same, and not that there never was one.
+    for args in [["status"], ["doctor"]] {
+        let ran = world.tilld(&args);
+        assert!(matches!(ran.code, 11 | 16), "{ran:?}");
+        let told = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(
+            told.contains("is gone") && told.contains("newest backup"),
+            "{told}"
+        );
+        assert!(!told.contains("ever ran here"), "{told}");
+    }
     let ran = world.tilld(&["serve"]).ends_with(11);
     assert!(
         ran.stderr
