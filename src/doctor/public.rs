@@ -17,6 +17,7 @@ use crate::daemon::plain;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
 use crate::ledger::{Reader, RefusalRow};
+use crate::listener::PRESENTATION;
 use crate::listener::Reason;
 use crate::listener::presentation::Presentations;
 use crate::telemetry::chain;
@@ -68,11 +69,43 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<
         wrong
     } else {
         let trace = recorded::find(patient, reader, since_ms, &hash).await;
-        let pinned = patient.settings.listener.presentations != config::Presentations::Auto;
-        judge_trace(base, trace, &sent, pinned)
+        let needed = if patient.settings.listener.presentations == config::Presentations::Auto {
+            Needed::Last(last_header(reader).await)
+        } else {
+            Needed::All
+        };
+        judge_trace(base, trace, &sent, &needed)
     };
     findings.push(found);
     findings
+}
+
+/// The headers without which no notification is believed.
+enum Needed {
+    /// Each of a pinned list.
+    All,
+    /// Of the usual places the service uses one: where the last authentic notification had its token, if one came.
+    Last(Option<String>),
+}
+
+impl Needed {
+    fn has(&self, header: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Last(last) => last.as_deref() == Some(header),
+        }
+    }
+}
+
+/// The header in which the last authentic notification had its token.
+async fn last_header(reader: &Reader) -> Option<String> {
+    let place = reader.meta(PRESENTATION).await.ok().flatten()?;
+    match place.split_once(':') {
+        Some(("header", name)) => Some(name.to_owned()),
+        Some(_) => None,
+        // `bearer` and `basic`.
+        None => Some("authorization".to_owned()),
+    }
 }
 
 /// What was posted.
@@ -102,13 +135,13 @@ fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
 }
 
 /// What is to be said of where it went, when the answer was right.
-fn judge_trace(base: &str, trace: Trace, sent: &Sent, pinned: bool) -> Finding {
+fn judge_trace(base: &str, trace: Trace, sent: &Sent, needed: &Needed) -> Finding {
     let right = format!("{FROM_HERE}, {base} answers as tilld does");
     let again = "mend that, and run this again: whether the proxy leads here is not known before";
     match trace {
         Trace::Recorded(row) => match way(base, &row, &sent.reference) {
             Some(wrong) => wrong,
-            None => arrived(base, &sent.headers, &row.header_names, pinned),
+            None => arrived(base, &sent.headers, &row.header_names, needed),
         },
         Trace::Unstored(advice) => Finding::fail(
             CHECK,
@@ -161,7 +194,7 @@ fn way(base: &str, row: &RefusalRow, reference: &str) -> Option<Finding> {
 }
 
 /// It arrived; whether all its headers did.
-fn arrived(base: &str, sent: &[(String, String)], names: &str, pinned: bool) -> Finding {
+fn arrived(base: &str, sent: &[(String, String)], names: &str, needed: &Needed) -> Finding {
     let kept: Vec<&str> = names.split(',').collect();
     let is_bounded = kept.iter().any(|name| name.starts_with('+'));
     let missing: Vec<&str> = sent
@@ -181,8 +214,7 @@ fn arrived(base: &str, sent: &[(String, String)], names: &str, pinned: bool) -> 
         "{FROM_HERE}, {base} leads to this daemon, but these headers are lost on the way: {}",
         missing.join(", ")
     );
-    // Of a pinned list each is one that is needed; of the usual places the service uses one, nobody knows which.
-    let finding = if pinned {
+    let finding = if missing.iter().any(|name| needed.has(name)) {
         Finding::fail(CHECK, told)
     } else {
         Finding::warn(CHECK, told)
@@ -214,21 +246,25 @@ mod tests {
             ("x-token".to_owned(), String::new()),
         ];
         assert_eq!(
-            arrived("b", &sent, "authorization,host,x-token", true).state,
+            arrived("b", &sent, "authorization,host,x-token", &Needed::All).state,
             State::Ok
         );
-        let lost = arrived("b", &sent, "host,x-token", true);
+        let lost = arrived("b", &sent, "host,x-token", &Needed::All);
         assert_eq!(lost.state, State::Fail);
         assert_eq!(
-            arrived("b", &sent, "host,x-token", false).state,
+            arrived("b", &sent, "host,x-token", &Needed::Last(None)).state,
             State::Warn
         );
         assert!(
             lost.told.ends_with("lost on the way: authorization"),
             "{lost:?}"
         );
+        for (last, state) in [("authorization", State::Fail), ("x-token", State::Warn)] {
+            let needed = Needed::Last(Some(last.to_owned()));
+            assert_eq!(arrived("b", &sent, "host,x-token", &needed).state, state);
+        }
         assert_eq!(
-            arrived("b", &sent, "host,+9", true).state,
+            arrived("b", &sent, "host,+9", &Needed::All).state,
             State::Ok,
             "more came than is kept"
         );

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::harness::{PATIENCE, Ran, Service, Setup, World, request};
+use crate::harness::{PATIENCE, Ran, Service, Setup, World, request, wait_until};
 
 /// The findings, ended with this code.
 #[track_caller]
@@ -166,6 +166,20 @@ fn a_header_that_a_proxy_drops_is_named() {
     assert!(
         told.starts_with("warn: ") && told.contains("lost on the way: x-webhook-token ("),
         "{told}"
+    );
+    // The one in which the last authentic notification had its token is needed.
+    let paid = world.dictate(&world.create("A-1"), "paid");
+    let token = [("X-Webhook-Token", paid.token.as_str())];
+    let body = paid.object.to_string();
+    assert_eq!(world.notify(&paid.reference, &token, &body).status, 200);
+    wait_until(PATIENCE, "the place to be remembered", || {
+        let place = "SELECT count(*) FROM meta WHERE key = 'presentation'";
+        world.value(place) == "1"
+    });
+    let told = doctor(&world, 16, &[("TILLD_LISTENER__PUBLIC_URL", &url)]);
+    assert!(
+        found(&told, "public_address").starts_with("fail: "),
+        "{told:?}"
     );
     let pinned = [
         ("TILLD_LISTENER__PUBLIC_URL", url.as_str()),
