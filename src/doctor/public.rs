@@ -100,12 +100,17 @@ impl Needed {
 /// The header in which the last authentic notification had its token.
 async fn last_header(reader: &Reader) -> Option<String> {
     let place = reader.meta(PRESENTATION).await.ok().flatten()?;
-    match place.split_once(':') {
-        Some(("header", name)) => Some(name.to_owned()),
-        Some(_) => None,
-        // `bearer` and `basic`.
-        None => Some("authorization".to_owned()),
-    }
+    let name = match place.as_str() {
+        "standard-webhooks" => "webhook-signature",
+        // Alone, or behind the kind of a signature.
+        other => match other.split_once("header:") {
+            Some((_, name)) => name,
+            None if other.starts_with("bearer") || other.starts_with("basic") => "authorization",
+            // In the address or the body.
+            None => return None,
+        },
+    };
+    Some(name.to_ascii_lowercase())
 }
 
 /// What was posted.

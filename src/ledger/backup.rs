@@ -145,7 +145,8 @@ impl Draft {
             return Ok(());
         };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free >= needed {
+        // A file system that tells nothing tells zeros.
+        if free >= needed || disk.f_blocks == 0 {
             return Ok(());
         }
         Err(BackupError::Room {

@@ -184,8 +184,11 @@ impl Queue {
             let lost = sink.put(&batch).min(batch.len());
             takes = lost < batch.len();
             if lost > 0 {
-                // The line that told of some may be among them, and is no loss of its own.
-                owed += lost + told_before - usize::from(told_before > 0);
+                owed += lost;
+                // The line that told of some stands first: it is lost with all of them, and is no loss of its own.
+                if !takes && told_before > 0 {
+                    owed += told_before - 1;
+                }
             }
             batch.clear();
             if takes && owed > 0 && telling == 0 {

@@ -13,6 +13,9 @@ const GONE_FOR_MS: u64 = 600_000;
 const OF_THE_DISK: [&str; 3] = ["cannot_store", "disk_low", "read_only"];
 const OF_THE_LOG: [&str; 3] = ["wal_held", "wal_large", "wal_full"];
 
+/// The word for a ledger that cannot be read.
+pub(super) const CANNOT_READ: &str = "cannot_read";
+
 /// The episodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Episodes {
@@ -46,7 +49,8 @@ impl Episodes {
         let standing: BTreeSet<&str> = standing.collect();
         let gone = &mut self.gone;
         self.told.retain(|word| {
-            if stands_among(&standing, word) {
+            // Of what could not be seen it is told elsewhere that it can be.
+            if word == CANNOT_READ || stands_among(&standing, word) {
                 gone.remove(word);
                 return true;
             }
@@ -67,12 +71,14 @@ impl Episodes {
         news
     }
 
-    /// Nothing can be seen, so what was told stands; only that is to be told, by this word. True when it is news.
-    pub(super) fn begin_blind(&mut self, word: &str) -> bool {
-        if self.told.contains(word) {
-            return false;
-        }
-        self.telling.insert(word.to_owned())
+    /// Not all can be seen, so what was told stands; only that is to be told. True when it is news.
+    pub(super) fn begin_blind(&mut self) -> bool {
+        !self.told.contains(CANNOT_READ) && self.telling.insert(CANNOT_READ.to_owned())
+    }
+
+    /// All was seen.
+    pub(super) fn end_blind(&mut self) {
+        self.told.remove(CANNOT_READ);
     }
 
     /// One that stands on no list is to be told.
@@ -229,13 +235,17 @@ mod tests {
         let mut episodes = Episodes::new(0);
         begin(&mut episodes, &["mismatch"]);
         episodes.ended("mismatch", true);
-        assert!(episodes.begin_blind("cannot_read"));
-        assert!(!episodes.begin_blind("cannot_read"), "it is being told");
+        assert!(episodes.begin_blind());
+        assert!(!episodes.begin_blind(), "it is being told");
         episodes.ended("cannot_read", true);
-        assert!(!episodes.begin_blind("cannot_read"), "it was told");
-        // It is seen again: that word is over, and what stood all the while is not news.
+        assert!(!episodes.begin_blind(), "it was told");
+        // The list is seen, and something behind it is not.
         assert_eq!(begin(&mut episodes, &["mismatch"]), Vec::<String>::new());
-        assert!(episodes.begin_blind("cannot_read"));
+        assert!(!episodes.begin_blind(), "it was told");
+        // All is seen again: that word is over, and what stood all the while is not news.
+        episodes.end_blind();
+        assert_eq!(begin(&mut episodes, &["mismatch"]), Vec::<String>::new());
+        assert!(episodes.begin_blind());
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::ledger::{ReadError, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{chain, escape};
 
-use episodes::Episodes;
+use episodes::{CANNOT_READ, Episodes};
 use told::{Alarm, told};
 
 /// How often it is looked. It costs a dozen short questions, and only where a program is set.
@@ -47,8 +47,6 @@ pub(super) const GRACE: Duration = Duration::from_secs(5);
 const FACT: &str = "attention_told";
 /// The word for money that went back.
 const REVERSED: &str = "reversed";
-/// The word for a ledger that cannot be read.
-const CANNOT_READ: &str = "cannot_read";
 /// So many looks in a row must find it so: one may meet a moment in which the file is opened anew.
 const BLIND_LOOKS: u32 = 3;
 /// Events looked at for reversals at a time.
@@ -132,7 +130,12 @@ impl Watch {
     async fn look(&mut self) {
         let looked = self.look_once().await;
         match looked {
-            Ok(()) => self.unseen = 0,
+            Ok(()) => {
+                self.unseen = 0;
+                if let Some(episodes) = self.episodes.as_mut() {
+                    episodes.end_blind();
+                }
+            }
             Err(error) => self.blind(&chain(&error)),
         }
         self.store().await;
@@ -146,7 +149,7 @@ impl Watch {
         let Some(episodes) = self.episodes.as_mut().filter(|_| unseen >= BLIND_LOOKS) else {
             return;
         };
-        if episodes.begin_blind(CANNOT_READ) {
+        if episodes.begin_blind() {
             let need = Need::unreadable(CANNOT_READ, why);
             self.alarm(CANNOT_READ.to_owned(), vec![need], None);
         }

@@ -1,5 +1,7 @@
 //! What of the listener's certificate needs a person: before its end, and when its files could not be used by a start.
 
+use std::os::unix::fs::MetadataExt as _;
+
 use super::needs::Need;
 use crate::clock::wall_ms;
 use crate::config::Listener;
@@ -7,6 +9,8 @@ use crate::http::{CertificateError, CertificateFiles, TOLD_AHEAD_S};
 use crate::invoice::moment::Moment;
 use crate::telemetry::chain;
 
+/// How long a renewal may take from one file to the other, seconds.
+const RENEWED_WITHIN_S: i64 = 20;
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// Looks at the files. `owns` says that whoever looks is the user tilld runs as: what is closed to another one is no fault.
@@ -15,7 +19,20 @@ pub(super) fn look(heard: &Listener, owns: bool) -> Option<Need> {
         certificate: heard.tls_certificate.clone()?,
         key: heard.tls_key.clone()?,
     };
-    told(&files, files.judge(), (wall_ms(), owns))
+    let judged = files.judge();
+    if judged.is_err() && is_being_renewed(&files) {
+        return None;
+    }
+    told(&files, judged, (wall_ms(), owns))
+}
+
+/// One of the two was changed just now: between, they do not fit.
+fn is_being_renewed(files: &CertificateFiles) -> bool {
+    let now_s = wall_ms() / 1_000;
+    [&files.certificate, &files.key].into_iter().any(|file| {
+        let changed = std::fs::metadata(file).map(|about| about.ctime());
+        changed.is_ok_and(|at_s| (0..RENEWED_WITHIN_S).contains(&(now_s - at_s)))
+    })
 }
 
 /// Pure.

@@ -12,10 +12,15 @@ use crate::ledger::overview::{LAST_HEARD, Tally};
 pub(super) fn last_notification(
     connection: &Connection,
 ) -> rusqlite::Result<Option<(i64, String)>> {
-    match found_notification(connection)? {
-        None => noted_notification(connection),
-        found => Ok(found),
-    }
+    // An event stays among the newest for weeks where little happens, while lines of later notifications are pushed out.
+    let (found, noted) = (
+        found_notification(connection)?,
+        noted_notification(connection)?,
+    );
+    Ok(found
+        .into_iter()
+        .chain(noted)
+        .max_by_key(|(at_ms, _)| *at_ms))
 }
 
 /// A line of changed lists carries the source of the claim that was judged again, at the time of the judging: nothing arrived.

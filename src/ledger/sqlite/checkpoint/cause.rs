@@ -27,6 +27,8 @@ pub(super) struct Cause {
     trouble: Trouble,
     /// Whether a command of tilld reads, as it was the last time that was looked.
     pub(super) own: Option<(Instant, bool)>,
+    /// When one was last seen reading: what it kept from being moved is moved after it, so others are not blamed for its time.
+    pub(super) own_seen: Option<Instant>,
 }
 
 impl Cause {
@@ -68,7 +70,9 @@ impl Cause {
             return None;
         }
         if !self.own_command_reads(ledger) {
-            return Some(HeldBy::Reader);
+            let just_over = |at: Instant| at.elapsed() < LASTING_AFTER;
+            let is_its_own = !anyway && self.own_seen.is_some_and(just_over);
+            return (!is_its_own).then_some(HeldBy::Reader);
         }
         (anyway || lasts >= OWN_LASTING_AFTER).then_some(HeldBy::OwnCommand)
     }
@@ -78,7 +82,10 @@ impl Cause {
         let lately = |(at, _): &(Instant, bool)| now.saturating_duration_since(*at) < OWN_PAUSE;
         let known = self.own.filter(lately);
         let look = || (now, ledger.parent().is_some_and(reading::is_said));
-        let (_, reads) = *self.own.insert(known.unwrap_or_else(look));
+        let (at, reads) = *self.own.insert(known.unwrap_or_else(look));
+        if reads {
+            self.own_seen = Some(at);
+        }
         reads
     }
 }
@@ -86,6 +93,26 @@ impl Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_program_is_not_blamed_for_the_time_of_a_command_that_is_over() {
+        let ledger = Path::new("/no/such/directory/ledger.db");
+        let mut cause = Cause::default();
+        let Some(since) = Instant::now().checked_sub(Duration::from_mins(2)) else {
+            return;
+        };
+        cause.own = Some((Instant::now(), true));
+        assert_eq!(cause.standing(ledger, since, false), None);
+        cause.own = None;
+        assert_eq!(
+            cause.standing(ledger, since, false),
+            None,
+            "it was just over"
+        );
+        assert_eq!(cause.standing(ledger, since, true), Some(HeldBy::Reader));
+        cause.own_seen = Instant::now().checked_sub(LASTING_AFTER);
+        assert_eq!(cause.standing(ledger, since, false), Some(HeldBy::Reader));
+    }
 
     #[test]
     fn what_the_disk_says_goes_before_whoever_reads() {

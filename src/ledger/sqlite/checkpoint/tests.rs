@@ -259,6 +259,8 @@ fn a_command_of_tilld_may_read_for_long_and_another_program_may_not() {
     assert_eq!(lasts(&mut world, LASTING_AFTER * 10), None);
     // Some other program reads, and the command has ended.
     drop(said);
+    assert_eq!(lasts(&mut world, LASTING_AFTER), None, "it was just over");
+    world.mover.cause.own_seen = None;
     assert_eq!(lasts(&mut world, LASTING_AFTER), Some(HeldBy::Reader));
     // It is told once, and called what it is at any time.
     let _said = reading::say(world.directory.path());
