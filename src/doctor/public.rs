@@ -19,7 +19,7 @@ use crate::invoice::ids::InvoiceRef;
 use crate::ledger::{Reader, RefusalRow};
 use crate::listener::PRESENTATION;
 use crate::listener::Reason;
-use crate::listener::presentation::Presentations;
+use crate::listener::presentation::{Place, Presentations};
 use crate::telemetry::chain;
 
 pub(super) const CHECK: &str = "public_address";
@@ -70,7 +70,7 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<
     } else {
         let trace = recorded::find(patient, reader, since_ms, &hash).await;
         let needed = if patient.settings.listener.presentations == config::Presentations::Auto {
-            Needed::Last(last_header(reader).await)
+            Needed::Last(last_headers(reader).await)
         } else {
             Needed::All
         };
@@ -85,32 +85,24 @@ enum Needed {
     /// Each of a pinned list.
     All,
     /// Of the usual places the service uses one: where the last authentic notification had its token, if one came.
-    Last(Option<String>),
+    Last(Vec<String>),
 }
 
 impl Needed {
     fn has(&self, header: &str) -> bool {
         match self {
             Self::All => true,
-            Self::Last(last) => last.as_deref() == Some(header),
+            Self::Last(last) => last.iter().any(|name| name == header),
         }
     }
 }
 
-/// The header in which the last authentic notification had its token.
-async fn last_header(reader: &Reader) -> Option<String> {
-    let place = reader.meta(PRESENTATION).await.ok().flatten()?;
-    let name = match place.as_str() {
-        "standard-webhooks" => "webhook-signature",
-        // Alone, or behind the kind of a signature.
-        other => match other.split_once("header:") {
-            Some((_, name)) => name,
-            None if other.starts_with("bearer") || other.starts_with("basic") => "authorization",
-            // In the address or the body.
-            None => return None,
-        },
-    };
-    Some(name.to_ascii_lowercase())
+/// The headers that carried the token of the last authentic notification; none when it stood in the address or the body.
+async fn last_headers(reader: &Reader) -> Vec<String> {
+    let place = reader.meta(PRESENTATION).await.ok().flatten();
+    let place = place.and_then(|text| Place::parse(&text).ok());
+    let names = place.iter().flat_map(Place::headers);
+    names.map(|name| name.as_str().to_owned()).collect()
 }
 
 /// What was posted.
@@ -257,7 +249,7 @@ mod tests {
         let lost = arrived("b", &sent, "host,x-token", &Needed::All);
         assert_eq!(lost.state, State::Fail);
         assert_eq!(
-            arrived("b", &sent, "host,x-token", &Needed::Last(None)).state,
+            arrived("b", &sent, "host,x-token", &Needed::Last(Vec::new())).state,
             State::Warn
         );
         assert!(
@@ -265,7 +257,7 @@ mod tests {
             "{lost:?}"
         );
         for (last, state) in [("authorization", State::Fail), ("x-token", State::Warn)] {
-            let needed = Needed::Last(Some(last.to_owned()));
+            let needed = Needed::Last(vec![last.to_owned()]);
             assert_eq!(arrived("b", &sent, "host,x-token", &needed).state, state);
         }
         assert_eq!(

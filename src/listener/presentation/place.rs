@@ -90,7 +90,7 @@ impl Place {
     }
 
     /// The headers it reads.
-    pub(super) fn headers(&self) -> Vec<HeaderName> {
+    pub(crate) fn headers(&self) -> Vec<HeaderName> {
         match self {
             Self::Header(name) | Self::Hmac(name) => vec![name.clone()],
             Self::Bearer | Self::BasicPassword => vec![AUTHORIZATION],
