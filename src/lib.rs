@@ -58,6 +58,8 @@
 //! | [`poller`] | asks about invoices that are silent, in doubt, or were nudged |
 //! | [`outbox`] | runs hooks, or posts to them, for the events they are owed, until they are done or abandoned |
 //! | [`daemon`] | the only place that wires tasks: start, supervise, watch, read the settings again, stop |
+//! | [`parts`] | from the settings to what each part of the program takes |
+//! | [`status`] | how everything stands: the one report that `status`, the alarms, the page and the socket show |
 //! | [`admin`] | for programs and people of this machine: whether it works, figures, a page; reads and changes nothing |
 //! | [`doctor`] | the checks of everything a payment needs on its way, each with a finding and a hint |
 //! | [`answer`] | how an end is called and an invoice is told, the same at the command line and the control socket |
@@ -161,6 +163,7 @@ pub mod listener;
 mod opening;
 mod outbox;
 mod panics;
+mod parts;
 mod poller;
 mod process_mark;
 mod pulse;
@@ -170,6 +173,7 @@ pub mod secret;
 mod shutdown;
 #[cfg(test)]
 mod simulation;
+mod status;
 mod telemetry;
 mod wake;
 pub mod wire;

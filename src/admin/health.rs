@@ -8,9 +8,9 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use tokio::time::timeout;
 
 use super::Parts;
-use crate::daemon::status::Access;
 use crate::http::Response;
 use crate::ledger::{Reader, Writer};
+use crate::status::Access;
 use crate::telemetry::{chain, escape};
 
 /// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the

@@ -10,9 +10,9 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use super::Parts;
 use super::census::{FINDERS, LAG_BOUNDS_S};
 use super::tally::Counted;
-use crate::daemon::status::{Access, Report};
 use crate::http::Response;
 use crate::ledger::{Overview, ReadError, Reader};
+use crate::status::{Access, Report};
 
 /// The format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";

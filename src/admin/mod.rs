@@ -24,13 +24,13 @@ use hyper::{Method, Request, StatusCode};
 
 use crate::client::Client;
 use crate::clock;
-use crate::daemon::status::Report;
 use crate::http::{self, Limits, Local, Response, is_loopback, plain, serve, serve_local};
 use crate::ledger::{Overview, ReadError, Reader, Writer};
 use crate::listener::Heard;
 use crate::outbox::Runs;
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
+use crate::status::Report;
 use crate::telemetry;
 
 use tally::Tally;

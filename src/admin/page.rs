@@ -11,12 +11,12 @@ use maud::{DOCTYPE, Markup, html};
 use super::census::{HOURS, Hour};
 use super::chart::chart;
 use super::tally::Counted;
-use crate::daemon::status::measures::{number, size, span};
-use crate::daemon::status::{Access, Need, Report};
 use crate::http::{self, Response};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::ledger::{DeliveryRow, Filter, InvoiceRow, Overview, ReadError, Reader};
+use crate::status::measures::{number, size, span};
+use crate::status::{Access, Need, Report};
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.

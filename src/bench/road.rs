@@ -6,12 +6,12 @@ use hyper::header::HeaderMap;
 
 use crate::clock;
 use crate::config::Settings;
-use crate::daemon::plain;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::transition::Decision;
 use crate::ledger::direct::Direct;
 use crate::listener::notification::Notification;
 use crate::listener::presentation::{Carried, Presentations, Verdict};
+use crate::parts;
 
 /// A notification as it arrives.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Road {
     /// Opens the ledger that the settings name.
     pub fn open(settings: &Settings) -> Self {
         let directory = settings.state_dir.clone().expect("a state directory");
-        let options = plain::ledger_options(settings, directory).expect("readable");
+        let options = parts::ledger_options(settings, directory).expect("readable");
         Self {
             ledger: Direct::open(options).expect("a ledger"),
             presentations: Presentations::auto(),

@@ -10,7 +10,6 @@ use tokio::task::JoinSet;
 
 use crate::clock;
 use crate::config::Settings;
-use crate::daemon::plain;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
@@ -22,6 +21,7 @@ use crate::invoice::status::Status;
 use crate::invoice::sum::Sum;
 use crate::ledger::bulk::{self, Crowd};
 use crate::ledger::{Begun, DueRow, FILE_NAME, Intent, InvoiceKey, Ledger, Reader, Settled};
+use crate::parts;
 use crate::poller::budget::Turn;
 use crate::poller::pass;
 use crate::poller::recheck::Recheck;
@@ -85,9 +85,9 @@ impl Shop {
     pub fn open(settings: &Settings) -> Self {
         let directory = settings.state_dir.clone().expect("a state directory");
         let path = directory.join(FILE_NAME);
-        let options = plain::ledger_options(settings, directory);
+        let options = parts::ledger_options(settings, directory);
         let ledger = Ledger::open(options.expect("readable")).expect("a ledger");
-        let schedule = plain::schedule(settings);
+        let schedule = parts::schedule(settings);
         Self {
             runtime: Builder::new_current_thread()
                 .enable_all()

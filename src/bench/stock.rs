@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 
 use crate::clock;
 use crate::config::{ConfigFile, Flags, Settings, Sources, load};
-use crate::daemon::plain;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
@@ -18,6 +17,7 @@ use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::status::Status;
 use crate::invoice::sum::Sum;
 use crate::ledger::{Begun, Intent, Ledger, Settled, Writer};
+use crate::parts;
 use crate::process_mark::ProcessMark;
 
 /// How long a closing ledger may take.
@@ -56,7 +56,7 @@ pub fn settings(config: &Path) -> Settings {
 /// ledger. They are of 1500.00 RUB, their status is `new`, and the service said so in 2023.
 pub fn stock(settings: &Settings, count: u32) -> Vec<Stocked> {
     let directory = settings.state_dir.clone().expect("a state directory");
-    let options = plain::ledger_options(settings, directory);
+    let options = parts::ledger_options(settings, directory);
     let mut options = options.expect("readable");
     // What is measured later with short queues and small batches is not filled with them.
     (options.queue, options.batch) = (2 * AT_ONCE, AT_ONCE);

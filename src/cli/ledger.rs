@@ -7,8 +7,8 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::talk;
 use super::owner;
-use crate::daemon::{is_served, plain};
-use crate::ledger::{Ledger, OpenError, Reader, StoreError};
+use crate::ledger::{Ledger, OpenError, Reader, StoreError, is_served};
+use crate::parts;
 
 /// How long a command waits for its last change to be stored; it was answered already.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     let state_dir = context.state_dir()?;
     owner::check(&state_dir)?;
     refuse_beside_an_older(&state_dir)?;
-    let options = plain::command_ledger_options(context.settings()?, state_dir)
+    let options = parts::command_ledger_options(context.settings()?, state_dir)
         .map_err(|error| Failure::new(Exit::Config, error))?;
     let ledger = Ledger::open(options)?;
     if let Some(held) = ledger.restored() {

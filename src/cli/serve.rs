@@ -10,9 +10,11 @@ use crate::answer::argv;
 use crate::client::credentials::ENV_TOKEN;
 use crate::daemon::control::SocketError;
 use crate::daemon::handed::{self, At, Handed, HandedError};
-use crate::daemon::plain::ListenerError;
 use crate::daemon::unheeded::Asked;
-use crate::daemon::{self, LockError, Start, plain};
+use crate::daemon::{self, Start};
+use crate::ledger::LockError;
+use crate::parts;
+use crate::parts::ListenerError;
 use crate::{clock, fault, panics, telemetry};
 
 /// How long the end waits for somebody to read the log.
@@ -100,7 +102,7 @@ fn check(context: &Context) -> Result<(), Failure> {
     if let Some(program) = settings.attention.program() {
         program.check()?;
     }
-    plain::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
+    parts::listener_settings(settings, public.as_str()).map_err(daemon::Error::from)?;
     if std::env::var_os(ENV_TOKEN).is_some() {
         let failure = Failure::new(Exit::Config, "`serve` takes no token from `SERVICE_TOKEN`");
         return Err(failure.hint(format!(

@@ -11,7 +11,7 @@ use crate::client::{Client, SettingsError};
 /// The client for the configured service.
 pub(super) fn client(context: &Context) -> Result<Client, Failure> {
     let base_url = context.settings()?.require_service()?.to_string();
-    let settings = crate::daemon::plain::client_settings(context.settings()?, base_url);
+    let settings = crate::parts::client_settings(context.settings()?, base_url);
     Ok(Client::new(&settings)?)
 }
 

@@ -9,7 +9,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::control::{self, SocketError};
-use super::status::{self, Login};
 use super::{Error, alarm, apart};
 use crate::admin::{self, Socket};
 use crate::config::{AdminPlace, Settings};
@@ -17,6 +16,7 @@ use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::shutdown::Shutdown;
+use crate::status::{self, Login};
 
 /// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";

@@ -13,7 +13,7 @@ use super::handed::Socket;
 use super::loops::Loops;
 use super::reload::Taker;
 use super::schedule::CronBell;
-use super::{Error, admin, alarm, control, plain, reassess, retention, takers};
+use super::{Error, admin, alarm, control, reassess, retention, takers};
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
@@ -21,7 +21,7 @@ use crate::config::Settings;
 use crate::ledger::{self, Ledger};
 use crate::listener::{self, LedgerBook};
 use crate::shutdown::Shutdown;
-use crate::{outbox, poller};
+use crate::{outbox, parts, poller};
 
 /// What stands before anything runs.
 pub(super) struct Ground<'a> {
@@ -58,11 +58,11 @@ pub(super) fn begin(
         client,
         ledger,
     } = ground;
-    let heard = plain::listener_settings(settings, public_url)?;
+    let heard = parts::listener_settings(settings, public_url)?;
     let served = control::settings(settings, public_url);
     let bells = ledger.bells();
     let others = heard.drain.max(served.stop_within()).max(alarm::GRACE);
-    let handed_over = plain::outbox_settings(settings, state_dir);
+    let handed_over = parts::outbox_settings(settings, state_dir);
     let runs = Arc::clone(&handed_over.runs);
     let (hooks, hooks_in_use) = watch::channel(handed_over);
     let mut loops = Loops::new(settings, others, hooks_in_use.clone());
@@ -77,7 +77,7 @@ pub(super) fn begin(
     loops.begin("listener", "the listener", None, move |_pulse| {
         listen(socket, heard, book, stop)
     })?;
-    let gate = Gate::new(plain::gate_limits(settings));
+    let gate = Gate::new(parts::gate_limits(settings));
     let (in_use, settings_in_use) = watch::channel(settings.clone());
     let look = admin::look(
         reader.clone(),
@@ -103,7 +103,7 @@ pub(super) fn begin(
         store: Store::new(state_dir),
         elsewhere: Elsewhere::of_daemon(),
     };
-    let (polls, stop) = (plain::poller_settings(settings), wishes.stop.clone());
+    let (polls, stop) = (parts::poller_settings(settings), wishes.stop.clone());
     let turns = Some(polls.turns_within());
     let poller = loops.begin("poller", "the poller", turns, move |pulse| async move {
         parts.reader.furnish().await;
@@ -160,7 +160,7 @@ fn look_after(
         "the look over stored invoices"
     });
     let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
-    let (keep, clock) = (plain::retention(settings), service.fetches().clock());
+    let (keep, clock) = (retention::Keep::of(settings), service.fetches().clock());
     loops.spawn(async move {
         retention::run((emptier, walker), keep, clock, stopping).await;
         "the emptying of old invoices"

@@ -17,8 +17,6 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use tokio::sync::watch;
 
 use super::Start;
-use super::plain;
-use super::status::{self, Login};
 use crate::answer::failure::Failure;
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
@@ -27,6 +25,8 @@ use crate::config::{LONGEST_PATH, Settings};
 use crate::control::{self, Status};
 use crate::http::Limits;
 use crate::ledger::{Reader, Writer};
+use crate::parts;
+use crate::status::{self, Login};
 use crate::wake::Wake;
 
 /// The socket's name where no path is set.
@@ -213,7 +213,7 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
         followers: count(settings.control.followers),
         waits: count(settings.control.waits()),
         drain: DRAIN,
-        opening: plain::opening_settings(settings, public_url),
+        opening: parts::opening_settings(settings, public_url),
     }
 }
 

@@ -11,16 +11,13 @@ mod apart;
 mod begin;
 pub(crate) mod control;
 pub(crate) mod handed;
-mod lock;
 mod loops;
-pub(crate) mod plain;
 mod reassess;
 pub(crate) mod reload;
 mod retention;
 mod schedule;
 mod signals;
 mod starting;
-pub(crate) mod status;
 mod systemd;
 mod takers;
 pub(crate) mod unheeded;
@@ -37,15 +34,12 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
-use crate::ledger::{self, Ledger, OpenError};
-use crate::{fault, telemetry};
-
-pub(crate) use lock::{LockError, is_served};
+use crate::ledger::{self, Ledger, LockError, OpenError, ServeLock};
+use crate::parts::ListenerError;
+use crate::{fault, parts, telemetry};
 
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
-use lock::ServeLock;
-use plain::ListenerError;
 use reload::Reload;
 use schedule::{BellError, CronBell};
 use signals::{Signals, Wish};
@@ -167,7 +161,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         tracing::error!(%reason, "the admin listener is not there: {reason}; hint: look who has `listen` under [admin]");
         None
     });
-    let ledger = Ledger::open(plain::ledger_options(&settings, state_dir.clone())?)?;
+    let ledger = Ledger::open(parts::ledger_options(&settings, state_dir.clone())?)?;
     let asked = asked.filter(|_| handed.public.is_some());
     let (socket, at) = public(handed.public, settings.listener.listen).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::client::fetches::ServiceClock;
 use crate::clock::wall_ms;
+use crate::config::Settings;
 use crate::ledger::{Cutoffs, Reader, WalkError, WriteError, Writer, walk};
 use crate::shutdown::Shutdown;
 use crate::telemetry;
@@ -28,6 +29,16 @@ pub(super) struct Keep {
     pub(super) requisites_days: u64,
     /// Raw documents, and what scripts wrote.
     pub(super) raw_days: u64,
+}
+
+impl Keep {
+    /// What the settings say.
+    pub(super) const fn of(settings: &Settings) -> Self {
+        Self {
+            requisites_days: settings.retention.requisites_days,
+            raw_days: settings.retention.raw_days,
+        }
+    }
 }
 
 /// Walks until the wish to stop: a part of the daemon that ends alone ends all.

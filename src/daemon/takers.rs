@@ -8,11 +8,11 @@ use std::path::Path;
 
 use tokio::sync::watch;
 
-use super::plain;
 use super::reload::Taker;
 use crate::config::Settings;
 use crate::http::Certificates;
 use crate::ledger::Writer;
+use crate::parts;
 use crate::{outbox, telemetry};
 
 /// All of them. `in_use` is what others look at, and `hooks` what the outbox runs.
@@ -31,10 +31,10 @@ pub(super) fn all(
     let hooks = Taker {
         keys: &["hook", "on_abandoned", "outbox."],
         take: Box::new(move |new| {
-            let rules = plain::rules(new).map_err(|error| error.to_string())?;
+            let rules = parts::rules(new).map_err(|error| error.to_string())?;
             // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
             writer.owe(rules).map_err(|error| error.to_string())?;
-            let fresh = plain::outbox_settings(new, &state_dir).after(&hooks.borrow());
+            let fresh = parts::outbox_settings(new, &state_dir).after(&hooks.borrow());
             fresh
                 .runs
                 .know(new.every_hook().into_iter().map(|hook| hook.name));

@@ -10,8 +10,8 @@ use super::user::User;
 use super::{ASK_AS, Finding};
 use crate::clock;
 use crate::config::Settings;
-use crate::daemon::plain::certificate_files;
 use crate::http::{Certificates, TOLD_AHEAD_S};
+use crate::parts::certificate_files;
 use crate::telemetry::chain;
 
 const OWN: &str = "tls";

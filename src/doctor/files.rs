@@ -12,9 +12,9 @@ use tokio::time::timeout;
 
 use super::{ASK_AS, Finding};
 use crate::config::Settings;
-use crate::daemon::status::LOW_BYTES;
-use crate::daemon::status::measures::size;
 use crate::ledger::{FILE_NAME, Reader, check_rights};
+use crate::status::LOW_BYTES;
+use crate::status::measures::size;
 use crate::telemetry::chain;
 
 const LEDGER: &str = "ledger";

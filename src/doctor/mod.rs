@@ -26,9 +26,8 @@ use serde::Serialize;
 
 use crate::client::Client;
 use crate::config::Settings;
-use crate::daemon::is_served;
-use crate::daemon::status::Report;
-use crate::ledger::{FILE_NAME, Ledger, OpenError};
+use crate::ledger::{FILE_NAME, Ledger, OpenError, is_served};
+use crate::status::Report;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -12,14 +12,13 @@ use super::request::post;
 use super::{Finding, Patient, certificate};
 use crate::clock;
 use crate::config;
-use crate::daemon::is_served;
-use crate::daemon::plain;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
-use crate::ledger::{Reader, RefusalRow};
+use crate::ledger::{Reader, RefusalRow, is_served};
 use crate::listener::PRESENTATION;
 use crate::listener::Reason;
 use crate::listener::presentation::{Place, Presentations};
+use crate::parts;
 use crate::telemetry::chain;
 
 pub(super) const CHECK: &str = "public_address";
@@ -118,7 +117,7 @@ fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
     let public = patient.settings.require_public();
     let public = public.as_ref().map_or("", |public| public.as_str());
     let places =
-        plain::listener_settings(patient.settings, public).map(|heard| heard.presentations);
+        parts::listener_settings(patient.settings, public).map(|heard| heard.presentations);
     let names = places.iter().flat_map(Presentations::header_names);
     let mut names: Vec<String> = names.collect();
     names.extend(PLAIN_NAMES.map(str::to_owned));

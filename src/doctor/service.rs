@@ -3,8 +3,7 @@
 use super::{Finding, Patient};
 use crate::client::credentials::{Elsewhere, Store};
 use crate::clock;
-use crate::daemon::is_served;
-use crate::ledger::Reader;
+use crate::ledger::{Reader, is_served};
 use crate::poller::standing::{self, Standing};
 use crate::telemetry::chain;
 

@@ -19,6 +19,7 @@ mod handle;
 mod health;
 mod holders;
 mod lineage;
+mod lock;
 mod log_held;
 mod mark;
 #[cfg(test)]
@@ -69,6 +70,7 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
+pub(crate) use lock::{LockError, ServeLock, is_served};
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;

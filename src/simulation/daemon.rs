@@ -8,12 +8,12 @@ use super::running::Run;
 use super::scenario::{HOUR, MINUTE, SECOND};
 use super::world::{Happens, Question, Sabotage, World, Written, say};
 use crate::client::gate::door::{Door, Pass};
-use crate::daemon::plain;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{
     DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, NoAnswer, Recorded, Refusal,
 };
+use crate::parts;
 use crate::poller::budget::Turn;
 use crate::poller::recheck::Recheck;
 use crate::process_mark::ProcessMark;
@@ -79,7 +79,7 @@ impl World {
             return;
         }
         self.life += 1;
-        let limits = plain::gate_limits(&self.scenario.settings);
+        let limits = parts::gate_limits(&self.scenario.settings);
         let life = i32::try_from(self.life).expect("a handful of lives");
         self.daemon = Some(Daemon {
             inbox: Vec::new(),

@@ -6,7 +6,6 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use crate::config::Settings;
-use crate::daemon::plain;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
@@ -18,6 +17,7 @@ use crate::ledger::memory::{Fate, MemoryStore};
 use crate::ledger::{
     Bounds, CLOCK_MARK, Intent, InvoiceKey, LedgerCommand, Rules, Sealed, Settled,
 };
+use crate::parts;
 use crate::poller::pass::{self, LOOKED_AT, PER_CLASS};
 use crate::poller::recheck::{Clock, Recheck, Stage};
 use crate::process_mark::ProcessMark;
@@ -77,7 +77,7 @@ const KEY: InvoiceKey = InvoiceKey(1);
 
 impl World {
     fn new(expires: bool, dated: bool, skew: i64) -> Self {
-        let mut rules = plain::rules(&Settings::default()).expect("the defaults");
+        let mut rules = parts::rules(&Settings::default()).expect("the defaults");
         let mut store = MemoryStore::new(Bounds {
             history_per_invoice: 1_000,
             history_rows: 10_000,

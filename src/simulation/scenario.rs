@@ -3,8 +3,8 @@
 
 use super::dice::Dice;
 use crate::config;
-use crate::daemon::plain;
 use crate::ledger::Rules;
+use crate::parts;
 use crate::sandbox::statuses::{Happening, Statuses};
 
 /// A second, a minute, an hour and a day.
@@ -178,7 +178,7 @@ impl Scenario {
 
     /// The rules the ledger goes by.
     pub(super) fn rules(&self) -> Rules {
-        plain::rules(&self.settings).expect("the selectors are known")
+        parts::rules(&self.settings).expect("the selectors are known")
     }
 
     /// The service's status names.

@@ -10,7 +10,6 @@ use super::daemon::Daemon;
 use super::dice::Dice;
 use super::scenario::{DAY, Faults, HOUR, MINUTE, SECOND, Scenario};
 use crate::client::gate::outage::Verdict;
-use crate::daemon::plain;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::status::Outcome;
@@ -18,6 +17,7 @@ use crate::ledger::memory::{Fate, MemoryStore};
 use crate::ledger::{
     Bounds, DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, Rules, Running, WriteError,
 };
+use crate::parts;
 use crate::poller;
 use crate::sandbox::state::notice::Notice;
 use crate::sandbox::state::{self, State};
@@ -203,7 +203,7 @@ impl World {
         };
         let mut world = Self {
             rules: scenario.rules(),
-            polling: plain::poller_settings(&scenario.settings),
+            polling: parts::poller_settings(&scenario.settings),
             sabotage,
             now: 0,
             queue: BTreeMap::new(),

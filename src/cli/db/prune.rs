@@ -10,8 +10,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::output::print_json;
 use super::super::{ledger, owner};
 use crate::clock::wall_ms;
-use crate::daemon::is_served;
-use crate::ledger::{Cutoffs, Emptied, WalkError, walk};
+use crate::ledger::{Cutoffs, Emptied, WalkError, is_served, walk};
 
 /// Before each step, while the log is long.
 const WAIT_FOR_THE_LOG: Duration = Duration::from_secs(10);

@@ -14,10 +14,9 @@ use super::super::owner;
 use super::show::deliveries;
 use super::{find_event, view};
 use crate::clock::wall_ms;
-use crate::daemon::is_served;
 use crate::ledger::{
     ACT_AT_ONCE, Act, Acting, Choice, DeliveryKey, DeliveryRow, DeliveryState, Ledger, Page,
-    ReadError, Reader, Whose,
+    ReadError, Reader, Whose, is_served,
 };
 
 /// Runs under way that are counted at most; there are a handful.

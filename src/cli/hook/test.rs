@@ -16,12 +16,12 @@ use super::super::output::{escape, print_json, talk};
 use super::super::owner;
 use super::told::{self, Told};
 use crate::config;
-use crate::daemon::{self, plain};
 use crate::hook::payload::{self, Facts};
 use crate::hook::post::{Target, prepare};
 use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
 use crate::outbox::{Action, retry};
 use crate::shutdown::Shutdown;
+use crate::{daemon, parts};
 
 /// Flags of `hook test`.
 #[derive(Debug, clap::Args)]
@@ -65,7 +65,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let hook = hook.ok_or_else(|| told::unknown(&args.name, &hooks))?;
     hook.check()?;
     let state_dir = context.state_dir()?;
-    let outbox = plain::outbox_settings(settings, &state_dir);
+    let outbox = parts::outbox_settings(settings, &state_dir);
     let action = outbox.hooks.into_iter().find(|one| one.name == hook.name);
     let action = action.expect("a checked hook does something").action;
     let told = match &args.invoice {

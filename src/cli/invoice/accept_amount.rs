@@ -10,9 +10,8 @@ use super::create::parse_amount;
 use super::view;
 use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
-use crate::daemon::is_served;
 use crate::invoice::amount::Amount;
-use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorded};
+use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorded, is_served};
 
 /// Flags of `invoice accept-amount`.
 #[derive(Debug, clap::Args)]

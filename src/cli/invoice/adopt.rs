@@ -12,11 +12,11 @@ use crate::answer::invoice::typed;
 use crate::client::credentials::TokenSource;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
-use crate::daemon::plain;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::opening::Opening;
 use crate::ledger::{InvoiceRow, Objection, Operated, Reader};
 use crate::opening::adopt::{Adopter, Error};
+use crate::parts;
 
 /// Flags of `invoice adopt`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         reader: &reader,
         client: &client,
         token: &found.token,
-        gate: &Gate::new(plain::gate_limits(settings)),
+        gate: &Gate::new(parts::gate_limits(settings)),
     };
     let adopted = adopter.adopt(&row, &args.id).await;
     drop(writer);

@@ -12,8 +12,8 @@ use crate::answer::find::{find, meant, not_found};
 use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
-use crate::daemon::plain;
 use crate::invoice::ids::{InvoiceId, OrderId};
+use crate::parts;
 use crate::poller::now::{Error, Inquirer};
 
 /// Flags of `invoice poll`.
@@ -72,7 +72,7 @@ async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let inquirer = Inquirer::new(
         (ledger.writer(), reader.clone()),
         client,
-        Gate::new(plain::gate_limits(settings)),
+        Gate::new(parts::gate_limits(settings)),
         found.token,
     );
     let asked = inquirer.ask(row.key).await;

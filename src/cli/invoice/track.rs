@@ -18,14 +18,14 @@ use super::create::{parse_amount, parse_order};
 use super::view;
 use crate::answer::invoice;
 use crate::clock::wall_ms;
-use crate::daemon::{self, plain};
 use crate::entropy;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::{IdError, InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::notify_token::{NotifyToken, SHORTEST_TOKEN};
 use crate::invoice::opening::Opening;
 use crate::invoice::sum::Sum;
-use crate::ledger::{InvoiceRow, Ledger, Objection, Operated, Tracking};
+use crate::ledger::{InvoiceRow, Ledger, Objection, Operated, Tracking, is_served};
+use crate::parts;
 
 /// Longest notify token, in bytes: a notification must fit it into a line of its head.
 const LONGEST_TOKEN: usize = 4096;
@@ -69,7 +69,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Sum::new(args.amount, &args.currency).map_err(|error| Failure::new(Exit::Usage, error))?;
     let settings = context.settings()?;
     let public_url = settings.require_public()?.to_string();
-    let address = plain::opening_settings(settings, &public_url).public_url;
+    let address = parts::opening_settings(settings, &public_url).public_url;
     let token = read_token(&args.token_file)?;
     let ledger = ledger::open(&context)?;
     let tracked = track(&ledger, args.order, args.id, agreed, &token).await;
@@ -86,7 +86,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         context.output.line("")?;
         view::print(context.output, &row, wall_ms())?;
     }
-    if !daemon::is_served(&context.state_dir()?) {
+    if !is_served(&context.state_dir()?) {
         talk(
             "no `tilld serve` runs on this state directory: until one does, nobody hears of the payment",
         );

@@ -17,8 +17,8 @@ use crate::answer::find::{end, find, meant, not_found, still_open};
 use crate::client::error::Error as FetchError;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
-use crate::daemon::{self, plain};
-use crate::ledger::InvoiceRow;
+use crate::ledger::{InvoiceRow, is_served};
+use crate::parts;
 use crate::poller::now::{Error, Inquirer, Nothing};
 use crate::telemetry::chain;
 
@@ -139,7 +139,7 @@ async fn directly(args: &Args, context: &Context, until: Instant) -> Result<Exit
             view::print(context.output, &row, wall_ms())?;
             return Err(still_open(&row, args.timeout.as_secs()));
         }
-        if daemon::is_served(&context.state_dir()?) {
+        if is_served(&context.state_dir()?) {
             close(asking.take()).await;
         } else {
             let asker = match &mut asking {
@@ -171,7 +171,7 @@ impl Asking {
         let client = service::client(context)?;
         let found = service::token(context, &client)?;
         let ledger = ledger::open(context)?;
-        let gate = Gate::new(plain::gate_limits(settings));
+        let gate = Gate::new(parts::gate_limits(settings));
         let ends = (ledger.writer(), ledger.reader());
         let inquirer = Inquirer::new(ends, client, gate, found.token);
         let every = Duration::from_secs(settings.poller.cadence_s);

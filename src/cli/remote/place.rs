@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::context::Whereabouts;
 use super::super::units;
-use crate::daemon::{control, is_served};
-use crate::ledger::FILE_NAME;
+use crate::daemon::control;
+use crate::ledger::{FILE_NAME, is_served};
 
 /// As many invoices as a daemon gives at once.
 pub(in super::super) const MOST_INVOICES: u32 = 1_000;

@@ -12,8 +12,8 @@ use super::call::{Answer, Call};
 use super::{MOST_INVOICES, NoAnswer, Remote};
 use crate::answer::find::not_found;
 use crate::answer::{REMARK, event, invoice};
-use crate::daemon::status::Report;
 use crate::ledger::{Filter, InvoiceRow};
+use crate::status::Report;
 
 /// A question to the service takes this long at most: its turn, the connection and the answer.
 const POLL_TIME: Duration = Duration::from_mins(1);

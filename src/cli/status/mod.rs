@@ -11,7 +11,7 @@ use super::output::print_json;
 use super::remote::{self, Way};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
-use crate::daemon::status::{self, Login, Report};
+use crate::status::{self, Login, Report};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that

@@ -20,12 +20,12 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
-use super::status::Need;
 use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::process::{Ending, Program, Surroundings, launch_told};
 use crate::ledger::{ReadError, Reader, Writer};
 use crate::shutdown::Shutdown;
+use crate::status::Need;
 use crate::telemetry::{chain, escape};
 
 use episodes::{CANNOT_READ, Episodes};

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::daemon::status::Need;
 use crate::hook::payload::ALARM_VARIABLES;
 use crate::hook::process::Told;
 use crate::invoice::moment::Moment;
+use crate::status::Need;
 
 /// The version of the document's shape, as of a hook's.
 const SCHEMA: u32 = 1;

@@ -14,11 +14,11 @@ use super::shelf::Shelf;
 use crate::client::gate;
 use crate::client::gate::door::Pass;
 use crate::config;
-use crate::daemon::plain;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Report;
 use crate::ledger::memory::{Fate, MemoryStore};
 use crate::ledger::{Bounds, InvoiceKey, LedgerCommand, LedgerReply, Rules};
+use crate::parts;
 use crate::poller;
 use crate::sandbox::state::{self, State};
 use crate::sandbox::statuses::Happening;
@@ -113,9 +113,9 @@ impl World {
             serial: 0,
             dice: Dice::new(course.seed ^ 0x5EED),
             base: Instant::now(),
-            rules: plain::rules(&settings).expect("the selectors are known"),
-            polling: plain::poller_settings(&settings),
-            limits: plain::gate_limits(&settings),
+            rules: parts::rules(&settings).expect("the selectors are known"),
+            polling: parts::poller_settings(&settings),
+            limits: parts::gate_limits(&settings),
             service,
             store: MemoryStore::new(Bounds {
                 history_per_invoice: 100_000,

@@ -27,7 +27,7 @@ const LEAVES: [&str; 11] = [
 ];
 
 /// Who may import whom beside the leaves.
-const IMPORTS: [(&str, &[&str]); 15] = [
+const IMPORTS: [(&str, &[&str]); 17] = [
     ("invoice", &[]),
     ("http", &[]),
     ("wire", &["invoice"]),
@@ -55,11 +55,25 @@ const IMPORTS: [(&str, &[&str]); 15] = [
     ),
     ("outbox", &["ledger", "hook", "invoice"]),
     ("sandbox", &["http", "wire", "invoice"]),
+    // From the settings to what each part takes.
+    (
+        "parts",
+        &[
+            "config", "client", "hook", "http", "invoice", "ledger", "listener", "opening",
+            "outbox", "poller",
+        ],
+    ),
+    // Built from the ledger and the settings, for all that say how tilld is.
+    (
+        "status",
+        &[
+            "answer", "config", "http", "invoice", "ledger", "parts", "poller",
+        ],
+    ),
     (
         "admin",
         &[
-            "http", "wire", "hook", "invoice", "client", "ledger", "listener", "opening", "poller",
-            "control", "outbox", "daemon", "doctor",
+            "http", "invoice", "client", "ledger", "listener", "outbox", "status",
         ],
     ),
 ];
@@ -69,7 +83,7 @@ const IMPORTS_BUT: [(&str, &[&str]); 5] = [
     // Wires for `benches/` what the daemon wires, without a service.
     ("bench", &["cli", "sandbox", "simulation"]),
     ("daemon", &["cli", "sandbox", "simulation"]),
-    ("doctor", &["cli", "sandbox", "simulation"]),
+    ("doctor", &["cli", "daemon", "sandbox", "simulation"]),
     ("cli", &["simulation"]),
     // Drives everything in virtual time; compiled for tests only.
     ("simulation", &["cli"]),
@@ -123,8 +137,8 @@ const PURE: [&str; 30] = [
     "src/admin/census",
     "src/admin/chart",
     "src/daemon/alarm/episodes",
-    "src/daemon/status/measures",
-    "src/daemon/status/needs",
+    "src/status/measures",
+    "src/status/needs",
     "src/cli/scenario/draw",
     "src/cli/scenario/format",
     "src/cli/scenario/step",

@@ -6,8 +6,7 @@ use super::super::super::output::{escape, talk};
 use super::super::view;
 use crate::answer::create::Ended;
 use crate::clock::wall_ms;
-use crate::daemon;
-use crate::ledger::InvoiceRow;
+use crate::ledger::{InvoiceRow, is_served};
 use crate::opening::Opened;
 
 /// It was there before.
@@ -33,7 +32,7 @@ pub(super) fn show(context: &Context, opened: Opened) -> Result<Exit, Failure> {
     if let Some(failure) = failure {
         return Err(failure);
     }
-    if is_fresh && !daemon::is_served(&context.state_dir()?) {
+    if is_fresh && !is_served(&context.state_dir()?) {
         talk(
             "no `tilld serve` runs on this state directory: until one does, nobody hears of the payment",
         );

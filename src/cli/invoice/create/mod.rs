@@ -13,13 +13,13 @@ use super::super::{ledger, service};
 use super::wait::parse_time;
 use crate::answer::create::{Tried, failure};
 use crate::client::gate::Gate;
-use crate::daemon::plain;
 use crate::invoice::amount::{Amount, AmountError};
 use crate::invoice::ids::{IdError, OrderId};
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
 use crate::opening::patient::{Patience, Told};
 use crate::opening::{Opener, Order};
+use crate::parts;
 use crate::telemetry::chain;
 use crate::wire::create::ReturnUrls;
 
@@ -133,8 +133,8 @@ async fn directly(order: &Order, patience: Patience, context: &Context) -> Resul
         reader: &reader,
         client: &client,
         token: &found.token,
-        gate: &Gate::new(plain::gate_limits(settings)),
-        settings: &plain::opening_settings(settings, &public_url),
+        gate: &Gate::new(parts::gate_limits(settings)),
+        settings: &parts::opening_settings(settings, &public_url),
     };
     let wait = patience.wait;
     let tried = Tried {

@@ -4,8 +4,8 @@ mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
-use crate::daemon::status::measures::{number, size};
-use crate::daemon::status::{Login, Need, Report, Restored};
+use crate::status::measures::{number, size};
+use crate::status::{Login, Need, Report, Restored};
 
 /// Prints it.
 pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
@@ -146,8 +146,8 @@ fn refused(report: &Report) -> String {
 mod tests {
     use super::*;
     use crate::config::Settings;
-    use crate::daemon::status::tests::report;
     use crate::ledger::{Overview, Restore, Tally};
+    use crate::status::tests::report;
 
     #[test]
     fn a_quiet_ledger_is_told_in_nine_lines() {

@@ -1,9 +1,9 @@
 //! The polling for people: one line each for who waits, the caps and the delay, and more only when something keeps the
 //! service from being asked. Pure.
 
-use crate::daemon::status::measures::{bound, number, span};
-use crate::daemon::status::{Access, Polling};
-use crate::daemon::status::{Due, Report};
+use crate::status::measures::{bound, number, span};
+use crate::status::{Access, Polling};
+use crate::status::{Due, Report};
 
 /// Who is to be asked about, the most pressing class first.
 pub(super) fn due(due: &Due) -> String {
@@ -112,11 +112,11 @@ fn delay(polling: &Polling, daemon_running: bool) -> String {
 mod tests {
     use super::*;
     use crate::config::Settings;
-    use crate::daemon::status::Around;
-    use crate::daemon::status::tests::{around, report};
     use crate::invoice::silence::Class;
     use crate::ledger::{DueOf, Overdue, Overview, Silent, Tally};
     use crate::poller::standing::{Login, Outage, Standing};
+    use crate::status::Around;
+    use crate::status::tests::{around, report};
 
     fn waits(class: Class, count: u64, oldest_ms: i64) -> DueOf {
         DueOf {

@@ -113,14 +113,6 @@ pub(crate) fn ledger_options(
     })
 }
 
-/// For how long texts are kept.
-pub(super) fn retention(settings: &Settings) -> super::retention::Keep {
-    super::retention::Keep {
-        requisites_days: settings.retention.requisites_days,
-        raw_days: settings.retention.raw_days,
-    }
-}
-
 /// How a one-shot command opens the ledger: it has more patience than somebody who waits for an answer.
 pub(crate) fn command_ledger_options(
     settings: &Settings,

@@ -19,7 +19,7 @@ const LOCKS: &str = "/proc/locks";
 
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
-pub(super) struct ServeLock {
+pub(crate) struct ServeLock {
     /// Holds the lock by being open.
     _file: File,
 }
@@ -46,7 +46,7 @@ pub(crate) enum LockError {
 
 impl ServeLock {
     /// Takes the lock, without waiting. The state directory must exist.
-    pub(super) fn take(state_dir: &Path) -> Result<Self, LockError> {
+    pub(crate) fn take(state_dir: &Path) -> Result<Self, LockError> {
         let path = state_dir.join(FILE_NAME);
         let failed = |source| LockError::File {
             path: path.clone(),

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::report::{Around, Count, time};
 use crate::config::Settings;
-use crate::daemon::plain;
 use crate::invoice::silence::delay::{Load, Older, longest_delay_ms};
 use crate::invoice::silence::{Class, Step, YOUNG_MS};
 use crate::ledger::{DueOf, Overview, Tally};
+use crate::parts;
 use crate::poller::budget::YOUNG_IN_A_ROW;
 use crate::poller::standing;
 
@@ -144,7 +144,7 @@ fn access(around: &Around) -> (Access, Option<i64>) {
 
 /// How late a lost notification is known, by the schedule and the caps that are in force.
 fn found_within_ms(overview: &Overview, settings: &Settings) -> i64 {
-    let poller = plain::poller_settings(settings);
+    let poller = parts::poller_settings(settings);
     let waits = |of: &DueOf| of.class == Class::Old && of.count.count > 0;
     let older = if overview.silent.due.iter().any(waits) {
         Older::Wait {
@@ -157,7 +157,7 @@ fn found_within_ms(overview: &Overview, settings: &Settings) -> i64 {
         young: overview.silent.young.count,
         first_gap_ms: longest_young_gap_ms(&poller.schedule.steps),
         cadence_ms: i64::try_from(poller.cadence.as_millis()).unwrap_or(i64::MAX),
-        per_second: plain::gate_limits(settings).per_second.get(),
+        per_second: parts::gate_limits(settings).per_second.get(),
         older,
     })
 }

@@ -10,11 +10,11 @@ use super::polling::{DueOfClass, Polling};
 use super::storage::{self, Storage};
 use crate::answer::attention::advice;
 use crate::config::{Presentations, Settings, Statuses};
-use crate::daemon::plain::owed_names;
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
 use crate::invoice::status::Status;
 use crate::ledger::{LOG_TRIED_BYTES, Overview, Tally};
+use crate::parts::owed_names;
 use crate::poller::standing::Standing;
 
 /// How everything stands. Times are UTC with milliseconds. Whoever is told of it over the control socket reads it back: numbers

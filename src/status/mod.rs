@@ -13,7 +13,7 @@ use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders};
+use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
 use crate::poller::standing::{self, Standing};
 
 pub(crate) use needs::Need;
@@ -51,7 +51,7 @@ pub(crate) async fn survey(
     let standing = reader.meta(standing::FACT).await?;
     let around = Around {
         now_ms,
-        daemon_running: super::is_served(state_dir),
+        daemon_running: is_served(state_dir),
         ledger: file(state_dir),
         storage: storage(reader, state_dir),
         certificate: certificate::look(&settings.listener, owns(state_dir)),
