@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::Parts;
 use crate::http::Response;
 use crate::ledger::{Reader, Writer};
-use crate::status::Access;
+use crate::status::LoginState;
 use crate::telemetry::{chain, escape};
 
 /// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the
@@ -29,11 +29,10 @@ pub(super) async fn healthz(parts: &Parts) -> Response {
 pub(super) async fn readyz(parts: &Parts) -> Response {
     let (turn, looked) = tokio::join!(turn(&parts.writer, &parts.reader), (parts.look)());
     let login = match looked {
-        Ok((_overview, report)) => match report.polling.login {
-            Access::Good => Ok(()),
-            Access::Unknown => Err("the daemon has not looked at it yet".to_owned()),
-            Access::Needed => Err("there is none that can be used".to_owned()),
-            Access::Refused => Err("the service refuses it".to_owned()),
+        Ok((_overview, report)) => match (report.polling.login, report.polling.login.problem()) {
+            (LoginState::Unknown, _) => Err("the daemon has not looked at it yet".to_owned()),
+            (_, Some(problem)) => Err(problem.to_owned()),
+            (_, None) => Ok(()),
         },
         Err(error) => Err(chain(&error)),
     };

@@ -12,7 +12,7 @@ use super::census::{FINDERS, LAG_BOUNDS_S};
 use super::tally::Counted;
 use crate::http::Response;
 use crate::ledger::{Overview, ReadError, Reader};
-use crate::status::{Access, Report};
+use crate::status::{LoginState, Report};
 
 /// The format.
 const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -146,7 +146,7 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
         "tilld_token_ok",
         "gauge",
         "1 while there is an access token and the service does not refuse it.",
-        if report.polling.login == Access::Good {
+        if report.polling.login == LoginState::Good {
             "1"
         } else {
             "0"

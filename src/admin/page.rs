@@ -16,7 +16,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::ledger::{DeliveryRow, Filter, InvoiceRow, Overview, ReadError, Reader};
 use crate::status::measures::{number, size, span};
-use crate::status::{Access, Need, Report};
+use crate::status::{LoginState, Need, Report};
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.
@@ -254,12 +254,11 @@ fn deliveries(seen: &Seen<'_>) -> Markup {
 
 fn standing(seen: &Seen<'_>) -> Markup {
     let report = seen.report;
-    let login = match report.polling.login {
-        Access::Good => "good",
-        Access::Needed => "there is none that can be used",
-        Access::Refused => "the service refuses it",
-        Access::Unknown => "not looked at yet",
-    };
+    let state = report.polling.login;
+    let login = state.problem().unwrap_or(match state {
+        LoginState::Unknown => "not looked at yet",
+        LoginState::Good | LoginState::Needed | LoginState::Refused => "good",
+    });
     html! {
         h2 { "How it stands" }
         dl {

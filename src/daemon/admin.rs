@@ -16,7 +16,7 @@ use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::shutdown::Shutdown;
-use crate::status::{self, Login};
+use crate::status::{self, StoredLogin};
 
 /// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
@@ -109,7 +109,7 @@ pub(super) fn look(
         let state_dir = state_dir.clone();
         Box::pin(async move {
             // The login is not everybody's to know; that it is refused is.
-            let login = (Login::Hidden, None);
+            let login = (StoredLogin::Hidden, None);
             status::survey(&reader, &settings, &state_dir, login).await
         })
     })

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::standing::Access;
+use super::standing::LoginState;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::secret::Secret;
 use crate::telemetry::chain;
@@ -166,11 +166,11 @@ impl Login {
     }
 
     /// How it stands, as the last look found it.
-    pub(super) fn access(&self) -> Access {
+    pub(super) fn state(&self) -> LoginState {
         match (&self.current, self.trust) {
-            (None, _) => Access::Needed,
-            (Some(_), Trust::Refused) => Access::Refused,
-            (Some(_), Trust::Good | Trust::Doubted { .. }) => Access::Good,
+            (None, _) => LoginState::Needed,
+            (Some(_), Trust::Refused) => LoginState::Refused,
+            (Some(_), Trust::Good | Trust::Doubted { .. }) => LoginState::Good,
         }
     }
 
@@ -272,7 +272,7 @@ mod tests {
         for mark in &under_way {
             shop.login.ended(*mark, Word::Refused);
         }
-        assert_eq!(shop.login.access(), Access::Good);
+        assert_eq!(shop.login.state(), LoginState::Good);
         assert!(shop.login.again_in().is_some() && shop.ask().is_none());
         pass(5).await;
         let second = shop.ask().expect("one more");
@@ -280,10 +280,10 @@ mod tests {
         shop.login.ended(second, Word::Refused);
         pass(3_600).await;
         assert!(shop.ask().is_none() && shop.login.told.is_some());
-        assert_eq!(shop.login.access(), Access::Refused);
+        assert_eq!(shop.login.state(), LoginState::Refused);
         shop.log_in("two");
         assert!(shop.ask().is_some() && shop.login.told.is_none());
-        assert_eq!(shop.login.access(), Access::Good);
+        assert_eq!(shop.login.state(), LoginState::Good);
     }
 
     /// The service refused everybody for a while, and gives a shop that logs in the token it has already.
@@ -299,7 +299,7 @@ mod tests {
         assert!(shop.ask().is_none(), "the same login");
         shop.log_in_at("one", 1);
         let third = shop.ask().expect("another login");
-        assert_eq!(shop.login.access(), Access::Good);
+        assert_eq!(shop.login.state(), LoginState::Good);
         shop.login.ended(second, Word::Refused);
         shop.login.ended(third, Word::Accepted);
         assert!(shop.ask().is_some());
@@ -328,7 +328,7 @@ mod tests {
     async fn a_late_refusal_of_an_earlier_token_is_no_word_about_the_new_one() {
         let mut shop = Shop::new();
         assert!(shop.ask().is_none());
-        assert_eq!(shop.login.access(), Access::Needed);
+        assert_eq!(shop.login.state(), LoginState::Needed);
         shop.log_in("one");
         let first = shop.ask().expect("a token");
         shop.log_in("two");

@@ -286,7 +286,7 @@ impl Poller {
     async fn tell(&mut self) {
         let view = self.asker.gate.view();
         let found = Found {
-            access: self.login.access(),
+            login: self.login.state(),
             outage: view
                 .outage
                 .map(|(since, reason)| (since.into_std(), reason)),

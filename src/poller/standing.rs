@@ -16,30 +16,39 @@ const LONGEST_HEEDED: Duration = Duration::from_mins(75);
 #[serde(default)]
 pub(crate) struct Standing {
     /// What became of the access token.
-    pub login: Login,
+    pub login: LoginState,
+    /// Since when, while it cannot be polled with.
+    pub login_since_ms: Option<i64>,
     /// The service gives no answers, since then.
     pub outage: Option<Outage>,
     /// The service wants to be left alone until then (`Retry-After`).
     pub left_alone_until_ms: Option<i64>,
 }
 
-/// The access token as the daemon sees it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub(crate) enum Login {
+/// What is known of the access token that polls are sent with: the one type for poller, ledger, `status` and health.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LoginState {
     /// There is one, and it was not refused.
     #[default]
     Good,
     /// There is none, or none that can be used.
-    Needed {
-        /// Since when.
-        since_ms: i64,
-    },
+    Needed,
     /// The service refuses the one there is.
-    Refused {
-        /// Since when.
-        since_ms: i64,
-    },
+    Refused,
+    /// No daemon has polled with it yet.
+    Unknown,
+}
+
+impl LoginState {
+    /// Why nothing can be polled with it; `None` where nothing is known against it.
+    pub(crate) const fn problem(self) -> Option<&'static str> {
+        match self {
+            Self::Good | Self::Unknown => None,
+            Self::Needed => Some("there is none that can be used"),
+            Self::Refused => Some("the service refuses it"),
+        }
+    }
 }
 
 /// A time without answers.
@@ -71,22 +80,11 @@ impl Standing {
     }
 }
 
-/// The access token, without since when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
-    /// There is one, and it was not refused for good.
-    Good,
-    /// There is none, or none that can be used.
-    Needed,
-    /// The service refuses the one there is.
-    Refused,
-}
-
 /// What a look found.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     /// The access token.
-    pub access: Access,
+    pub login: LoginState,
     /// Since when the service gives no answers, and what the last request met.
     pub outage: Option<(Instant, String)>,
     /// Until when the service wants to be left alone.
@@ -118,27 +116,17 @@ impl Book {
 
     /// How it stands, if that is not what the ledger has.
     pub(super) fn see(&mut self, found: &Found) -> Option<Standing> {
-        let since_ms = found.now_ms;
-        let login = match (
-            found.access,
-            self.stored.as_ref().map(|stored| &stored.login),
-        ) {
-            (Access::Good, _) => Login::Good,
-            (Access::Needed, Some(Login::Needed { since_ms })) => Login::Needed {
-                since_ms: *since_ms,
-            },
-            (Access::Refused, Some(Login::Refused { since_ms })) => Login::Refused {
-                since_ms: *since_ms,
-            },
-            (Access::Needed, _) => Login::Needed { since_ms },
-            (Access::Refused, _) => Login::Refused { since_ms },
-        };
+        let before = self.stored.as_ref();
+        let before = before.filter(|stored| stored.login == found.login);
+        let since_ms = before.and_then(|stored| stored.login_since_ms);
+        let problem = found.login.problem();
         let began = found.outage.as_ref().map(|(since, _)| *since);
         self.outage = dated(self.outage, began, found);
         self.shut_until = dated(self.shut_until, found.shut_until, found);
         let outage = self.outage.zip(found.outage.as_ref());
         let standing = Standing {
-            login,
+            login: found.login,
+            login_since_ms: problem.map(|_| since_ms.unwrap_or(found.now_ms)),
             outage: outage.map(|((_, since_ms), (_, reason))| Outage {
                 since_ms,
                 reason: reason.clone(),
@@ -176,7 +164,7 @@ mod tests {
 
     fn found(now: Instant, now_ms: i64) -> Found {
         Found {
-            access: Access::Good,
+            login: LoginState::Good,
             outage: None,
             shut_until: None,
             now,
@@ -203,7 +191,7 @@ mod tests {
         let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut book = Book::new(Some(Standing::default()));
         let out = |now: Instant, now_ms, reason: &str| Found {
-            access: Access::Refused,
+            login: LoginState::Refused,
             outage: Some((start, reason.to_owned())),
             shut_until: Some(start + second * 10),
             ..found(now, now_ms)
@@ -211,9 +199,8 @@ mod tests {
         let standing = book.see(&out(start + second, 1_000_000, "cut off"));
         let standing = standing.expect("a change");
         let expected = Standing {
-            login: Login::Refused {
-                since_ms: 1_000_000,
-            },
+            login: LoginState::Refused,
+            login_since_ms: Some(1_000_000),
             outage: Some(Outage {
                 since_ms: 999_000,
                 reason: "cut off".to_owned(),
@@ -249,7 +236,8 @@ mod tests {
     #[test]
     fn it_reads_back_and_an_unknown_form_is_nothing_known() {
         let standing = Standing {
-            login: Login::Refused { since_ms: 3 },
+            login: LoginState::Refused,
+            login_since_ms: Some(3),
             outage: Some(Outage {
                 since_ms: 1,
                 reason: "could not connect".to_owned(),

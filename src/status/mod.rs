@@ -16,11 +16,12 @@ use crate::config::Settings;
 use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
 use crate::poller::standing::{self, Standing};
 
+pub(crate) use crate::poller::standing::LoginState;
 pub(crate) use needs::Need;
-pub(crate) use polling::{Access, Polling};
+pub(crate) use polling::Polling;
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Due, LedgerFile, Login, Report, Restored};
+pub(crate) use report::{Around, Due, LedgerFile, Report, Restored, StoredLogin};
 pub(crate) use storage::{LOW_BYTES, Storage};
 
 /// Refusals are counted over this time: a day.
@@ -31,7 +32,7 @@ pub(crate) async fn look(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    login: (Login, Option<i64>),
+    login: (StoredLogin, Option<i64>),
 ) -> Result<Report, ReadError> {
     let (_overview, report) = survey(reader, settings, state_dir, login).await?;
     Ok(report)
@@ -42,7 +43,7 @@ pub(crate) async fn survey(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    (login, login_stored_ms): (Login, Option<i64>),
+    (login, login_stored_ms): (StoredLogin, Option<i64>),
 ) -> Result<(Overview, Report), ReadError> {
     let now_ms = wall_ms();
     let overview = reader

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::measures::{number, span};
-use super::polling::{Access, Polling};
+use super::polling::Polling;
 use super::report::{Count, Report, Restored, UnderAttention};
 use crate::answer::argv;
 use crate::config::Attention;
@@ -238,11 +238,7 @@ fn deliveries(count: Count) -> String {
 }
 
 fn login(polling: &Polling) -> Option<Need> {
-    let why = match polling.login {
-        Access::Needed => "there is none that can be used",
-        Access::Refused => "the service refuses it",
-        Access::Good | Access::Unknown => return None,
-    };
+    let why = polling.login.problem()?;
     let since = polling.login_since.as_deref().unwrap_or_default();
     let told = format!("{why} since {since}, so nothing is asked");
     Some(Need::new("login", told).helped_by(format!("run `{}`", argv::login())))

@@ -13,7 +13,7 @@ use crate::invoice::silence::{Class, Step, YOUNG_MS};
 use crate::ledger::{DueOf, Overview, Tally};
 use crate::parts;
 use crate::poller::budget::YOUNG_IN_A_ROW;
-use crate::poller::standing;
+use crate::poller::standing::LoginState;
 
 /// A running daemon has looked at a new login after this time at the latest, milliseconds: three of the longest cadences.
 const LOOKED_AT_WITHIN_MS: i64 = 180_000;
@@ -25,7 +25,7 @@ pub(crate) struct Polling {
     pub(crate) requests_per_second: u64,
     /// Requests to the service under way at once, at most.
     pub(crate) at_once: u64,
-    pub(crate) login: Access,
+    pub(crate) login: LoginState,
     /// Since when a login is needed, or the one there is is refused.
     pub(crate) login_since: Option<String>,
     /// Since when the service gives no answers.
@@ -40,20 +40,6 @@ pub(crate) struct Polling {
     /// A lost notification of a young invoice is made up for within this time; `None` while nobody asks, or when there are
     /// too many to tell.
     pub(crate) found_within_ms: Option<i64>,
-}
-
-/// The login, as the daemon met it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Access {
-    /// It was not refused.
-    Good,
-    /// There is none, or none that can be used.
-    Needed,
-    /// The service refuses it.
-    Refused,
-    /// No daemon has met it yet.
-    Unknown,
 }
 
 /// Invoices of one class that are due to be asked about.
@@ -89,19 +75,15 @@ impl DueOfClass {
 
 impl Polling {
     pub(crate) fn new(overview: &Overview, settings: &Settings, around: &Around) -> Self {
-        let (login, login_since_ms) = access(around);
+        let (login, login_since_ms) = login_state(around);
         // Of a daemon that is gone it says nothing how the service stands now.
         let standing = around.standing.as_ref().filter(|_| around.daemon_running);
         let outage = standing.and_then(|standing| standing.outage.as_ref());
         let left_alone_until_ms = standing
             .and_then(|standing| standing.left_alone_until_ms)
             .filter(|until_ms| *until_ms > around.now_ms);
-        let login_stands = match login {
-            Access::Good | Access::Unknown => true,
-            Access::Needed | Access::Refused => false,
-        };
         let asks = around.daemon_running
-            && login_stands
+            && login.problem().is_none()
             && outage.is_none()
             && left_alone_until_ms.is_none();
         let young = overview.silent.young;
@@ -121,14 +103,13 @@ impl Polling {
 }
 
 /// What the daemon says of the login, while that is about the one that lies there, and since when.
-fn access(around: &Around) -> (Access, Option<i64>) {
-    let told = match around.standing.as_ref().map(|standing| &standing.login) {
-        None => return (Access::Unknown, None),
-        Some(standing::Login::Good) => return (Access::Good, None),
-        Some(standing::Login::Needed { since_ms }) => (Access::Needed, *since_ms),
-        Some(standing::Login::Refused { since_ms }) => (Access::Refused, *since_ms),
+fn login_state(around: &Around) -> (LoginState, Option<i64>) {
+    let Some(standing) = &around.standing else {
+        return (LoginState::Unknown, None);
     };
-    let (access, since_ms) = told;
+    let Some(since_ms) = standing.login_since_ms else {
+        return (standing.login, None);
+    };
     // A daemon that runs and still says so has looked at the newer login: it is the same token again, or for another
     // service.
     let has_looked = |stored_ms: i64| {
@@ -136,9 +117,9 @@ fn access(around: &Around) -> (Access, Option<i64>) {
     };
     match around.login_stored_ms {
         Some(stored_ms) if stored_ms > since_ms && !has_looked(stored_ms) => {
-            (Access::Unknown, None)
+            (LoginState::Unknown, None)
         }
-        Some(_) | None => (access, Some(since_ms)),
+        Some(_) | None => (standing.login, Some(since_ms)),
     }
 }
 
@@ -178,7 +159,7 @@ mod tests {
     use super::*;
     use crate::config;
     use crate::ledger::{Silent, Tally};
-    use crate::poller::standing::{Login, Outage, Standing};
+    use crate::poller::standing::{Outage, Standing};
 
     fn polling(around: &Around) -> Polling {
         Polling::new(&Overview::default(), &Settings::default(), around)
@@ -195,27 +176,25 @@ mod tests {
     fn a_login_is_missed_until_a_newer_one_lies_there() {
         let now_ms = around().now_ms;
         let since_ms = now_ms - 3_600_000;
-        for (login, access) in [
-            (Login::Refused { since_ms }, Access::Refused),
-            (Login::Needed { since_ms }, Access::Needed),
-        ] {
+        for login in [LoginState::Refused, LoginState::Needed] {
             let check = |stored_ms: Option<i64>, daemon_running: bool, missed: bool| {
                 let told = polling(&Around {
                     login_stored_ms: stored_ms,
                     daemon_running,
                     ..said(Standing {
-                        login: login.clone(),
+                        login,
+                        login_since_ms: Some(since_ms),
                         ..Standing::default()
                     })
                 });
                 let since = missed.then(|| time(since_ms));
-                let access = if missed { access } else { Access::Unknown };
+                let state = if missed { login } else { LoginState::Unknown };
                 let found = (
                     told.login,
                     told.login_since.clone(),
-                    matches!(told.login, Access::Needed | Access::Refused),
+                    told.login.problem().is_some(),
                 );
-                assert_eq!(found, (access, since, missed), "{stored_ms:?}");
+                assert_eq!(found, (state, since, missed), "{stored_ms:?}");
                 let finds = daemon_running && !missed;
                 assert_eq!(told.found_within_ms.is_some(), finds, "{stored_ms:?}");
             };
@@ -232,9 +211,9 @@ mod tests {
         let good = polling(&said(Standing::default()));
         assert_eq!(
             (good.login, good.login_since.as_ref()),
-            (Access::Good, None)
+            (LoginState::Good, None)
         );
-        assert_eq!(polling(&around()).login, Access::Unknown);
+        assert_eq!(polling(&around()).login, LoginState::Unknown);
     }
 
     #[test]
@@ -251,10 +230,7 @@ mod tests {
         assert_eq!(told.outage_since, Some(time(now_ms - 5_000)));
         assert_eq!(told.outage_reason.as_deref(), Some("could not connect"));
         assert_eq!(
-            (
-                told.found_within_ms,
-                matches!(told.login, Access::Needed | Access::Refused)
-            ),
+            (told.found_within_ms, told.login.problem().is_some()),
             (None, false)
         );
 
@@ -265,10 +241,7 @@ mod tests {
         let told = polling(&said(left_alone(now_ms + 1)));
         assert_eq!(told.left_alone_until, Some(time(now_ms + 1)));
         assert_eq!(
-            (
-                told.found_within_ms,
-                matches!(told.login, Access::Needed | Access::Refused)
-            ),
+            (told.found_within_ms, told.login.problem().is_some()),
             (None, false)
         );
         let over = polling(&said(left_alone(now_ms)));

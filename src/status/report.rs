@@ -23,7 +23,7 @@ use crate::poller::standing::Standing;
 pub(crate) struct Report {
     pub(crate) daemon_running: bool,
     pub(crate) ledger: LedgerFile,
-    pub(crate) login: Login,
+    pub(crate) login: StoredLogin,
     pub(crate) last_notification: Option<LastNotification>,
     pub(crate) presentation: Presentation,
     pub(crate) refusals_24h: Refusals,
@@ -52,7 +52,7 @@ pub(crate) struct Around {
     pub(crate) storage: Storage,
     /// What the listener's certificate needs.
     pub(crate) certificate: Option<Need>,
-    pub(crate) login: Login,
+    pub(crate) login: StoredLogin,
     /// When the stored login was stored, milliseconds since 1970, for whoever may know.
     pub(crate) login_stored_ms: Option<i64>,
     /// What a daemon last said of its polling.
@@ -70,10 +70,10 @@ pub(crate) struct LedgerFile {
     pub(crate) wal_held_since: Option<String>,
 }
 
-/// The access token, as far as whoever asks may know.
+/// Where the access token is stored, as far as the reader of the report may know.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(crate) enum Login {
+pub(crate) enum StoredLogin {
     /// There is one.
     Stored {
         source: Cow<'static, str>,
@@ -355,7 +355,7 @@ pub(crate) mod tests {
             ledger,
             storage: Storage::default(),
             certificate: None,
-            login: Login::Hidden,
+            login: StoredLogin::Hidden,
             login_stored_ms: None,
             standing: None,
         }

@@ -223,7 +223,7 @@ fn a_refused_login_stops_the_questions_and_nothing_else() {
     wait_until(PATIENCE, "a look that asks nothing", || quiet() > 0);
     let asked = world.requests("fetch");
     wait_until(PATIENCE, "the refusal to be written down", || {
-        standing(&world, "$.login.state") == "refused"
+        standing(&world, "$.login") == "refused"
     });
 
     // A notification is stored, acknowledged, and its hook runs.
@@ -241,7 +241,7 @@ fn a_refused_login_stops_the_questions_and_nothing_else() {
         world.invoice("A-2", "outcome") == "paid"
     });
     assert_eq!(logged(&world, "login needed"), 1);
-    assert_eq!(standing(&world, "$.login.state"), "good");
+    assert_eq!(standing(&world, "$.login"), "good");
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 2);
 }
 
@@ -264,7 +264,7 @@ fn one_refused_login_is_confirmed_before_polling_stops() {
         logged(&world, "takes the access token after all") == 1
     });
     assert_eq!(logged(&world, "login needed"), 0);
-    assert_eq!(standing(&world, "$.login.state"), "good");
+    assert_eq!(standing(&world, "$.login"), "good");
 }
 
 /// A29: what waits through an outage is neither asked about nor dated anew, and goes on by itself when it is over.

@@ -11,7 +11,7 @@ use super::output::print_json;
 use super::remote::{self, Way};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
-use crate::status::{self, Login, Report};
+use crate::status::{self, Report, StoredLogin};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
@@ -88,19 +88,19 @@ fn is_owner(context: &Context) -> bool {
 }
 
 /// The login, for whoever may look at it.
-fn login(context: &Context, state_dir: &Path) -> Login {
+fn login(context: &Context, state_dir: &Path) -> StoredLogin {
     if owner::check(state_dir).is_err() {
-        return Login::Hidden;
+        return StoredLogin::Hidden;
     }
     match whoami::identify(context) {
-        Ok(Some(identity)) => Login::Stored {
+        Ok(Some(identity)) => StoredLogin::Stored {
             source: whoami::word(identity.source).into(),
             stored_in: identity.place,
             shop_name: identity.login.map(|login| login.shop_name),
         },
-        Ok(None) => Login::None,
+        Ok(None) => StoredLogin::None,
         // `whoami` says why; all else here is still worth knowing.
-        Err(_told_there) => Login::Unreadable,
+        Err(_told_there) => StoredLogin::Unreadable,
     }
 }
 

@@ -5,7 +5,7 @@ mod polling;
 use super::super::failure::Failure;
 use super::super::output::Output;
 use crate::status::measures::{number, size};
-use crate::status::{Login, Need, Report, Restored};
+use crate::status::{Need, Report, Restored, StoredLogin};
 
 /// Prints it.
 pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
@@ -105,9 +105,9 @@ fn told_restored(restored: &Restored) -> String {
     format!("from a copy, opened {}: {of_it}", restored.at)
 }
 
-fn login(login: &Login) -> String {
+fn login(login: &StoredLogin) -> String {
     match login {
-        Login::Stored {
+        StoredLogin::Stored {
             stored_in,
             shop_name,
             ..
@@ -115,9 +115,9 @@ fn login(login: &Login) -> String {
             Some(shop) if !shop.is_empty() => format!("shop {shop}, token in {stored_in}"),
             Some(_) | None => format!("token in {stored_in}"),
         },
-        Login::None => "none stored: `tilld login`".to_owned(),
-        Login::Hidden => "only the owner of the state directory may know".to_owned(),
-        Login::Unreadable => "cannot be read: `tilld whoami` says why".to_owned(),
+        StoredLogin::None => "none stored: `tilld login`".to_owned(),
+        StoredLogin::Hidden => "only the owner of the state directory may know".to_owned(),
+        StoredLogin::Unreadable => "cannot be read: `tilld whoami` says why".to_owned(),
     }
 }
 

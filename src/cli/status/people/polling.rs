@@ -2,8 +2,8 @@
 //! service from being asked. Pure.
 
 use crate::status::measures::{bound, number, span};
-use crate::status::{Access, Polling};
 use crate::status::{Due, Report};
+use crate::status::{LoginState, Polling};
 
 /// Who is to be asked about, the most pressing class first.
 pub(super) fn due(due: &Due) -> String {
@@ -90,15 +90,15 @@ fn delay(polling: &Polling, daemon_running: bool) -> String {
     }
     let why = match polling.login {
         _ if !daemon_running => "while no daemon runs",
-        Access::Needed => "before somebody logs in",
-        Access::Refused => "before somebody logs in anew",
-        Access::Good | Access::Unknown if polling.outage_since.is_some() => {
+        LoginState::Needed => "before somebody logs in",
+        LoginState::Refused => "before somebody logs in anew",
+        LoginState::Good | LoginState::Unknown if polling.outage_since.is_some() => {
             "while the service gives no answers"
         }
-        Access::Good | Access::Unknown if polling.left_alone_until.is_some() => {
+        LoginState::Good | LoginState::Unknown if polling.left_alone_until.is_some() => {
             "while the service wants to be left alone"
         }
-        Access::Good | Access::Unknown => {
+        LoginState::Good | LoginState::Unknown => {
             return format!(
                 "{young} may be found late: {} are that young",
                 number(polling.young)
@@ -114,7 +114,7 @@ mod tests {
     use crate::config::Settings;
     use crate::invoice::silence::Class;
     use crate::ledger::{DueOf, Overdue, Overview, Silent, Tally};
-    use crate::poller::standing::{Login, Outage, Standing};
+    use crate::poller::standing::{Outage, Standing};
     use crate::status::Around;
     use crate::status::tests::{around, report};
 
@@ -219,7 +219,8 @@ mod tests {
             (gone, "while no daemon runs", None),
             (
                 said(Standing {
-                    login: Login::Needed { since_ms },
+                    login: LoginState::Needed,
+                    login_since_ms: Some(since_ms),
                     ..quiet()
                 }),
                 "before somebody logs in",
@@ -227,7 +228,8 @@ mod tests {
             ),
             (
                 said(Standing {
-                    login: Login::Refused { since_ms },
+                    login: LoginState::Refused,
+                    login_since_ms: Some(since_ms),
                     ..quiet()
                 }),
                 "before somebody logs in anew",
