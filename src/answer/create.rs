@@ -5,6 +5,7 @@ use super::invoice::{named, reported, sum};
 use super::service;
 use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
+use crate::invoice::attention::Attention;
 use crate::invoice::opening::{MODE_DIFFERS, Mode, Opening};
 use crate::ledger::InvoiceRow;
 use crate::opening::{self, Opened};
@@ -111,8 +112,7 @@ fn fresh(row: &InvoiceRow) -> Option<Failure> {
 
 /// Why an open invoice is not to be shown to the customer.
 pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
-    let marked = |word: &str| row.attention.iter().any(|attention| attention == word);
-    if marked("amount_differs") {
+    if row.needs(Attention::AmountDiffers) {
         let (asked, reported) = (sum(&row.amount_asked, &row.currency_asked), reported(row));
         let text =
             format!("{asked} was asked for and the service opened the invoice with {reported}");
@@ -131,7 +131,7 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
             "run the command again when `tilld serve` has asked about it; `--new` opens another invoice",
         ));
     }
-    if marked("other_id") {
+    if row.needs(Attention::OtherId) {
         let text = "a notification named another id for this invoice than the service's answer";
         return Some(Failure::new(Exit::Error, text).hint("look both ids up in the cabinet"));
     }

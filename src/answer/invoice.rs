@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invoice::attention::Attention;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
@@ -33,7 +34,7 @@ pub(crate) struct Shown<'a> {
     currency: Cow<'a, str>,
     currency_reported: Option<Cow<'a, str>>,
     doubt: bool,
-    attention: Cow<'a, [String]>,
+    attention: Cow<'a, [Attention]>,
     unresolved: bool,
     found_by: Option<Cow<'a, str>>,
     expire_at: Option<String>,
@@ -242,7 +243,7 @@ pub(crate) mod tests {
             opening_note: Some("note".to_owned()),
             found_by: Some(Source::Poll),
             outcome: Outcome::Mismatch,
-            attention: vec!["mismatch".to_owned()],
+            attention: vec![Attention::Mismatch],
             payment_url: Some("https://pay.example/1".to_owned()),
             requisites: Some("no JSON".to_owned()),
             ..row()

@@ -16,7 +16,7 @@ use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::shutdown::Shutdown;
-use crate::status::{self, StoredLogin};
+use crate::status::{self, FromCaller};
 
 /// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
@@ -108,9 +108,7 @@ pub(super) fn look(
         let (reader, settings) = (reader.clone(), in_use.borrow().clone());
         let state_dir = state_dir.clone();
         Box::pin(async move {
-            // The login is not everybody's to know; that it is refused is.
-            let login = (StoredLogin::Hidden, None);
-            status::survey(&reader, &settings, &state_dir, login).await
+            status::survey(&reader, &settings, &state_dir, FromCaller::default()).await
         })
     })
 }

@@ -26,7 +26,7 @@ use crate::control::{self, Status};
 use crate::http::Limits;
 use crate::ledger::{Reader, Writer};
 use crate::parts;
-use crate::status::{self, StoredLogin};
+use crate::status::{self, FromCaller};
 use crate::wake::Wake;
 
 /// The socket's name where no path is set.
@@ -243,8 +243,7 @@ fn status(reader: Reader, settings: watch::Receiver<Settings>, state_dir: PathBu
         let (reader, settings) = (reader.clone(), settings.borrow().clone());
         let state_dir = state_dir.clone();
         Box::pin(async move {
-            let login = (StoredLogin::Hidden, None);
-            let report = status::look(&reader, &settings, &state_dir, login)
+            let report = status::look(&reader, &settings, &state_dir, FromCaller::default())
                 .await
                 .map_err(Failure::from)?;
             Ok(serde_json::to_value(report).expect("plain data"))

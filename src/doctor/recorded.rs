@@ -16,8 +16,6 @@ const USUAL: Duration = Duration::from_secs(2);
 const ASK_EVERY: Duration = Duration::from_secs(1);
 /// A daemon gathers so many refusals for one commit, and counts the rest.
 const GATHERED_MOST: u64 = 1_000;
-/// What `status` calls it when nothing is stored.
-const STORES_NOTHING: [&str; 3] = ["cannot_store", "read_only", "wal_full"];
 
 /// What became of it.
 #[derive(Debug)]
@@ -91,7 +89,7 @@ async fn ask(patient: &Patient<'_>) -> Asked {
         return Asked::Never;
     };
     let mut reasons = report.attention.into_iter();
-    let reason = reasons.find(|told| STORES_NOTHING.contains(&told.reason.as_str()));
+    let reason = reasons.find(|of| of.reason.stops_storing());
     reason.map_or(Asked::IsWell, |told| {
         Asked::StoresNothing(told.advice.into_owned())
     })

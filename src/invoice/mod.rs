@@ -2,6 +2,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod amount;
+pub mod attention;
 pub mod event;
 pub mod ids;
 pub mod moment;

@@ -7,6 +7,7 @@ use super::apply::Restore;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
+use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 
 /// The small fact that says since when a daemon serves, milliseconds since 1970. What the service dates before that could
@@ -72,7 +73,7 @@ pub struct Overview {
     pub held: Tally,
     /// Deliveries given up.
     pub abandoned: Tally,
-    /// The orders of the newest of them, at most [`Attention::ORDERS_MOST`], each once.
+    /// The orders of the newest of them, at most [`AttentionCount::ORDERS_MOST`], each once.
     pub abandoned_orders: Vec<String>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
@@ -80,7 +81,7 @@ pub struct Overview {
     pub held_restored: Tally,
     /// The words invoices stand under attention for, in the order of the alphabet; of the newest [`Tally::MOST`] such
     /// invoices.
-    pub attention: Vec<Attention>,
+    pub attention: Vec<AttentionCount>,
     /// There are more such invoices.
     pub more_attention: bool,
     /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
@@ -135,18 +136,18 @@ pub struct Overdue {
     pub created_ms: i64,
 }
 
-/// One reason for attention.
+/// The invoices that need an operator for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attention {
-    /// The ledger's word.
-    pub word: String,
+pub struct AttentionCount {
+    /// The reason.
+    pub reason: Attention,
     /// How many invoices.
     pub count: u64,
-    /// The newest of their orders, at most [`Attention::ORDERS_MOST`], each once.
+    /// The newest of their orders, at most [`AttentionCount::ORDERS_MOST`], each once.
     pub orders: Vec<String>,
 }
 
-impl Attention {
+impl AttentionCount {
     /// Orders that are named.
     pub const ORDERS_MOST: usize = 5;
 }

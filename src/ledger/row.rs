@@ -1,6 +1,7 @@
 //! What the ledger gives back: rows as plain data, with nothing secret in them.
 
 use crate::hook::abandonment::GivenUp;
+use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
@@ -63,8 +64,8 @@ pub struct InvoiceRow {
     pub currency_reported: Option<String>,
     /// A poll must tell.
     pub doubt: bool,
-    /// Reasons why a person must look, as words.
-    pub attention: Vec<String>,
+    /// Why an operator must look, in the order the reasons came.
+    pub attention: Vec<Attention>,
     /// The event `unresolved` was written.
     pub unresolved: bool,
     /// The payment requisites as JSON text (H2H).
@@ -84,6 +85,20 @@ pub struct InvoiceRow {
 }
 
 impl InvoiceRow {
+    /// True when an operator must look for this reason.
+    pub fn needs(&self, reason: Attention) -> bool {
+        self.attention.contains(&reason)
+    }
+
+    /// Adds a reason to look, or takes it away.
+    pub fn set_attention(&mut self, reason: Attention, wanted: bool) {
+        match (self.needs(reason), wanted) {
+            (false, true) => self.attention.push(reason),
+            (true, false) => self.attention.retain(|one| *one != reason),
+            (false, false) | (true, true) => {}
+        }
+    }
+
     /// True when nobody knows whether its create reached the service, and nothing has named its id since.
     pub fn is_lost(&self, now_ms: i64) -> bool {
         let unknown = match self.opening {

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt as _;
 
-use super::needs::Need;
+use super::reason::Need;
 use crate::clock::wall_ms;
 use crate::config::Listener;
 use crate::http::{CertificateError, CertificateFiles, TOLD_AHEAD_S};
@@ -42,7 +42,7 @@ fn told(
     (now_ms, owns): (i64, bool),
 ) -> Option<Need> {
     let file = files.certificate.display();
-    let need = |told: String, help: String| Some(Need::new("certificate", told).helped_by(help));
+    let need = |told: String, help: String| Some(Need::certificate(told, help));
     let ends_ms = match judged {
         Ok(ends_at_s) => ends_at_s.saturating_mul(1_000),
         Err(closed) if closed.is_closed() && !owns => return None,

@@ -5,6 +5,7 @@ mod certificate;
 pub(crate) mod measures;
 mod needs;
 mod polling;
+mod reason;
 mod report;
 mod storage;
 
@@ -17,24 +18,35 @@ use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
 use crate::poller::standing::{self, Standing};
 
 pub(crate) use crate::poller::standing::LoginState;
-pub(crate) use needs::Need;
 pub(crate) use polling::Polling;
+pub(crate) use reason::{Need, Reason};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Due, LedgerFile, Report, Restored, StoredLogin};
+pub(crate) use report::{Around, Due, LedgerFile, Report, Restored, StoredLogin, UnderAttention};
 pub(crate) use storage::{LOW_BYTES, Storage};
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
 
-/// Looks. The login is whatever whoever asks may know of it, with the time it was stored.
+/// What the caller knows beside ledger and settings. By default nothing: the login is the owner's alone to know.
+#[derive(Debug, Default)]
+pub(crate) struct FromCaller {
+    /// Where the access token is stored.
+    pub(crate) login: StoredLogin,
+    /// When it was stored, milliseconds since 1970.
+    pub(crate) login_stored_ms: Option<i64>,
+    /// What the daemon says of the ledger's file and disk, where another process builds the report.
+    pub(crate) storage: Vec<UnderAttention>,
+}
+
+/// Builds the report.
 pub(crate) async fn look(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    login: (StoredLogin, Option<i64>),
+    caller: FromCaller,
 ) -> Result<Report, ReadError> {
-    let (_overview, report) = survey(reader, settings, state_dir, login).await?;
+    let (_overview, report) = survey(reader, settings, state_dir, caller).await?;
     Ok(report)
 }
 
@@ -43,7 +55,7 @@ pub(crate) async fn survey(
     reader: &Reader,
     settings: &Settings,
     state_dir: &Path,
-    (login, login_stored_ms): (StoredLogin, Option<i64>),
+    caller: FromCaller,
 ) -> Result<(Overview, Report), ReadError> {
     let now_ms = wall_ms();
     let overview = reader
@@ -56,8 +68,7 @@ pub(crate) async fn survey(
         ledger: file(state_dir),
         storage: storage(reader, state_dir),
         certificate: certificate::look(&settings.listener, owns(state_dir)),
-        login,
-        login_stored_ms,
+        caller,
         standing: standing.as_deref().and_then(Standing::from_json),
     };
     let report = Report::new(&overview, settings, around);

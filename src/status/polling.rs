@@ -115,7 +115,7 @@ fn login_state(around: &Around) -> (LoginState, Option<i64>) {
     let has_looked = |stored_ms: i64| {
         around.daemon_running && around.now_ms.saturating_sub(stored_ms) > LOOKED_AT_WITHIN_MS
     };
-    match around.login_stored_ms {
+    match around.caller.login_stored_ms {
         Some(stored_ms) if stored_ms > since_ms && !has_looked(stored_ms) => {
             (LoginState::Unknown, None)
         }
@@ -155,6 +155,7 @@ fn longest_young_gap_ms(steps: &[Step]) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FromCaller;
     use super::super::report::tests::around;
     use super::*;
     use crate::config;
@@ -179,7 +180,10 @@ mod tests {
         for login in [LoginState::Refused, LoginState::Needed] {
             let check = |stored_ms: Option<i64>, daemon_running: bool, missed: bool| {
                 let told = polling(&Around {
-                    login_stored_ms: stored_ms,
+                    caller: FromCaller {
+                        login_stored_ms: stored_ms,
+                        ..FromCaller::default()
+                    },
                     daemon_running,
                     ..said(Standing {
                         login,

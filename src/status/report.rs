@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::needs::{Need, needs, under_attention};
+use super::FromCaller;
+use super::needs::{Known, needs};
 use super::polling::{DueOfClass, Polling};
+use super::reason::{Need, Reason};
 use super::storage::{self, Storage};
-use crate::answer::attention::advice;
 use crate::config::{Presentations, Settings, Statuses};
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
@@ -38,8 +39,7 @@ pub(crate) struct Report {
     pub(crate) unknown_hooks: Vec<String>,
     pub(crate) restored: Option<Restored>,
     pub(crate) needs_person: bool,
-    /// All that does, the most pressing first.
-    #[serde(default)]
+    /// All that does, the most severe first.
     pub(crate) needs: Vec<Need>,
 }
 
@@ -52,9 +52,7 @@ pub(crate) struct Around {
     pub(crate) storage: Storage,
     /// What the listener's certificate needs.
     pub(crate) certificate: Option<Need>,
-    pub(crate) login: StoredLogin,
-    /// When the stored login was stored, milliseconds since 1970, for whoever may know.
-    pub(crate) login_stored_ms: Option<i64>,
+    pub(crate) caller: FromCaller,
     /// What a daemon last said of its polling.
     pub(crate) standing: Option<Standing>,
 }
@@ -71,7 +69,7 @@ pub(crate) struct LedgerFile {
 }
 
 /// Where the access token is stored, as far as the reader of the report may know.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum StoredLogin {
     /// There is one.
@@ -82,7 +80,8 @@ pub(crate) enum StoredLogin {
     },
     /// There is none that this user's commands would find.
     None,
-    /// Somebody else owns the state directory.
+    /// Another user owns the state directory.
+    #[default]
     Hidden,
     /// `whoami` says why.
     Unreadable,
@@ -186,7 +185,7 @@ impl From<Tally> for Count {
 /// Why invoices stand under attention, or what of the ledger's disk does: then there are no orders.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct UnderAttention {
-    pub(crate) reason: String,
+    pub(crate) reason: Reason,
     pub(crate) count: u64,
     /// The newest orders, a few.
     pub(crate) orders: Vec<String>,
@@ -210,16 +209,20 @@ impl Report {
         // The daemon itself knows it first.
         let held = around.storage.health.log_held.as_ref();
         let held = held.or(overview.log_held.as_ref()).filter(|_| held_now);
-        let mut attention =
-            storage::reasons(&around.storage, &around.ledger, held, &settings.ledger);
+        let polling = Polling::new(overview, settings, &around);
+        let mut storage =
+            storage::findings(&around.storage, &around.ledger, held, &settings.ledger);
+        let is_news = |of: &UnderAttention| storage.iter().all(|own| own.reason != of.reason);
+        let daemons: Vec<_> = around.caller.storage.into_iter().filter(is_news).collect();
+        storage.splice(0..0, daemons);
         let held_since = held.map(|held| time(held.since_ms));
-        let invoices = overview.attention.iter().map(|reason| UnderAttention {
-            advice: advice(&reason.word).into(),
-            reason: reason.word.clone(),
-            count: reason.count,
-            orders: reason.orders.clone(),
+        let invoices = overview.attention.iter().map(|of| UnderAttention {
+            reason: Reason::Invoice(of.reason),
+            count: of.count,
+            orders: of.orders.clone(),
+            advice: of.reason.advice().into(),
         });
-        attention.extend(invoices);
+        let invoices: Vec<_> = invoices.collect();
         let unsorted = unsorted(&overview.unsorted, &settings.statuses);
         let owed = owed_names(settings);
         let mut unknown_hooks = overview.awaited.clone();
@@ -241,19 +244,31 @@ impl Report {
             old: due_of(Class::Old),
         };
         let now_ms = around.now_ms;
-        let polling = Polling::new(overview, settings, &around);
         let restored = overview.restore.map(|restore| Restored {
             at: time(restore.at_ms),
             generation: restore.generation,
             held: overview.held_restored.into(),
         });
-        let mut report = Self {
+        let needs = needs(Known {
+            now_ms,
+            daemon_running: around.daemon_running,
+            overview,
+            limits: &settings.attention,
+            polling: &polling,
+            held_restored: restored.as_ref().map(|restored| restored.held),
+            unknown_hooks: &unknown_hooks,
+            unsorted: &unsorted,
+            storage: &storage,
+            invoices: &invoices,
+            certificate: around.certificate,
+        });
+        Self {
             daemon_running: around.daemon_running,
             ledger: LedgerFile {
                 wal_held_since: held_since,
                 ..around.ledger
             },
-            login: around.login,
+            login: around.caller.login,
             last_notification: overview.last_notification.as_ref().map(|(at_ms, order)| {
                 LastNotification {
                     at: time(*at_ms),
@@ -278,31 +293,14 @@ impl Report {
                 abandoned: overview.abandoned.into(),
             },
             polling,
-            attention,
+            attention: storage.into_iter().chain(invoices).collect(),
             more_attention: overview.more_attention,
             unsorted,
             unknown_hooks,
             restored,
-            needs_person: false,
-            needs: Vec::new(),
-        };
-        report.needs = needs(&report, overview, &settings.attention, now_ms);
-        report.needs.extend(around.certificate);
-        report.needs_person = !report.needs.is_empty();
-        report
-    }
-}
-
-impl Report {
-    /// Takes over what another report says of the ledger's disk and this one does not.
-    pub(crate) fn take_storage_from(&mut self, other: Self) {
-        let known = |reason: &str| self.attention.iter().any(|own| own.reason == reason);
-        let of_storage = |told: &UnderAttention| told.orders.is_empty() && !known(&told.reason);
-        let told: Vec<UnderAttention> = other.attention.into_iter().filter(of_storage).collect();
-        self.needs_person |= !told.is_empty();
-        let needs = told.iter().map(|told| under_attention(told, false));
-        self.needs.splice(0..0, needs);
-        self.attention.splice(0..0, told);
+            needs_person: !needs.is_empty(),
+            needs,
+        }
     }
 }
 
@@ -355,8 +353,7 @@ pub(crate) mod tests {
             ledger,
             storage: Storage::default(),
             certificate: None,
-            login: StoredLogin::Hidden,
-            login_stored_ms: None,
+            caller: FromCaller::default(),
             standing: None,
         }
     }
@@ -436,12 +433,9 @@ pub(crate) mod tests {
                 ..around()
             };
             let told = Report::new(&overview, &Settings::default(), around);
-            let words: Vec<&str> = told.needs.iter().map(|need| need.reason.as_str()).collect();
-            assert_eq!(
-                words.contains(&"wal_held"),
-                told.ledger.wal_held_since.is_some()
-            );
-            assert_eq!(words.contains(&"daemon"), !daemon_running);
+            let has = |reason| told.needs.iter().any(|need| need.reason == reason);
+            assert_eq!(has(Reason::WalHeld), told.ledger.wal_held_since.is_some());
+            assert_eq!(has(Reason::Daemon), !daemon_running);
             told.ledger.wal_held_since
         };
         let since = Some("2026-11-28T10:00:00.000Z".to_owned());

@@ -1,13 +1,13 @@
-//! What of the ledger's file and its disk needs a person, as reasons for attention: each with what to do. Pure.
+//! What of the ledger's file and its disk needs an operator. Pure; relies on [`super::reason`] for the sentences, and decides
+//! only which of them stand.
 
+use super::reason::Reason;
 use super::report::{LedgerFile, UnderAttention};
 use crate::config;
 use crate::ledger::{HealthState, LogHeld};
 
 /// With less room than this a person should know, bytes: what the log may take before it is told, and some.
 pub(crate) const LOW_BYTES: u64 = 64 * 1024 * 1024;
-
-const MIB: u64 = 1024 * 1024;
 
 /// What is known of the file's surroundings.
 #[derive(Clone, Debug, Default)]
@@ -22,87 +22,37 @@ pub(crate) struct Storage {
     pub(crate) health: HealthState,
 }
 
-/// The reasons. `held` says that the log cannot be moved.
-pub(super) fn reasons(
+/// What needs an operator. `held` says that the WAL cannot be moved.
+pub(super) fn findings(
     storage: &Storage,
     file: &LedgerFile,
     held: Option<&LogHeld>,
     limits: &config::Ledger,
 ) -> Vec<UnderAttention> {
-    let mut found = Vec::new();
-    let mut add = |reason: &str, advice: String| {
-        found.push(UnderAttention {
-            reason: reason.to_owned(),
-            count: 1,
-            orders: Vec::new(),
-            advice: advice.into(),
-        });
-    };
-    if let Some((since_ms, reason)) = &storage.health.unstored {
-        let since = super::report::time(*since_ms);
-        add(
-            "cannot_store",
-            format!(
-                "nothing is stored since {since}, and notifications are answered 503: {reason}; look at the disk of {}; it goes \
-                 on by itself when that is mended",
-                file.path
-            ),
-        );
-    }
-    if let Some(reason) = &storage.health.unreadable {
-        add(
-            "unreadable",
-            format!(
-                "an invoice cannot be read and is not asked about: {reason}; another program has written to {}: `tilld db check` \
-                 looks it over, and a backup has the row as it was",
-                file.path
-            ),
-        );
-    }
-    if storage.read_only {
-        add(
-            "read_only",
-            format!(
-                "the file system of {} is mounted read-only: mount it writable",
-                file.path
-            ),
-        );
-    }
-    if let Some(free) = storage.free_bytes.filter(|free| *free < LOW_BYTES) {
-        add(
-            "disk_low",
-            format!(
-                "{} MiB are left on the file system of {}: make room",
-                free / MIB,
-                file.path
-            ),
-        );
-    }
-    if let Some(held) = held {
-        let word = if storage.health.log_full || file.wal_bytes > limits.log_bound_bytes {
-            "wal_full"
-        } else if file.wal_bytes > limits.log_attention_bytes {
-            "wal_large"
-        } else {
-            "wal_held"
-        };
-        add(word, told_log(storage, file, held, word));
-    }
-    found
-}
-
-fn told_log(storage: &Storage, file: &LedgerFile, held: &LogHeld, word: &str) -> String {
-    let takes = file.wal_bytes.div_ceil(MIB);
-    let since = super::report::time(held.since_ms);
-    let refused = if word == "wal_full" {
-        ", and notifications are answered 503"
-    } else {
-        ""
-    };
-    let advice = held.by.advice(&file.path, &storage.readers);
-    format!(
-        "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: {advice}"
-    )
+    let path = file.path.as_str();
+    let health = &storage.health;
+    let unstored = health.unstored.as_ref();
+    let free_bytes = storage.free_bytes.filter(|free| *free < LOW_BYTES);
+    let found = [
+        unstored.map(|(since_ms, why)| UnderAttention::cannot_store(*since_ms, why, path)),
+        health
+            .unreadable
+            .as_ref()
+            .map(|why| UnderAttention::unreadable(why, path)),
+        storage.read_only.then(|| UnderAttention::read_only(path)),
+        free_bytes.map(|free| UnderAttention::disk_low(free, path)),
+        held.map(|held| {
+            let reason = if health.log_full || file.wal_bytes > limits.log_bound_bytes {
+                Reason::WalFull
+            } else if file.wal_bytes > limits.log_attention_bytes {
+                Reason::WalLarge
+            } else {
+                Reason::WalHeld
+            };
+            UnderAttention::wal(reason, file, held, &storage.readers)
+        }),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 #[cfg(test)]
@@ -111,13 +61,15 @@ mod tests {
     use super::*;
     use crate::ledger::HeldBy;
 
-    fn words(storage: &Storage, wal_bytes: u64, held: Option<&LogHeld>) -> Vec<String> {
+    const MIB: u64 = 1024 * 1024;
+
+    fn words(storage: &Storage, wal_bytes: u64, held: Option<&LogHeld>) -> Vec<Reason> {
         let file = LedgerFile {
             wal_bytes,
             ..around().ledger
         };
         let limits = config::Settings::default().ledger;
-        let found = reasons(storage, &file, held, &limits);
+        let found = findings(storage, &file, held, &limits);
         assert!(found.iter().all(|reason| !reason.advice.is_empty()));
         found.into_iter().map(|reason| reason.reason).collect()
     }
@@ -134,9 +86,9 @@ mod tests {
             by: HeldBy::Reader,
         };
         for (wal_bytes, word) in [
-            (5 * MIB, "wal_held"),
-            (65 * MIB, "wal_large"),
-            (1025 * MIB, "wal_full"),
+            (5 * MIB, Reason::WalHeld),
+            (65 * MIB, Reason::WalLarge),
+            (1025 * MIB, Reason::WalFull),
         ] {
             assert_eq!(words(&sound, wal_bytes, Some(&held)), [word]);
         }
@@ -149,7 +101,12 @@ mod tests {
         bad.health.unreadable = Some("no amount".to_owned());
         assert_eq!(
             words(&bad, 1, None),
-            ["cannot_store", "unreadable", "read_only", "disk_low"]
+            [
+                Reason::CannotStore,
+                Reason::Unreadable,
+                Reason::ReadOnly,
+                Reason::DiskLow
+            ]
         );
     }
 }

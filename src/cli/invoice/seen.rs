@@ -7,9 +7,11 @@ use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::super::owner;
 use super::view;
+use crate::answer::attention::words;
 use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
-use crate::ledger::{InvoiceRow, Operated, Reader, SEEN};
+use crate::invoice::attention::End;
+use crate::ledger::{InvoiceRow, Operated, Reader};
 
 /// Flags of `invoice seen`.
 #[derive(Debug, clap::Args)]
@@ -29,13 +31,10 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     ledger.close(ledger::CLOSE_WITHIN).await;
     match seen? {
         Operated::Done(now, _) => {
-            let gone = row
-                .attention
-                .iter()
-                .filter(|word| !now.attention.contains(word));
-            let gone: Vec<&str> = gone.map(String::as_str).collect();
+            let mut gone = row.attention;
+            gone.retain(|reason| !now.needs(*reason));
             let order = escape(&now.order_id).into_owned();
-            talk(&format!("order {order}: {} is seen to", gone.join(", ")));
+            talk(&format!("order {order}: {} is seen to", words(&gone, ", ")));
             view::print(context.output, &now, wall_ms())?;
             Ok(Exit::Ok)
         }
@@ -44,7 +43,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
             let hint = if now.attention.is_empty() {
                 "nothing of it needs a person".to_owned()
             } else {
-                let left = now.attention.join(", ");
+                let left = words(&now.attention, ", ");
                 format!("{left} goes by what settles it: `tilld status` says how")
             };
             let error = format!("order `{order}` has nothing that can be seen to by hand");
@@ -56,11 +55,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 /// The newest invoice of the order that has something to be seen to, else the newest.
 async fn choose(reader: &Reader, name: &str) -> Result<InvoiceRow, Failure> {
     let found = find(reader, name).await?;
-    let has_some = |row: &&InvoiceRow| {
-        row.attention
-            .iter()
-            .any(|word| SEEN.contains(&word.as_str()))
-    };
+    let has_some = |row: &&InvoiceRow| row.attention.iter().any(|reason| reason.end() == End::Ack);
     let chosen = found.iter().find(has_some).or(found.first());
     chosen.cloned().ok_or_else(|| not_found(name))
 }

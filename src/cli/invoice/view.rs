@@ -55,7 +55,7 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
                         .map(String::as_str),
                 ),
                 time(row.created_ms),
-                row.attention.join(" "),
+                attention::words(&row.attention, " "),
             ]
         })
         .collect();
@@ -257,7 +257,7 @@ mod tests {
         );
         let accepted = InvoiceRow {
             amount_agreed: "600".to_owned(),
-            attention: vec!["rewound".to_owned()],
+            attention: vec![crate::invoice::attention::Attention::Rewound],
             ..row()
         };
         let after = standing(&accepted, 1_795_860_720_000);

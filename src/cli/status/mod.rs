@@ -11,7 +11,8 @@ use super::output::print_json;
 use super::remote::{self, Way};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
-use crate::status::{self, Report, StoredLogin};
+use crate::ledger::is_served;
+use crate::status::{self, FromCaller, Report, StoredLogin, UnderAttention};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
@@ -36,10 +37,7 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     };
     let report = match &way {
         Way::Socket(remote) => remote.status().await?,
-        Way::Direct(denied) => {
-            let own = denied.explain(look(&context).await)?;
-            with_daemons(own, &context).await
-        }
+        Way::Direct(denied) => denied.explain(look(&context).await)?,
     };
     if context.output.json() {
         print_json(&report)?;
@@ -57,20 +55,23 @@ async fn look(context: &Context) -> Result<Report, Failure> {
     let state_dir = context.state_dir()?;
     let settings = context.settings()?;
     let reader = ledger::open_reader(context)?;
-    let login = login(context, &state_dir);
-    let stored_ms = login_stored_ms(&state_dir);
-    Ok(status::look(&reader, settings, &state_dir, (login, stored_ms)).await?)
+    let caller = FromCaller {
+        login: login(context, &state_dir),
+        login_stored_ms: login_stored_ms(&state_dir),
+        storage: storage_of_daemon(context, &state_dir).await,
+    };
+    Ok(status::look(&reader, settings, &state_dir, caller).await?)
 }
 
-/// What the daemon alone knows: that it cannot store. One that does not answer is told of by everything else.
-async fn with_daemons(mut own: Report, context: &Context) -> Report {
-    if !own.daemon_running {
-        return own;
+/// What the daemon alone knows: that it cannot store. One that does not answer shows in everything else.
+async fn storage_of_daemon(context: &Context, state_dir: &Path) -> Vec<UnderAttention> {
+    if !is_served(state_dir) {
+        return Vec::new();
     }
-    if let Some(told) = told_by_daemon(context).await {
-        own.take_storage_from(told);
-    }
-    own
+    let report = told_by_daemon(context).await;
+    let mut all = report.map_or_else(Vec::new, |report| report.attention);
+    all.retain(|of| of.orders.is_empty());
+    all
 }
 
 /// What the daemon says of itself; `None` when it cannot be asked, or does not answer soon.

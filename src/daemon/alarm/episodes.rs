@@ -6,29 +6,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use crate::status::Reason;
+
 /// How long a measured word must be gone before it is told again, milliseconds.
 const GONE_FOR_MS: u64 = 600_000;
-/// Words of measured amounts: of the disk, and of the log, which becomes free and held again with every long read. While a
-/// later one of the log stands those before it are not over.
-const OF_THE_DISK: [&str; 3] = ["cannot_store", "disk_low", "read_only"];
-const OF_THE_LOG: [&str; 3] = ["wal_held", "wal_large", "wal_full"];
-
-/// The word for a ledger that cannot be read.
-pub(super) const CANNOT_READ: &str = "cannot_read";
-
 /// The episodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Episodes {
     /// Words that stand and were told.
-    told: BTreeSet<String>,
+    told: BTreeSet<Reason>,
     /// The last event that was looked at for reversals.
     seq: i64,
     /// Words whose program runs. Of this process alone.
     #[serde(skip)]
-    telling: BTreeSet<String>,
+    telling: BTreeSet<Reason>,
     /// Since when measured words that were told do not stand. Of this process alone.
     #[serde(skip)]
-    gone: BTreeMap<String, u64>,
+    gone: BTreeMap<Reason, u64>,
 }
 
 impl Episodes {
@@ -41,61 +35,57 @@ impl Episodes {
     }
 
     /// Takes the words that stand now, by a clock of milliseconds that never goes back; gives those that are to be told.
-    pub(super) fn begin<'a>(
+    pub(super) fn begin(
         &mut self,
-        standing: impl Iterator<Item = &'a str>,
+        standing: impl Iterator<Item = Reason>,
         now_ms: u64,
-    ) -> Vec<String> {
-        let standing: BTreeSet<&str> = standing.collect();
+    ) -> Vec<Reason> {
+        let standing: BTreeSet<Reason> = standing.collect();
         let gone = &mut self.gone;
         self.told.retain(|word| {
             // Of what could not be seen it is told elsewhere that it can be.
-            if word == CANNOT_READ || stands_among(&standing, word) {
+            if *word == Reason::CannotRead || stands_among(&standing, *word) {
                 gone.remove(word);
                 return true;
             }
-            let since = *gone.entry(word.clone()).or_insert(now_ms);
-            let lasts = is_measured(word) && now_ms.saturating_sub(since) < GONE_FOR_MS;
+            let since = *gone.entry(*word).or_insert(now_ms);
+            let lasts = word.is_measured() && now_ms.saturating_sub(since) < GONE_FOR_MS;
             if !lasts {
                 gone.remove(word);
             }
             lasts
         });
-        let is_news = |word: &&str| !self.told.contains(*word) && !self.telling.contains(*word);
-        let news: Vec<String> = standing
-            .into_iter()
-            .filter(is_news)
-            .map(str::to_owned)
-            .collect();
-        self.telling.extend(news.iter().cloned());
+        let is_news = |word: &Reason| !self.told.contains(word) && !self.telling.contains(word);
+        let news: Vec<Reason> = standing.into_iter().filter(is_news).collect();
+        self.telling.extend(&news);
         news
     }
 
     /// Not all can be seen, so what was told stands; only that is to be told. True when it is news.
     pub(super) fn begin_blind(&mut self) -> bool {
-        !self.told.contains(CANNOT_READ) && self.telling.insert(CANNOT_READ.to_owned())
+        !self.told.contains(&Reason::CannotRead) && self.telling.insert(Reason::CannotRead)
     }
 
     /// All was seen.
     pub(super) fn end_blind(&mut self) {
-        self.told.remove(CANNOT_READ);
+        self.told.remove(&Reason::CannotRead);
     }
 
     /// One that stands on no list is to be told.
-    pub(super) fn begin_one(&mut self, word: &str) {
-        self.telling.insert(word.to_owned());
+    pub(super) fn begin_one(&mut self, word: Reason) {
+        self.telling.insert(word);
     }
 
     /// Its program runs, or waits to run again.
-    pub(super) fn tells(&self, word: &str) -> bool {
-        self.telling.contains(word)
+    pub(super) fn tells(&self, word: Reason) -> bool {
+        self.telling.contains(&word)
     }
 
     /// The program has ended; with `told` the word is not told again while it stands.
-    pub(super) fn ended(&mut self, word: &str, told: bool) {
-        self.telling.remove(word);
+    pub(super) fn ended(&mut self, word: Reason, told: bool) {
+        self.telling.remove(&word);
         if told {
-            self.told.insert(word.to_owned());
+            self.told.insert(word);
         }
     }
 
@@ -127,45 +117,41 @@ impl Episodes {
     }
 }
 
-fn is_measured(word: &str) -> bool {
-    OF_THE_DISK.contains(&word) || OF_THE_LOG.contains(&word)
-}
-
-/// It stands, or a worse one of the log does.
-fn stands_among(standing: &BTreeSet<&str>, word: &str) -> bool {
-    let worse = OF_THE_LOG.iter().skip_while(|of_log| **of_log != word);
-    standing.contains(word) || worse.into_iter().any(|of_log| standing.contains(of_log))
+/// It stands, or a worse form of it does.
+fn stands_among(standing: &BTreeSet<Reason>, reason: Reason) -> bool {
+    let worse = reason.worse().iter().any(|worse| standing.contains(worse));
+    worse || standing.contains(&reason)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invoice::attention::Attention;
 
-    fn begin(episodes: &mut Episodes, standing: &[&str]) -> Vec<String> {
+    fn begin(episodes: &mut Episodes, standing: &[Reason]) -> Vec<Reason> {
         episodes.begin(standing.iter().copied(), 0)
     }
 
     /// What is told anew of what stands at these seconds.
-    fn told_at(looks: &[(u64, &[&str])]) -> Vec<(u64, String)> {
+    fn told_at(looks: &[(u64, &[Reason])]) -> Vec<(u64, Reason)> {
         let mut episodes = Episodes::new(0);
         let mut all = Vec::new();
         for (second, standing) in looks {
             for word in episodes.begin(standing.iter().copied(), second * 1_000) {
-                episodes.ended(&word, true);
+                episodes.ended(word, true);
                 all.push((*second, word));
             }
         }
         all
     }
 
-    fn expected(told: &[(u64, &str)]) -> Vec<(u64, String)> {
-        let told = told.iter();
-        told.map(|(at, word)| (*at, (*word).to_owned())).collect()
+    fn expected(told: &[(u64, Reason)]) -> Vec<(u64, Reason)> {
+        told.to_vec()
     }
 
     #[test]
     fn what_hovers_about_its_limit_is_told_once() {
-        let low: &[&str] = &["disk_low"];
+        let low: &[Reason] = &[Reason::DiskLow];
         let looks = [
             (0, low),
             (2, &[]),
@@ -179,20 +165,23 @@ mod tests {
         ];
         assert_eq!(
             told_at(&looks),
-            expected(&[(0, "disk_low"), (1209, "disk_low")])
+            expected(&[(0, Reason::DiskLow), (1209, Reason::DiskLow)])
         );
         // What is no measure is over when it is gone.
-        let of_orders: &[&str] = &["mismatch"];
+        let of_orders: &[Reason] = &[Reason::Invoice(Attention::Mismatch)];
         assert_eq!(
             told_at(&[(0, of_orders), (2, &[]), (4, of_orders)]),
-            expected(&[(0, "mismatch"), (4, "mismatch")])
+            expected(&[
+                (0, Reason::Invoice(Attention::Mismatch)),
+                (4, Reason::Invoice(Attention::Mismatch))
+            ])
         );
     }
 
     #[test]
     fn a_log_that_grows_is_told_at_each_limit_and_not_on_its_way_back() {
-        let (held, large, full): (&[&str], &[&str], &[&str]) =
-            (&["wal_held"], &["wal_large"], &["wal_full"]);
+        let (held, large, full): (&[Reason], &[Reason], &[Reason]) =
+            (&[Reason::WalHeld], &[Reason::WalLarge], &[Reason::WalFull]);
         let looks = [
             (0, held),
             (100, large),
@@ -203,60 +192,94 @@ mod tests {
         ];
         assert_eq!(
             told_at(&looks),
-            expected(&[(0, "wal_held"), (100, "wal_large"), (2000, "wal_full")])
+            expected(&[
+                (0, Reason::WalHeld),
+                (100, Reason::WalLarge),
+                (2000, Reason::WalFull)
+            ])
         );
     }
 
     #[test]
     fn a_word_is_told_once_until_it_was_gone() {
         let mut episodes = Episodes::new(0);
-        assert_eq!(begin(&mut episodes, &["a", "b"]), ["a", "b"]);
-        assert_eq!(begin(&mut episodes, &["a", "b"]), Vec::<String>::new());
-        episodes.ended("a", true);
-        episodes.ended("b", false);
-        assert_eq!(begin(&mut episodes, &["a", "b"]), ["b"]);
-        episodes.ended("b", true);
-        assert_eq!(begin(&mut episodes, &["b"]), Vec::<String>::new());
-        assert_eq!(begin(&mut episodes, &["a", "b"]), ["a"]);
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]),
+            [Reason::Abandoned, Reason::Daemon]
+        );
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]),
+            Vec::<Reason>::new()
+        );
+        episodes.ended(Reason::Abandoned, true);
+        episodes.ended(Reason::Daemon, false);
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]),
+            [Reason::Daemon]
+        );
+        episodes.ended(Reason::Daemon, true);
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Daemon]),
+            Vec::<Reason>::new()
+        );
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]),
+            [Reason::Abandoned]
+        );
     }
 
     #[test]
     fn one_that_was_gone_before_it_was_told_is_told_no_second_time_at_its_end() {
         let mut episodes = Episodes::new(0);
-        assert_eq!(begin(&mut episodes, &["a"]), ["a"]);
-        assert_eq!(begin(&mut episodes, &[]), Vec::<String>::new());
-        episodes.ended("a", true);
-        assert_eq!(begin(&mut episodes, &[]), Vec::<String>::new());
-        assert_eq!(begin(&mut episodes, &["a"]), ["a"]);
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned]),
+            [Reason::Abandoned]
+        );
+        assert_eq!(begin(&mut episodes, &[]), Vec::<Reason>::new());
+        episodes.ended(Reason::Abandoned, true);
+        assert_eq!(begin(&mut episodes, &[]), Vec::<Reason>::new());
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Abandoned]),
+            [Reason::Abandoned]
+        );
     }
 
     #[test]
     fn what_cannot_be_seen_is_not_over() {
         let mut episodes = Episodes::new(0);
-        begin(&mut episodes, &["mismatch"]);
-        episodes.ended("mismatch", true);
+        begin(&mut episodes, &[Reason::Invoice(Attention::Mismatch)]);
+        episodes.ended(Reason::Invoice(Attention::Mismatch), true);
         assert!(episodes.begin_blind());
         assert!(!episodes.begin_blind(), "it is being told");
-        episodes.ended("cannot_read", true);
+        episodes.ended(Reason::CannotRead, true);
         assert!(!episodes.begin_blind(), "it was told");
         // The list is seen, and something behind it is not.
-        assert_eq!(begin(&mut episodes, &["mismatch"]), Vec::<String>::new());
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Invoice(Attention::Mismatch)]),
+            Vec::<Reason>::new()
+        );
         assert!(!episodes.begin_blind(), "it was told");
         // All is seen again: that word is over, and what stood all the while is not news.
         episodes.end_blind();
-        assert_eq!(begin(&mut episodes, &["mismatch"]), Vec::<String>::new());
+        assert_eq!(
+            begin(&mut episodes, &[Reason::Invoice(Attention::Mismatch)]),
+            Vec::<Reason>::new()
+        );
         assert!(episodes.begin_blind());
     }
 
     #[test]
     fn a_restart_repeats_only_what_was_not_told() {
         let mut episodes = Episodes::new(7);
-        begin(&mut episodes, &["a", "b"]);
-        episodes.ended("a", true);
+        begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]);
+        episodes.ended(Reason::Abandoned, true);
         episodes.heard(9);
         let mut after = Episodes::from_json(&episodes.to_json()).expect("its own form");
         assert_eq!(after.seq(), 9);
-        assert_eq!(begin(&mut after, &["a", "b"]), ["b"]);
+        assert_eq!(
+            begin(&mut after, &[Reason::Abandoned, Reason::Daemon]),
+            [Reason::Daemon]
+        );
         assert_eq!(Episodes::from_json("no"), None);
     }
 }

@@ -23,12 +23,14 @@ use tokio::time::sleep;
 use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::process::{Ending, Program, Surroundings, launch_told};
+use crate::invoice::attention::Severity;
+use crate::invoice::event::EventKind;
 use crate::ledger::{ReadError, Reader, Writer};
 use crate::shutdown::Shutdown;
-use crate::status::Need;
+use crate::status::{Need, Reason};
 use crate::telemetry::{chain, escape};
 
-use episodes::{CANNOT_READ, Episodes};
+use episodes::Episodes;
 use told::{Alarm, told};
 
 /// How often it is looked. It costs a dozen short questions, and only where a program is set.
@@ -45,8 +47,6 @@ const LEAVE_FOR: Duration = Duration::from_hours(1);
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// The small fact of the ledger that says what was told.
 const FACT: &str = "attention_told";
-/// The word for money that went back.
-const REVERSED: &str = "reversed";
 /// So many looks in a row must find it so: one may meet a moment in which the file is opened anew.
 const BLIND_LOOKS: u32 = 3;
 /// Events looked at for reversals at a time.
@@ -119,7 +119,7 @@ struct Watch {
 
 /// A run that is over.
 struct Told {
-    word: String,
+    word: Reason,
     /// The last event it told of, of reversals.
     upto: Option<i64>,
     /// It need not be told again.
@@ -150,8 +150,7 @@ impl Watch {
             return;
         };
         if episodes.begin_blind() {
-            let need = Need::unreadable(CANNOT_READ, why);
-            self.alarm(CANNOT_READ.to_owned(), vec![need], None);
+            self.alarm(Reason::CannotRead, vec![Need::cannot_read(why)], None);
         }
     }
 
@@ -168,15 +167,15 @@ impl Watch {
             };
         }
         let needs = (self.parts.look)().await?;
-        let mut by_word: BTreeMap<String, Vec<Need>> = BTreeMap::new();
+        let mut by_word: BTreeMap<Reason, Vec<Need>> = BTreeMap::new();
         for need in needs {
-            by_word.entry(need.reason.clone()).or_default().push(need);
+            by_word.entry(need.reason).or_default().push(need);
         }
         let Some(episodes) = self.episodes.as_mut() else {
             return Ok(());
         };
         let now_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let words = episodes.begin(by_word.keys().map(String::as_str), now_ms);
+        let words = episodes.begin(by_word.keys().copied(), now_ms);
         for word in words {
             let needs = by_word.remove(&word).unwrap_or_default();
             self.alarm(word, needs, None);
@@ -185,25 +184,33 @@ impl Watch {
     }
 
     async fn look_for_reversals(&mut self) -> Result<(), ReadError> {
-        let Some(episodes) = self.episodes.as_mut().filter(|all| !all.tells(REVERSED)) else {
+        let Some(episodes) = self
+            .episodes
+            .as_mut()
+            .filter(|all| !all.tells(Reason::Reversed))
+        else {
             return Ok(());
         };
         let reader = &self.parts.reader;
         let (upto, orders) = reader
-            .orders_of_kind(REVERSED, episodes.seq(), EVENTS)
+            .orders_of_kind(EventKind::Reversed.as_str(), episodes.seq(), EVENTS)
             .await?;
         if orders.is_empty() {
             episodes.heard(upto);
             return Ok(());
         }
-        episodes.begin_one(REVERSED);
-        let need = Need::reversed(orders);
-        self.alarm(REVERSED.to_owned(), vec![need], Some(upto));
+        episodes.begin_one(Reason::Reversed);
+        let need = Need::reversed(&orders);
+        self.alarm(Reason::Reversed, vec![need], Some(upto));
         Ok(())
     }
 
-    fn alarm(&mut self, word: String, needs: Vec<Need>, upto: Option<i64>) {
-        tracing::warn!(reason = %word, "something needs a person: {word}");
+    fn alarm(&mut self, word: Reason, needs: Vec<Need>, upto: Option<i64>) {
+        let what = format!("something needs a person: {word}");
+        match word.severity() {
+            Severity::Critical => tracing::error!(reason = %word, "{what}"),
+            Severity::Warning => tracing::warn!(reason = %word, "{what}"),
+        }
         let (parts, stop) = (Arc::clone(&self.parts), self.shutdown.clone());
         let alarm = Alarm {
             word,
@@ -230,7 +237,7 @@ impl Watch {
             // However few events that was.
             self.stored = None;
         }
-        episodes.ended(&told.word, told.done && told.upto.is_none());
+        episodes.ended(told.word, told.done && told.upto.is_none());
     }
 
     /// Writes down what was told, when that has changed; what cannot be written is tried again by the next look.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::hook::payload::ALARM_VARIABLES;
 use crate::hook::process::Told;
 use crate::invoice::moment::Moment;
-use crate::status::Need;
+use crate::status::{Need, Reason};
 
 /// The version of the document's shape, as of a hook's.
 const SCHEMA: u32 = 1;
@@ -19,7 +19,7 @@ const KIND: &str = "attention";
 /// One alarm.
 pub(super) struct Alarm {
     /// Its word.
-    pub(super) word: String,
+    pub(super) word: Reason,
     /// What stands under it.
     pub(super) needs: Vec<Need>,
     /// When it was found, milliseconds since 1970.
@@ -30,7 +30,7 @@ pub(super) struct Alarm {
 struct Document<'a> {
     schema: u32,
     kind: &'static str,
-    reason: &'a str,
+    reason: Reason,
     at: &'a str,
     attempt: u32,
     needs: &'a [Need],
@@ -42,14 +42,19 @@ pub(super) fn told(alarm: &Alarm, attempt: u32) -> Told {
     let document = Document {
         schema: SCHEMA,
         kind: KIND,
-        reason: &alarm.word,
+        reason: alarm.word,
         at: &at,
         attempt,
         needs: &alarm.needs,
     };
     let mut text = serde_json::to_string(&document).expect("texts and numbers serialise");
     text.push('\n');
-    let values = [KIND.to_owned(), attempt.to_string(), alarm.word.clone(), at];
+    let values = [
+        KIND.to_owned(),
+        attempt.to_string(),
+        alarm.word.to_string(),
+        at,
+    ];
     Told {
         document: text,
         variables: Box::new(move |file: &Path| {
@@ -69,8 +74,8 @@ mod tests {
     #[test]
     fn the_document_and_the_variables_say_the_same() {
         let alarm = Alarm {
-            word: "reversed".to_owned(),
-            needs: vec![Need::reversed(vec!["A-1".to_owned()])],
+            word: Reason::Reversed,
+            needs: vec![Need::reversed(&["A-1".to_owned()])],
             at_ms: 1_795_860_120_004,
         };
         let Told {

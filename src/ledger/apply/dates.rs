@@ -1,8 +1,8 @@
 //! When invoices are due to be asked about, and the event for those past their horizon.
 
 use super::event::{Told, write_event};
-use super::record::{add_attention, set_attention};
 use super::{ApplyError, Rules, load, restored};
+use crate::invoice::attention::Attention;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
@@ -12,10 +12,6 @@ use crate::ledger::command::{NoAnswer, PollFailed, Reply};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
-/// Attention: the service has no invoice with this id, or keeps it from this login.
-pub(super) const NOT_FOUND: &str = "not_found";
-/// Attention: its horizon has passed without a final answer.
-const UNRESOLVED: &str = "unresolved";
 /// Questions without an answer after which a person must look: the first may come before the service can find its own.
 const NOT_FOUND_AFTER: u32 = 2;
 /// Questions that only met an outage count no further than this: 40 s of stepping back, less than it takes to notice the
@@ -192,7 +188,7 @@ pub(super) fn poll_failed<S: Store>(
         // may be paid, and only an answer would tell.
         let is_strange = stored.invoice.claim.is_none() || stored.invoice.doubt || is_over;
         if is_strange && state.failures >= NOT_FOUND_AFTER {
-            add_attention(&mut stored.row, NOT_FOUND);
+            stored.row.set_attention(Attention::NotFound, true);
             store.save(&stored)?;
         }
     }
@@ -234,7 +230,7 @@ fn reopen<S: Store>(
     }
     stored.row.unresolved = false;
     stored.row.updated_ms = now_ms;
-    set_attention(&mut stored.row, UNRESOLVED, false);
+    stored.row.set_attention(Attention::Unresolved, false);
     store.save(stored)?;
     store.add_history(&NewHistory {
         invoice: stored.row.key,
@@ -298,7 +294,7 @@ pub(super) fn give_up<S: Store>(
     }
     stored.row.unresolved = true;
     stored.row.updated_ms = now_ms;
-    add_attention(&mut stored.row, UNRESOLVED);
+    stored.row.set_attention(Attention::Unresolved, true);
     store.save(stored)?;
     // It was given up before, by a clock that was ahead, and reopened since: hooks were told.
     if store.has_event(stored.row.key, EventKind::Unresolved)? {

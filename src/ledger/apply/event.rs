@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::Rules;
-use super::record::set_attention;
+use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::observation::{Odd, Source};
 use crate::invoice::transition::{Decision, Why};
@@ -104,7 +104,9 @@ pub(super) fn note_unsorted<S: Store>(
 ) -> Result<Option<String>, StoreError> {
     let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
     let unsorted = shown.filter(|status| rules.policy.lists.sort(status).is_none());
-    set_attention(&mut stored.row, "unsorted_status", unsorted.is_some());
+    stored
+        .row
+        .set_attention(Attention::UnsortedStatus, unsorted.is_some());
     let Some(status) = unsorted.filter(|_| arrived) else {
         return Ok(None);
     };

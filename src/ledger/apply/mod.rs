@@ -7,7 +7,6 @@ mod lists;
 mod opening;
 pub(crate) use opening::standing;
 mod operator;
-pub(crate) use operator::SEEN;
 mod reassess;
 mod record;
 mod restored;

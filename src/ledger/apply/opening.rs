@@ -1,8 +1,9 @@
 //! The opening of an invoice, from its row to the end of its request.
 
-use super::record::{record_on, set_attention};
+use super::record::record_on;
 use super::{ApplyError, Rules, load};
 use crate::invoice::amount::Amount;
+use crate::invoice::attention::Attention;
 use crate::invoice::opening::{Judgement, Opening, Standing, judge};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
@@ -113,7 +114,7 @@ pub(super) fn settle<S: Store>(
         Settled::Answered(observation) => {
             stored.row.opening = Opening::Answered;
             stored.row.creator = None;
-            set_attention(&mut stored.row, "outcome_unknown", false);
+            stored.row.set_attention(Attention::OutcomeUnknown, false);
             let made = record_on(store, rules, &mut stored, observation)?;
             if made.decision == Decision::NotThisInvoice {
                 let note = "the answer names another order";
@@ -154,9 +155,8 @@ fn end_opening<S: Store>(
     stored.row.opening = if known { Opening::Answered } else { opening };
     stored.row.opening_note = (!known).then(|| note.to_owned());
     stored.row.creator = None;
-    set_attention(
-        &mut stored.row,
-        "outcome_unknown",
+    stored.row.set_attention(
+        Attention::OutcomeUnknown,
         !known && opening == Opening::Unknown,
     );
     store.save(stored)

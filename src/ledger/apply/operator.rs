@@ -8,9 +8,10 @@
 
 use super::event::{Told, write_event};
 use super::reassess::freshen;
-use super::record::{nothing, record_on, set_attention};
+use super::record::{nothing, record_on};
 use super::{ApplyError, Rules, dates, load, restored};
 use crate::invoice::amount::Amount;
+use crate::invoice::attention::{Attention, End};
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
@@ -21,9 +22,6 @@ use crate::ledger::command::{Acceptance, Intent, Objection, Operated, Recorded, 
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 use crate::process_mark::ProcessMark;
-
-/// What stands under attention until a person has looked, since nothing that happens later settles it for sure.
-pub(crate) const SEEN: [&str; 4] = ["rewound", "other_id", "unresolved", "mismatch"];
 
 /// Takes away what a person has looked at.
 pub(super) fn seen<S: Store>(
@@ -36,7 +34,7 @@ pub(super) fn seen<S: Store>(
     stored
         .row
         .attention
-        .retain(|word| !SEEN.contains(&word.as_str()));
+        .retain(|reason| reason.end() != End::Ack);
     if stored.row.attention.len() == before {
         return Ok(Operated::Already(Box::new(stored.row)));
     }
@@ -143,7 +141,7 @@ pub(super) fn adopt<S: Store>(
     row.creator = None;
     row.revision = stored.invoice.revision;
     row.updated_ms = now_ms;
-    set_attention(row, "outcome_unknown", false);
+    row.set_attention(Attention::OutcomeUnknown, false);
     store.save(&stored)?;
     note(store, &stored, Why::Adopted, now_ms)?;
     let change = operator_change(&stored);
@@ -176,13 +174,8 @@ pub(super) fn accept<S: Store>(
     };
     if sum == stored.invoice.agreed {
         // Reported otherwise once, and corrected by the service since: the person has looked.
-        if stored
-            .row
-            .attention
-            .iter()
-            .any(|word| word == "amount_differs")
-        {
-            set_attention(&mut stored.row, "amount_differs", false);
+        if stored.row.needs(Attention::AmountDiffers) {
+            stored.row.set_attention(Attention::AmountDiffers, false);
             store.save(&stored)?;
         }
         return Ok(Operated::Already(Box::new(stored.row)));
@@ -241,10 +234,10 @@ fn take_outcome(stored: &mut Stored, now_ms: i64) {
     }
     row.revision = stored.invoice.revision;
     row.updated_ms = now_ms;
-    set_attention(row, "amount_differs", false);
-    set_attention(row, "mismatch", outcome == Outcome::Mismatch);
+    row.set_attention(Attention::AmountDiffers, false);
+    row.set_attention(Attention::Mismatch, outcome == Outcome::Mismatch);
     if outcome.is_final() {
-        set_attention(row, "unresolved", false);
+        row.set_attention(Attention::Unresolved, false);
     }
 }
 

@@ -1,9 +1,10 @@
 //! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
-use super::dates::{NOT_FOUND, Touch, date_after, is_due};
+use super::dates::{Touch, date_after, is_due};
 use super::event::{Told, note_odd, note_unsorted, write_event_of};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, restored};
+use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
@@ -189,7 +190,7 @@ fn refuse<S: Store>(
         remember(store, stored.row.key, observation, &claim, (decision, why))?;
     }
     if decision == Decision::OtherId {
-        add_attention(&mut stored.row, "other_id");
+        stored.row.set_attention(Attention::OtherId, true);
         store.save(stored)?;
     }
     Ok(nothing(stored, decision))
@@ -257,7 +258,7 @@ fn take_over(
     if matches!(row.opening, Opening::Unknown | Opening::Refused) {
         // Its id is known now: the service has it, whatever became of the answer, and whoever said no.
         row.opening = Opening::Answered;
-        row.attention.retain(|word| word != "outcome_unknown");
+        row.set_attention(Attention::OutcomeUnknown, false);
     }
     let shown = after.claim.as_ref().map(|claim| claim.status.as_str());
     put_text(&mut row.status, shown);
@@ -276,13 +277,13 @@ fn take_over(
         put_text(&mut row.raw, Some(&report.raw));
     }
     fill(row, report, stands);
-    set_attention(row, NOT_FOUND, false);
+    row.set_attention(Attention::NotFound, false);
     // Once it was looked at, a repetition is no news.
     if outcome_changed || row.outcome != Outcome::Mismatch {
-        set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
+        row.set_attention(Attention::Mismatch, row.outcome == Outcome::Mismatch);
     }
     if change.as_ref().is_some_and(|change| change.rewound) {
-        add_attention(row, "rewound");
+        row.set_attention(Attention::Rewound, true);
     }
     let opened_with = match observation.source {
         Source::Create => true,
@@ -291,10 +292,10 @@ fn take_over(
         Source::Notification | Source::Operator => false,
     };
     if opened_with && differs_from_asked(stored, report) {
-        add_attention(&mut stored.row, "amount_differs");
+        stored.row.set_attention(Attention::AmountDiffers, true);
     }
     if stored.row.outcome.is_final() {
-        set_attention(&mut stored.row, "unresolved", false);
+        stored.row.set_attention(Attention::Unresolved, false);
     }
     (change, ask)
 }
@@ -359,16 +360,4 @@ fn differs_from_asked(stored: &Stored, report: &Report) -> bool {
         .agreed
         .verdict(&report.amount, report.currency.as_deref())
         != Verdict::Agrees
-}
-
-pub(super) fn add_attention(row: &mut InvoiceRow, word: &str) {
-    set_attention(row, word, true);
-}
-
-pub(super) fn set_attention(row: &mut InvoiceRow, word: &str, wanted: bool) {
-    match (row.attention.iter().position(|w| w == word), wanted) {
-        (None, true) => row.attention.push(word.to_owned()),
-        (Some(at), false) => drop(row.attention.remove(at)),
-        (None, false) | (Some(_), true) => {}
-    }
 }

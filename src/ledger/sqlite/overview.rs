@@ -15,9 +15,10 @@ use super::last_heard;
 use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
+use crate::invoice::attention::Attention;
 use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
 use crate::ledger::log_held::LogHeld;
-use crate::ledger::overview::{Attention, Overview, REFUSED_UNRECORDED, SERVING_SINCE, Tally};
+use crate::ledger::overview::{AttentionCount, Overview, REFUSED_UNRECORDED, SERVING_SINCE, Tally};
 use crate::ledger::store::StoreError;
 
 /// The small fact in which the listener remembers where notify tokens are carried.
@@ -166,7 +167,7 @@ fn abandoned_orders(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         if !orders.contains(&order) {
             orders.push(order);
         }
-        if orders.len() == Attention::ORDERS_MOST {
+        if orders.len() == AttentionCount::ORDERS_MOST {
             break;
         }
     }
@@ -236,7 +237,7 @@ fn refused_unrecorded(connection: &Connection, since_ms: i64) -> rusqlite::Resul
     Ok(dropped.unwrap_or(false))
 }
 
-fn attention(connection: &Connection) -> rusqlite::Result<(Vec<Attention>, bool)> {
+fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, bool)> {
     let sql = format!(
         "SELECT attention, order_id FROM invoice INDEXED BY invoice_attention WHERE attention <> '' \
          ORDER BY id DESC LIMIT {}",
@@ -244,29 +245,29 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<Attention>, bool)
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([])?;
-    let mut words: BTreeMap<String, Attention> = BTreeMap::new();
+    let mut counts: BTreeMap<Attention, AttentionCount> = BTreeMap::new();
     let mut seen = 0;
     while let Some(row) = rows.next()? {
         seen += 1;
         if seen > Tally::MOST {
             break;
         }
-        let (held, order): (String, String) = (row.get(0)?, row.get(1)?);
-        for word in held.split_ascii_whitespace() {
-            let reason = words
-                .entry(word.to_owned())
-                .or_insert_with_key(|word| Attention {
-                    word: word.clone(),
-                    count: 0,
-                    orders: Vec::new(),
-                });
-            reason.count += 1;
-            if reason.orders.len() < Attention::ORDERS_MOST && !reason.orders.contains(&order) {
-                reason.orders.push(order.clone());
+        let (words, order): (String, String) = (row.get(0)?, row.get(1)?);
+        // A word of another hand is reported where its row is read, and hides no other reason here.
+        for reason in words.split_ascii_whitespace().filter_map(Attention::parse) {
+            let counted = counts.entry(reason).or_insert(AttentionCount {
+                reason,
+                count: 0,
+                orders: Vec::new(),
+            });
+            counted.count += 1;
+            let orders = &mut counted.orders;
+            if orders.len() < AttentionCount::ORDERS_MOST && !orders.contains(&order) {
+                orders.push(order.clone());
             }
         }
     }
-    Ok((words.into_values().collect(), seen > Tally::MOST))
+    Ok((counts.into_values().collect(), seen > Tally::MOST))
 }
 
 fn unsorted(connection: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
@@ -347,7 +348,7 @@ mod tests {
         let [mismatch, rewound] = found.attention.as_slice() else {
             panic!("{:?}", found.attention);
         };
-        assert_eq!((mismatch.word.as_str(), mismatch.count), ("mismatch", 12));
+        assert_eq!((mismatch.reason, mismatch.count), (Attention::Mismatch, 12));
         assert_eq!(mismatch.orders, ["o6", "o5", "o4", "o3", "o2"]);
         assert_eq!(rewound.count, 12);
     }

@@ -6,6 +6,7 @@ use rusqlite::{Error, Row, RowIndex};
 use super::columns::{self, at};
 use super::failure::Unreadable;
 use crate::invoice::amount::Amount;
+use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
@@ -88,7 +89,6 @@ pub(super) fn class(row: &Row<'_>, column: usize) -> rusqlite::Result<Class> {
 
 /// Reads an invoice as it is shown.
 pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
-    let attention: String = row.get(at::attention)?;
     Ok(InvoiceRow {
         key: InvoiceKey(row.get(at::id)?),
         reference: word(row, at::reference, InvoiceRef::parse)?,
@@ -111,10 +111,7 @@ pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
         amount_reported: row.get(at::amount_reported)?,
         currency_reported: row.get(at::currency_reported)?,
         doubt: row.get(at::doubt)?,
-        attention: attention
-            .split_ascii_whitespace()
-            .map(str::to_owned)
-            .collect(),
+        attention: word(row, at::attention, attention)?,
         unresolved: row.get(at::unresolved)?,
         requisites: row.get(at::requisites)?,
         payment_url: row.get(at::payment_url)?,
@@ -124,6 +121,19 @@ pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
         updated_ms: row.get(at::updated_ms)?,
         revision: row.get(at::revision)?,
     })
+}
+
+/// Reasons as they are stored: words with a blank between.
+pub(super) fn attention(text: &str) -> Option<Vec<Attention>> {
+    text.split_ascii_whitespace()
+        .map(Attention::parse)
+        .collect()
+}
+
+/// The form that [`attention`] reads.
+pub(super) fn pack_attention(reasons: &[Attention]) -> String {
+    let words: Vec<&str> = reasons.iter().map(|reason| reason.as_str()).collect();
+    words.join(" ")
 }
 
 /// What was agreed.

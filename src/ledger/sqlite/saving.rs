@@ -7,7 +7,7 @@
 use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
-use super::rows::{claim_columns, meaning_word, pack_claims, pack_pending};
+use super::rows::{claim_columns, meaning_word, pack_attention, pack_claims, pack_pending};
 use super::{standing, usual};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
@@ -141,7 +141,7 @@ fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
         decides.paid_counted,
         decides.paid_fired,
         decides.failed_fired,
-        row.attention.join(" "),
+        pack_attention(&row.attention),
         row.unresolved,
         row.requisites,
         row.payment_url,
@@ -300,8 +300,8 @@ impl Seldom {
             count(attention.len()),
         ];
         *judged = numbers_judged(invoice);
-        for word in attention {
-            self.word(Some(word));
+        for reason in attention {
+            self.word(Some(reason.as_str()));
         }
         for claim in &invoice.doubted {
             self.claim(claim);

@@ -1,6 +1,7 @@
 //! When invoices are due, what is remembered of nudges, and which document stands: through the ledger's own doors.
 
 use super::*;
+use crate::invoice::attention::Attention;
 
 /// As [`said`], with the moment at which its question was sent.
 fn answered(status: &str, at: i64, asked_ms: i64) -> Observation {
@@ -154,7 +155,7 @@ async fn one_in_doubt_that_the_service_does_not_know_is_shown_to_a_person() {
             writer.poll_failed(failed).await.expect("stored");
         }
         let row = reader.invoice(key).await.expect("read").expect("there");
-        let is_shown = row.attention.iter().any(|word| word == "not_found");
+        let is_shown = row.needs(Attention::NotFound);
         assert_eq!(is_shown, wanted, "{:?}", row.attention);
     }
 }
@@ -267,7 +268,7 @@ async fn an_id_belongs_to_one_invoice() {
     let (row, _) = writer.settle_opening(other, answer).await.expect("stored");
     assert_eq!(
         (row.opening, row.attention),
-        (Opening::Refused, vec!["other_id".to_owned()])
+        (Opening::Refused, vec![Attention::OtherId])
     );
 }
 

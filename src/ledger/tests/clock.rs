@@ -2,6 +2,7 @@
 //! `simulation/jumps.rs`.
 
 use super::*;
+use crate::invoice::attention::Attention;
 use crate::invoice::silence;
 use crate::invoice::transition::Why;
 
@@ -117,7 +118,7 @@ async fn an_invoice_given_up_by_a_clock_that_was_ahead_is_taken_back_and_told_on
     let row = reader.invoice(key).await.expect("read").expect("there");
     assert_eq!(
         (row.unresolved, row.attention),
-        (true, vec!["unresolved".to_owned()])
+        (true, vec![Attention::Unresolved])
     );
     assert_eq!(due_ms(&ledger).await, None);
     let events = reader.events(None, 0, 100).await.expect("read");

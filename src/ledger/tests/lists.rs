@@ -2,6 +2,7 @@
 
 use super::acts::{act, of, would};
 use super::*;
+use crate::invoice::attention::Attention;
 
 /// More than one commit of the pass sorts anew.
 const MANY: u32 = 60;
@@ -45,7 +46,7 @@ async fn told(ledger: &Ledger, order: &str, status: &str) -> InvoiceKey {
     key
 }
 
-async fn outcome(ledger: &Ledger, key: InvoiceKey) -> (Outcome, Vec<String>) {
+async fn outcome(ledger: &Ledger, key: InvoiceKey) -> (Outcome, Vec<Attention>) {
     let row = ledger.reader().invoice(key).await.expect("read");
     let row = row.expect("there");
     (row.outcome, row.attention)
@@ -77,7 +78,7 @@ async fn a_name_put_on_a_list_pays_old_orders_and_runs_nothing() {
     let ledger = open(&directory);
     let key = told(&ledger, "a", "settled").await;
     let untouched = opened(&ledger.writer(), "b").await;
-    let unsorted = vec!["unsorted_status".to_owned()];
+    let unsorted = vec![Attention::UnsortedStatus];
     assert_eq!(outcome(&ledger, key).await, (Outcome::Open, unsorted));
     let ledger = reopened(&directory, ledger, paid_are(&["paid", "settled"])).await;
     assert_eq!(pass(&ledger).await, 1);
@@ -191,7 +192,7 @@ async fn a_name_taken_off_a_list_gives_the_outcome_back_and_paid_fires_once_in_a
     let key = told(&ledger, "a", "paid").await;
     let ledger = reopened(&directory, ledger, paid_are(&["settled"])).await;
     assert_eq!(pass(&ledger).await, 1);
-    let unsorted = vec!["unsorted_status".to_owned()];
+    let unsorted = vec![Attention::UnsortedStatus];
     assert_eq!(outcome(&ledger, key).await, (Outcome::Open, unsorted));
     assert_eq!(held(&ledger).await, [newly("log", EventKind::Status)]);
     let due = ledger.reader().due(NOW + 100_000, 10).await.expect("read");
@@ -224,7 +225,10 @@ async fn an_order_open_again_past_its_horizon_is_unresolved_and_nobody_is_told_b
     ledger.writer().reassess(later).await.expect("stored");
     let (outcome, attention) = outcome(&ledger, key).await;
     assert_eq!(outcome, Outcome::Open);
-    assert_eq!(attention, ["unsorted_status", "unresolved"]);
+    assert_eq!(
+        attention,
+        [Attention::UnsortedStatus, Attention::Unresolved]
+    );
     let log = [
         newly("log", EventKind::Status),
         newly("log", EventKind::Unresolved),

@@ -18,6 +18,7 @@ mod restored;
 use super::command::{Command, Reply};
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
+use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::moment::Moment;
@@ -288,7 +289,7 @@ async fn a_lost_answer_is_unknown_until_a_notification_names_the_id() {
         .expect("stored");
     assert_eq!(
         (row.opening, row.attention),
-        (Opening::Unknown, vec!["outcome_unknown".to_owned()])
+        (Opening::Unknown, vec![Attention::OutcomeUnknown])
     );
     assert!(matches!(
         writer.begin_opening(intent(&writer, "a")).await,

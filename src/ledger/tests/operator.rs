@@ -2,6 +2,7 @@
 
 use super::*;
 
+use crate::invoice::attention::Attention;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
 
 const TOKEN: [u8; 32] = [7; 32];
@@ -156,7 +157,10 @@ async fn a_tracked_sum_that_the_service_does_not_report_stands_under_attention()
     let key = done(writer.track(wish).await.expect("stored")).key;
     let answer = said(Source::Poll, "id-a", "new", 1);
     writer.record(key, answer).await.expect("stored");
-    assert_eq!(row(&ledger, key).await.attention, ["amount_differs"]);
+    assert_eq!(
+        row(&ledger, key).await.attention,
+        [Attention::AmountDiffers]
+    );
     let accepted = done(accept(&ledger, key, 2).await);
     assert_eq!(
         (
@@ -239,7 +243,7 @@ async fn accepting_the_reported_sum_makes_a_mismatch_paid_once() {
     let before = row(&ledger, key).await;
     assert_eq!(
         (before.outcome, before.attention.as_slice()),
-        (Outcome::Mismatch, ["mismatch".to_owned()].as_slice())
+        (Outcome::Mismatch, [Attention::Mismatch].as_slice())
     );
     assert!(owed(&ledger).await.is_empty());
 

@@ -5,7 +5,7 @@ mod polling;
 use super::super::failure::Failure;
 use super::super::output::Output;
 use crate::status::measures::{number, size};
-use crate::status::{Need, Report, Restored, StoredLogin};
+use crate::status::{Need, Reason, Report, Restored, StoredLogin};
 
 /// Prints it.
 pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
@@ -23,8 +23,7 @@ fn needs(needs: &[Need]) -> Vec<(&str, String)> {
     let mut pairs = Vec::new();
     let (mut of_invoices, mut listed) = (false, false);
     for need in needs {
-        // Deliveries have lists of their own.
-        let is_of_invoice = !need.orders.is_empty() && need.reason != "abandoned";
+        let is_of_invoice = !need.orders.is_empty() && matches!(need.reason, Reason::Invoice(_));
         if of_invoices && !is_of_invoice && !listed {
             pairs.push(("", LISTS_THEM.to_owned()));
             listed = true;

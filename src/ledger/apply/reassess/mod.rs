@@ -7,8 +7,8 @@ mod replay;
 use super::dates::{self, heard};
 use super::event::{Told, note_unsorted, write_event};
 use super::lists::{self, Pass, pass, save_pass};
-use super::record::set_attention;
 use super::{ApplyError, Rules, load};
+use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::observation::Source;
 use crate::invoice::silence::{self, Due};
@@ -114,11 +114,7 @@ fn sort_anew<S: Store>(
     let cause = change.as_ref().and_then(|change| change.cause.clone());
     let basis = Basis::of(cause, stored, &lines);
     take_over(stored, change.as_ref(), basis.source, now_ms);
-    let known = stored
-        .row
-        .attention
-        .iter()
-        .any(|word| word == "unsorted_status");
+    let known = stored.row.needs(Attention::UnsortedStatus);
     // A name that is new here was on a list until now: the merchant took it off, and knows.
     let _new_name = note_unsorted(store, rules, stored, !known)?;
     let mut withdrawn = Withdrawn::default();
@@ -242,9 +238,9 @@ fn take_over(stored: &mut Stored, change: Option<&Change>, source: Option<Source
         row.outcome_ms = now_ms;
         row.found_by = source;
     }
-    set_attention(row, "mismatch", row.outcome == Outcome::Mismatch);
+    row.set_attention(Attention::Mismatch, row.outcome == Outcome::Mismatch);
     if row.outcome.is_final() {
-        set_attention(row, "unresolved", false);
+        row.set_attention(Attention::Unresolved, false);
     }
 }
 

@@ -1,0 +1,259 @@
+//! Why one invoice needs an operator: the one table of words, sentences, advice, severity and how each reason ends.
+//!
+//! Pure; relies on its caller for the figures of the invoice. Promises that each word is read back as it was written, so the
+//! ledger, the commands and the alarms agree.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A reason, as it is stored at the invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attention {
+    /// The service and the create answer name different sums.
+    AmountDiffers,
+    /// It is paid with another sum than was agreed.
+    Mismatch,
+    /// The service does not know it, or keeps it from this login.
+    NotFound,
+    /// The service gave it a second id.
+    OtherId,
+    /// The answer to its create was lost.
+    OutcomeUnknown,
+    /// The service went back to an older status.
+    Rewound,
+    /// Polls gave no final answer within the horizon.
+    Unresolved,
+    /// Its status is not mapped.
+    UnsortedStatus,
+}
+
+/// How much a reason matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Payments are not received, recorded or fulfilled as they should be now.
+    Critical,
+    /// It can wait for working hours.
+    Warning,
+}
+
+/// How a reason ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With its cause.
+    ByItself,
+    /// With `tilld ack`, since nothing that happens later settles it for sure.
+    Ack,
+    /// It has none: it is an event, and each is reported once.
+    Once,
+}
+
+/// What the sentences name. Not escaped.
+#[derive(Clone, Copy, Debug)]
+pub struct Figures<'a> {
+    /// The merchant's order.
+    pub order_id: &'a str,
+    /// The service's id, once known.
+    pub invoice_id: Option<&'a str>,
+    /// What a command is given to mean this invoice.
+    pub name: &'a str,
+    /// The service's status.
+    pub status: &'a str,
+    /// The sum asked for.
+    pub asked: &'a str,
+    /// The sum agreed.
+    pub agreed: &'a str,
+    /// The sum the service reported.
+    pub reported: &'a str,
+}
+
+impl Attention {
+    /// All of them, in the order of their words.
+    pub const ALL: [Self; 8] = [
+        Self::AmountDiffers,
+        Self::Mismatch,
+        Self::NotFound,
+        Self::OtherId,
+        Self::OutcomeUnknown,
+        Self::Rewound,
+        Self::Unresolved,
+        Self::UnsortedStatus,
+    ];
+
+    /// The word used in the ledger, in JSON and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AmountDiffers => "amount_differs",
+            Self::Mismatch => "mismatch",
+            Self::NotFound => "not_found",
+            Self::OtherId => "other_id",
+            Self::OutcomeUnknown => "outcome_unknown",
+            Self::Rewound => "rewound",
+            Self::Unresolved => "unresolved",
+            Self::UnsortedStatus => "unsorted_status",
+        }
+    }
+
+    /// Reads the word back.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == text)
+    }
+
+    /// How much it matters.
+    pub const fn severity(self) -> Severity {
+        match self {
+            Self::Mismatch | Self::UnsortedStatus => Severity::Critical,
+            Self::AmountDiffers
+            | Self::NotFound
+            | Self::OtherId
+            | Self::OutcomeUnknown
+            | Self::Rewound
+            | Self::Unresolved => Severity::Warning,
+        }
+    }
+
+    /// How it ends.
+    pub const fn end(self) -> End {
+        match self {
+            Self::Mismatch | Self::OtherId | Self::Rewound | Self::Unresolved => End::Ack,
+            Self::AmountDiffers | Self::NotFound | Self::OutcomeUnknown | Self::UnsortedStatus => {
+                End::ByItself
+            }
+        }
+    }
+
+    /// What an operator does about it, at any invoice.
+    pub const fn advice(self) -> &'static str {
+        match self {
+            Self::AmountDiffers => {
+                "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER` takes the service's figures"
+            }
+            Self::Mismatch => {
+                "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the \
+                 sum; `tilld ack ORDER` when that is done"
+            }
+            Self::NotFound => {
+                "look whether its id and the shop are right: `tilld whoami` names the shop"
+            }
+            Self::OtherId => {
+                "look both ids up in the cabinet; the first one stands. Then `tilld ack ORDER`"
+            }
+            Self::OutcomeUnknown => {
+                "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`"
+            }
+            Self::Rewound => {
+                "look it up in the cabinet: the service went back to an older status. Then `tilld ack ORDER`"
+            }
+            Self::Unresolved => {
+                "look it up in the cabinet, or poll it with `tilld invoice poll ORDER`: it may still be paid. Then `tilld ack ORDER`"
+            }
+            Self::UnsortedStatus => {
+                "add the status to the list under `[statuses]` that it means, then restart `serve`"
+            }
+        }
+    }
+
+    /// What is so at this invoice, in a sentence. Not escaped.
+    pub fn sentence(self, of: &Figures<'_>) -> String {
+        let Figures {
+            name,
+            asked,
+            agreed,
+            reported,
+            ..
+        } = of;
+        match self {
+            Self::AmountDiffers => format!(
+                "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
+                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+            ),
+            Self::Mismatch => format!(
+                "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
+                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+            ),
+            Self::NotFound => format!(
+                "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
+                 (`tilld whoami` names the shop)",
+                of.invoice_id.unwrap_or_default()
+            ),
+            Self::OtherId => {
+                "the service gave this invoice a second id; the first one stands, look both up in the cabinet".to_owned()
+            }
+            Self::OutcomeUnknown => format!(
+                "the answer to its create was lost and it is not asked for again; look for order {} in the cabinet, \
+                 and give its id to `tilld invoice adopt ORDER --id ID`",
+                of.order_id
+            ),
+            Self::Rewound => {
+                "the service went back to an older status, twice; look the invoice up in the cabinet".to_owned()
+            }
+            Self::Unresolved => {
+                "the service was asked until `poller.horizon_s` and gave no final answer; it may still be paid".to_owned()
+            }
+            Self::UnsortedStatus => unmapped(of.status),
+        }
+    }
+}
+
+/// Names the status and the line that maps it.
+fn unmapped(status: &str) -> String {
+    // A JSON string is a TOML basic string as well.
+    let quoted = serde_json::Value::from(status).to_string();
+    format!(
+        "the status {quoted} is on no list, so it changes no outcome; add it to the one of `open`, `paid`, `failed`, \
+         `reversed` that it means, under `[statuses]` in the config, beside the names that stand there: `paid = [{quoted}]`, for example"
+    )
+}
+
+impl fmt::Display for Attention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIGURES: Figures<'_> = Figures {
+        order_id: "A-1",
+        invoice_id: Some("inv-1"),
+        name: "inv-1",
+        status: "PAID \"x\"\u{1b}",
+        asked: "1 RUB",
+        agreed: "2 RUB",
+        reported: "3 RUB",
+    };
+
+    #[test]
+    fn words_are_in_order_and_read_back() {
+        assert!(Attention::ALL.is_sorted_by(|a, b| a < b && a.as_str() < b.as_str()));
+        for one in Attention::ALL {
+            assert_eq!(Attention::parse(one.as_str()), Some(one));
+            let json = serde_json::to_value(one).expect("a word");
+            assert_eq!(json, one.as_str());
+            assert!(!one.sentence(&FIGURES).is_empty());
+        }
+        assert_eq!(Attention::parse("newer"), None);
+    }
+
+    #[test]
+    fn the_advice_names_the_verb_where_the_reason_needs_it() {
+        for one in Attention::ALL {
+            let names_it = one.advice().contains("`tilld ack ORDER`");
+            assert_eq!(names_it, one.end() == End::Ack, "{one}");
+        }
+    }
+
+    #[test]
+    fn the_line_that_maps_a_status_is_toml_whatever_the_status() {
+        let sentence = Attention::UnsortedStatus.sentence(&FIGURES);
+        assert!(
+            sentence.contains(r#"`paid = ["PAID \"x\"\u001b"]`"#),
+            "{sentence}"
+        );
+    }
+}

@@ -1,0 +1,435 @@
+//! Why tilld needs an operator: the one table of words, sentences, advice, severity and how each reason ends. What is wrong
+//! with one invoice has its own table, [`Attention`].
+//!
+//! Pure; relies on its caller for what was measured. Promises that each word is read back as it was written, so `status`, the
+//! alarms, the page and the control socket name a reason alike.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::measures::{number, span};
+use super::report::{Count, LedgerFile, UnderAttention, Unsorted, time};
+use crate::answer::argv;
+use crate::invoice::attention::{Attention, End, Severity};
+use crate::ledger::LogHeld;
+
+/// A reason, in the order of their words; those of invoices come last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Reason {
+    /// Deliveries were given up.
+    Abandoned,
+    /// The ledger cannot be read.
+    CannotRead,
+    /// The daemon's writer stores nothing.
+    CannotStore,
+    /// The listener's certificate ends soon, or cannot be used.
+    Certificate,
+    /// No daemon runs.
+    Daemon,
+    /// Little room is left on the ledger's disk.
+    DiskLow,
+    /// Deliveries wait for `tilld delivery release`.
+    Held,
+    /// Nothing can be polled with the login.
+    Login,
+    /// Changes are found by polling alone.
+    Polled,
+    /// The ledger's file system is mounted read-only.
+    ReadOnly,
+    /// Money went back.
+    Reversed,
+    /// No notification arrives.
+    Silent,
+    /// Deliveries wait for a hook that is not configured.
+    Unowned,
+    /// An invoice of the ledger cannot be read.
+    Unreadable,
+    /// The WAL has reached its bound.
+    WalFull,
+    /// The WAL cannot be moved into the file.
+    WalHeld,
+    /// The same, and it is beyond its limit for attention.
+    WalLarge,
+    /// Something is wrong with an invoice.
+    #[serde(untagged)]
+    Invoice(Attention),
+}
+
+impl Reason {
+    /// Word, severity and end.
+    const fn row(self) -> (&'static str, Severity, End) {
+        use End::{Ack, ByItself, Once};
+        use Severity::{Critical, Warning};
+        match self {
+            Self::Abandoned => ("abandoned", Critical, Ack),
+            Self::CannotRead => ("cannot_read", Critical, ByItself),
+            Self::CannotStore => ("cannot_store", Critical, ByItself),
+            Self::Certificate => ("certificate", Warning, ByItself),
+            Self::Daemon => ("daemon", Critical, ByItself),
+            Self::DiskLow => ("disk_low", Warning, ByItself),
+            Self::Held => ("held", Warning, ByItself),
+            Self::Login => ("login", Critical, ByItself),
+            Self::Polled => ("polled", Critical, ByItself),
+            Self::ReadOnly => ("read_only", Critical, ByItself),
+            Self::Reversed => ("reversed", Critical, Once),
+            Self::Silent => ("silent", Critical, ByItself),
+            Self::Unowned => ("unowned", Warning, ByItself),
+            Self::Unreadable => ("unreadable", Warning, ByItself),
+            Self::WalFull => ("wal_full", Critical, ByItself),
+            Self::WalHeld => ("wal_held", Warning, ByItself),
+            Self::WalLarge => ("wal_large", Warning, ByItself),
+            Self::Invoice(of) => (of.as_str(), of.severity(), of.end()),
+        }
+    }
+
+    /// The word used in JSON, in alerts and on the command line.
+    pub(crate) const fn as_str(self) -> &'static str {
+        self.row().0
+    }
+
+    /// How much it matters.
+    pub(crate) const fn severity(self) -> Severity {
+        self.row().1
+    }
+
+    /// How it ends.
+    pub(crate) const fn end(self) -> End {
+        self.row().2
+    }
+
+    /// True of what is measured and hovers about its limit: it is over only when it was gone for a while.
+    pub(crate) const fn is_measured(self) -> bool {
+        matches!(
+            self,
+            Self::CannotStore
+                | Self::DiskLow
+                | Self::ReadOnly
+                | Self::WalHeld
+                | Self::WalLarge
+                | Self::WalFull
+        )
+    }
+
+    /// The worse forms of it: while one of them stands, this one is not over.
+    pub(crate) const fn worse(self) -> &'static [Self] {
+        match self {
+            Self::WalHeld => &[Self::WalLarge, Self::WalFull],
+            Self::WalLarge => &[Self::WalFull],
+            _ => &[],
+        }
+    }
+
+    /// True while nothing can be stored because of it.
+    pub(crate) const fn stops_storing(self) -> bool {
+        matches!(self, Self::CannotStore | Self::ReadOnly | Self::WalFull)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One thing that needs an operator. Texts are not escaped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Need {
+    /// Why. Several entries may share one.
+    pub(crate) reason: Reason,
+    /// What is so, in a sentence.
+    pub(crate) told: String,
+    /// What helps, a sentence or a line of the config each.
+    pub(crate) advice: Vec<String>,
+    /// The newest orders it is about, a few; none when it is about no order.
+    pub(crate) orders: Vec<String>,
+    /// How much it matters.
+    pub(crate) severity: Severity,
+    /// How it ends.
+    pub(crate) ends: End,
+}
+
+/// What to do when notifications do not arrive.
+const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
+
+impl Need {
+    fn new(reason: Reason, told: impl Into<String>) -> Self {
+        Self {
+            reason,
+            told: told.into(),
+            advice: Vec::new(),
+            orders: Vec::new(),
+            severity: reason.severity(),
+            ends: reason.end(),
+        }
+    }
+
+    fn helped_by(mut self, advice: impl Into<String>) -> Self {
+        self.advice.push(advice.into());
+        self
+    }
+
+    fn about(mut self, orders: &[String]) -> Self {
+        self.orders = orders.to_vec();
+        self
+    }
+
+    /// Deliveries were given up, the newest of them of these orders.
+    pub(super) fn abandoned(abandoned: Count, orders: &[String]) -> Self {
+        let of_orders = if orders.is_empty() {
+            String::new()
+        } else {
+            format!(", order {}", orders.join(", "))
+        };
+        let told = format!("{}{of_orders}", deliveries(abandoned));
+        Self::new(Reason::Abandoned, told).about(orders).helped_by(
+            "`tilld delivery list --state abandoned` shows them; fix the script, then `tilld delivery retry EVENT`, or \
+             `tilld ack ORDER`",
+        )
+    }
+
+    /// The ledger cannot be read, so no list can be made of what it holds.
+    pub(crate) fn cannot_read(why: &str) -> Self {
+        Self::new(
+            Reason::CannotRead,
+            format!("the ledger cannot be read: {why}"),
+        )
+        .helped_by("look at its disk, and at what `tilld db check` says of it")
+    }
+
+    /// The certificate of the listener needs something.
+    pub(super) fn certificate(told: String, help: String) -> Self {
+        Self::new(Reason::Certificate, told).helped_by(help)
+    }
+
+    /// No daemon runs.
+    pub(super) fn daemon() -> Self {
+        let told = "none runs, so no notification is heard, nothing is asked and no hook is run";
+        Self::new(Reason::Daemon, told)
+            .helped_by("`systemctl start tilld`, or `tilld serve`, starts one")
+    }
+
+    /// Deliveries are held. What may have run before a restore is not to be released all at once.
+    pub(super) fn held(held: Count, restored: Option<Count>) -> Self {
+        let all = deliveries(held);
+        let list = "`tilld delivery list --state held` shows them";
+        let Some(restored) = restored.filter(|restored| restored.count > 0) else {
+            return Self::new(Reason::Held, all)
+                .helped_by(format!("{list}, `tilld delivery release --all` runs them"));
+        };
+        let of_it = if number(restored) == number(held) {
+            " that".to_owned()
+        } else {
+            format!(", {} of which", number(restored))
+        };
+        let told = format!("{all}{of_it} may have run before the ledger was put back");
+        Self::new(Reason::Held, told).helped_by(format!(
+            "{list}; look at what the shop has done, then `tilld delivery abandon --order ORDER` where it is done, \
+             `tilld delivery release --order ORDER` where it is not"
+        ))
+    }
+
+    /// Invoices need an operator for the same reason.
+    pub(super) fn invoices(of: &UnderAttention, more: bool) -> Self {
+        let invoices = if of.count == 1 { "invoice" } else { "invoices" };
+        let at_least = if more { "at least " } else { "" };
+        let named = u64::try_from(of.orders.len()).unwrap_or_default();
+        let others = if of.count > named || more {
+            " and others"
+        } else {
+            ""
+        };
+        let orders = of.orders.join(", ");
+        let told = format!("{at_least}{} {invoices}, order {orders}{others}", of.count);
+        Self::new(of.reason, told)
+            .about(&of.orders)
+            .helped_by(&*of.advice)
+    }
+
+    /// Nothing can be polled with the login.
+    pub(super) fn login(problem: &str, since: &str) -> Self {
+        let told = format!("{problem} since {since}, so nothing is asked");
+        Self::new(Reason::Login, told).helped_by(format!("run `{}`", argv::login()))
+    }
+
+    /// So many changes in a row were found by polling alone.
+    pub(super) fn polled(count: u64) -> Self {
+        let told = format!(
+            "the last {count} changes were found by asking, none was told by a notification"
+        );
+        Self::new(Reason::Polled, told).helped_by(WAY_IN)
+    }
+
+    /// Money went back.
+    pub(crate) fn reversed(orders: &[String]) -> Self {
+        let told = format!("money went back, order {}", orders.join(", "));
+        Self::new(Reason::Reversed, told)
+            .about(orders)
+            .helped_by("look at what was handed over for it: `tilld explain ORDER` tells all")
+    }
+
+    /// No notification arrived for so long, milliseconds.
+    pub(super) fn silent(for_ms: i64) -> Self {
+        let told = format!("no notification was heard for {}", span(for_ms));
+        Self::new(Reason::Silent, told).helped_by(WAY_IN)
+    }
+
+    /// Something of the ledger's file or disk; the sentence holds the advice.
+    pub(super) fn storage(of: &UnderAttention) -> Self {
+        Self::new(of.reason, of.advice.as_ref())
+    }
+
+    /// Deliveries wait for a hook that is not configured.
+    pub(super) fn unowned(hook: &str) -> Self {
+        let told =
+            format!("deliveries wait for hook {hook}, which is not configured, and are never run:");
+        Self::new(Reason::Unowned, told).helped_by(format!(
+            "configure it again and restart `serve`, or `tilld delivery abandon --all --hook {hook} --state waiting`"
+        ))
+    }
+
+    /// Statuses that are not mapped, with the invoices that have one now: one thing to do.
+    pub(super) fn unmapped(names: &[Unsorted], invoices: Option<Self>) -> Self {
+        let counted = names.iter().map(|name| {
+            let events = if name.events == 1 { "event" } else { "events" };
+            format!("{} {events} with the status {}", name.events, name.status)
+        });
+        let counted: Vec<String> = counted.collect();
+        let stand = if names.len() == 1 { "stands" } else { "stand" };
+        let named = format!("{}, which {stand} on no list:", counted.join(", "));
+        let lines = names.iter().map(|name| name.line.clone());
+        let Some(need) = invoices else {
+            let need = Self::new(Reason::Invoice(Attention::UnsortedStatus), named);
+            return Self {
+                advice: lines.collect(),
+                ..need
+            };
+        };
+        Self {
+            told: format!("{}; {named}", need.told),
+            advice: lines.chain(need.advice).collect(),
+            ..need
+        }
+    }
+}
+
+const MIB: u64 = 1024 * 1024;
+
+/// Of the ledger's file and disk: the sentence holds the advice.
+impl UnderAttention {
+    fn of_storage(reason: Reason, sentence: String) -> Self {
+        Self {
+            reason,
+            count: 1,
+            orders: Vec::new(),
+            advice: sentence.into(),
+        }
+    }
+
+    /// The daemon's writer stores nothing since then, milliseconds since 1970.
+    pub(super) fn cannot_store(since_ms: i64, why: &str, path: &str) -> Self {
+        let since = time(since_ms);
+        Self::of_storage(
+            Reason::CannotStore,
+            format!(
+                "nothing is stored since {since}, and notifications are answered 503: {why}; look at the disk of {path}; it goes \
+                 on by itself when that is fixed"
+            ),
+        )
+    }
+
+    /// An invoice cannot be read.
+    pub(super) fn unreadable(why: &str, path: &str) -> Self {
+        Self::of_storage(
+            Reason::Unreadable,
+            format!(
+                "an invoice cannot be read and is not asked about: {why}; another program has written to {path}: `tilld db check` \
+                 looks it over, and a backup has the row as it was"
+            ),
+        )
+    }
+
+    /// The file system is mounted read-only.
+    pub(super) fn read_only(path: &str) -> Self {
+        let sentence = format!("the file system of {path} is mounted read-only: mount it writable");
+        Self::of_storage(Reason::ReadOnly, sentence)
+    }
+
+    /// Little room is left.
+    pub(super) fn disk_low(free_bytes: u64, path: &str) -> Self {
+        let sentence = format!(
+            "{} MiB are left on the file system of {path}: make room",
+            free_bytes / MIB
+        );
+        Self::of_storage(Reason::DiskLow, sentence)
+    }
+
+    /// The WAL cannot be moved into the file. `readers` are the programs that read the ledger just now.
+    pub(super) fn wal(
+        reason: Reason,
+        file: &LedgerFile,
+        held: &LogHeld,
+        readers: &[String],
+    ) -> Self {
+        let takes = file.wal_bytes.div_ceil(MIB);
+        let since = time(held.since_ms);
+        let refused = if reason.stops_storing() {
+            ", and notifications are answered 503"
+        } else {
+            ""
+        };
+        let advice = held.by.advice(&file.path, readers);
+        let sentence = format!(
+            "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: {advice}"
+        );
+        Self::of_storage(reason, sentence)
+    }
+}
+
+fn deliveries(count: Count) -> String {
+    let plural = if count.count == 1 && !count.more {
+        "delivery"
+    } else {
+        "deliveries"
+    };
+    format!("{} {plural}", number(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: [Reason; 17] = [
+        Reason::Abandoned,
+        Reason::CannotRead,
+        Reason::CannotStore,
+        Reason::Certificate,
+        Reason::Daemon,
+        Reason::DiskLow,
+        Reason::Held,
+        Reason::Login,
+        Reason::Polled,
+        Reason::ReadOnly,
+        Reason::Reversed,
+        Reason::Silent,
+        Reason::Unowned,
+        Reason::Unreadable,
+        Reason::WalFull,
+        Reason::WalHeld,
+        Reason::WalLarge,
+    ];
+
+    #[test]
+    fn words_are_in_order_and_read_back_from_json() {
+        assert!(OWN.is_sorted_by(|a, b| a < b && a.as_str() < b.as_str()));
+        let of_invoices = Attention::ALL.into_iter().map(Reason::Invoice);
+        for reason in OWN.into_iter().chain(of_invoices) {
+            let word = serde_json::to_string(&reason).expect("a word");
+            assert_eq!(word, format!("\"{reason}\""));
+            let read: Reason = serde_json::from_str(&word).expect("one of ours");
+            assert_eq!(read, reason);
+        }
+        assert!(serde_json::from_str::<Reason>("\"newer\"").is_err());
+    }
+}
