@@ -5,6 +5,7 @@
 //! [`Command`] with the line `--help` shows, and an arm in [`dispatch`]. Settings and the state directory come from
 //! [`Context`], answers go out through [`Output`](output::Output), errors come back as [`Failure`] and are printed once, here.
 
+mod ack;
 mod completions;
 mod context;
 mod control;
@@ -132,6 +133,9 @@ enum Command {
     /// Show how everything stands and what needs a person
     #[command(after_help = status::ENDS)]
     Status(status::Args),
+    /// Acknowledge alerts that do not end by themselves
+    #[command(after_help = ack::ENDS)]
+    Ack(ack::Args),
     /// Print what makes a shell complete tilld's commands and flags
     #[command(
         arg(hidden("config", "config")),
@@ -211,6 +215,7 @@ async fn dispatch(command: Command, context: Context) -> Result<Exit, Failure> {
         Command::Explain(args) => explain::run(args, context).await,
         Command::Doctor(args) => doctor::run(args, context).await,
         Command::Status(args) => status::run(args, context).await,
+        Command::Ack(args) => ack::run(args, context).await,
         Command::Completions(args) => completions::run(&args, &context),
         Command::Man(args) => man::run(&args, &context),
     }
@@ -264,6 +269,7 @@ fn goes_over_socket(command: &Command, global: &Global) -> Result<(), Failure> {
         Command::Db(_) => "db",
         Command::Explain(_) => "explain",
         Command::Doctor(_) => "doctor",
+        Command::Ack(_) => "ack",
         Command::Completions(_) => "completions",
         Command::Man(_) => "man",
     };

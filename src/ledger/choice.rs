@@ -45,8 +45,10 @@ pub enum Act {
     Replay,
     /// What is held is due now.
     Release,
-    /// What waits or is held is given up; what was given up already needs nobody any more.
+    /// What waits or is held is given up.
     Abandon,
+    /// What was given up needs no operator any more.
+    Acknowledge,
 }
 
 impl Act {
@@ -56,21 +58,18 @@ impl Act {
             Self::Retry => &[DeliveryState::Waiting, DeliveryState::Abandoned],
             Self::Replay => &[DeliveryState::Done],
             Self::Release => &[DeliveryState::Held],
-            Self::Abandon => &[
-                DeliveryState::Waiting,
-                DeliveryState::Held,
-                DeliveryState::Abandoned,
-            ],
+            Self::Abandon => &[DeliveryState::Waiting, DeliveryState::Held],
+            Self::Acknowledge => &[DeliveryState::Abandoned],
         }
     }
 
-    /// True when it passes over what a person gave up: to give it up again is nothing, and to retry everything is no wish to
-    /// run what somebody decided against; that is named by its event or its order.
+    /// True when it passes over what a person gave up or acknowledged: to acknowledge it again is nothing, and to retry
+    /// everything is no wish to run what somebody decided against; that is named by its event or its order.
     pub(super) const fn leaves_what_a_person_gave_up(self, whose: &Whose) -> bool {
         match (self, whose) {
-            (Self::Abandon, _) | (Self::Retry, Whose::All) => true,
+            (Self::Acknowledge, _) | (Self::Retry, Whose::All) => true,
             (Self::Retry, Whose::Event(_) | Whose::Order(_))
-            | (Self::Replay | Self::Release, _) => false,
+            | (Self::Replay | Self::Release | Self::Abandon, _) => false,
         }
     }
 }

@@ -333,8 +333,8 @@ pub(crate) enum Command {
     Adopt(InvoiceKey, Box<Observation>),
     /// A person agrees to reported figures.
     Accept(Acceptance),
-    /// A person has looked at what stands under attention at this invoice; now, milliseconds since 1970.
-    Seen(InvoiceKey, i64),
+    /// The operator acknowledged what needed a look at this invoice; now, milliseconds since 1970.
+    Acknowledge(InvoiceKey, i64),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
     /// Outdated texts of these invoices to be emptied, at most [`super::retention::EMPTIED_AT_ONCE`].
@@ -362,7 +362,7 @@ impl Command {
             | Self::Track(_)
             | Self::Adopt(..)
             | Self::Accept(_)
-            | Self::Seen(..)
+            | Self::Acknowledge(..)
             | Self::Reassess(_)
             | Self::Empty(..) => false,
         }
@@ -390,7 +390,7 @@ impl Command {
             | Self::Claim { .. }
             | Self::Adopt(..)
             | Self::Accept(_)
-            | Self::Seen(..)
+            | Self::Acknowledge(..)
             | Self::Reassess(_)
             | Self::Empty(..) => false,
         }
@@ -416,6 +416,6 @@ pub(crate) enum Reply {
     Emptied(Emptied),
     /// To all else.
     Done,
-    /// To [`Command::Track`], [`Command::Adopt`], [`Command::Accept`] and [`Command::Seen`].
+    /// To [`Command::Track`], [`Command::Adopt`], [`Command::Accept`] and [`Command::Acknowledge`].
     Operated(Operated),
 }

@@ -277,9 +277,9 @@ impl Writer {
         self.operate(Command::Accept(wish)).await
     }
 
-    /// A person has looked at what stands under attention: the words of [`super::SEEN`] go.
-    pub async fn see_to(&self, key: InvoiceKey, now_ms: i64) -> Result<Operated, WriteError> {
-        self.operate(Command::Seen(key, now_ms)).await
+    /// The operator acknowledged this invoice: the reasons go that end with that.
+    pub async fn acknowledge(&self, key: InvoiceKey, now_ms: i64) -> Result<Operated, WriteError> {
+        self.operate(Command::Acknowledge(key, now_ms)).await
     }
 
     async fn operate(&self, command: Command) -> Result<Operated, WriteError> {

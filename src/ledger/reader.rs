@@ -211,6 +211,11 @@ impl Reader {
         self.ask(move |store| store.invoice_by_key(key)).await
     }
 
+    /// Invoices with a reason that ends with `tilld ack`, newest first.
+    pub async fn to_acknowledge(&self, limit: u32) -> Result<Vec<InvoiceRow>, ReadError> {
+        self.ask(move |store| store.to_acknowledge(limit)).await
+    }
+
     /// Invoices, newest first.
     pub async fn list_invoices(
         &self,

@@ -1,5 +1,5 @@
-//! `tilld delivery abandon`: what waits or is held is given up, and what was given up is marked as seen to, so that `status`
-//! asks for nobody any more. Nobody is told of it, and a run under way is never touched.
+//! `tilld delivery abandon`: what waits or is held is given up, and raises no alert. No hook is run for it, and a run under way
+//! is never touched.
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};

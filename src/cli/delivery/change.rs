@@ -103,11 +103,12 @@ const fn words(act: Act) -> Words {
         Act::Retry => ("retry", "retried", "due now", "waits or was given up"),
         Act::Replay => ("replay", "replayed", "due once more", "is done"),
         Act::Release => ("release", "released", "due now", "is held"),
-        Act::Abandon => (
-            "abandon",
-            "abandoned",
-            "given up",
-            "waits, is held, or was given up without a person having said so",
+        Act::Abandon => ("abandon", "abandoned", "given up", "waits or is held"),
+        Act::Acknowledge => (
+            "acknowledge",
+            "acknowledged",
+            "acknowledged",
+            "was given up and is not acknowledged",
         ),
     };
     Words {
@@ -151,7 +152,7 @@ async fn choice(wish: Wish, reader: &Reader) -> Result<Choice, Failure> {
 }
 
 /// What an act would change, page by page; what is made after the beginning is not meant.
-struct Pages<'a> {
+pub(in crate::cli) struct Pages<'a> {
     reader: &'a Reader,
     act: Act,
     choice: Choice,
@@ -159,7 +160,11 @@ struct Pages<'a> {
 }
 
 impl<'a> Pages<'a> {
-    async fn begin(reader: &'a Reader, act: Act, choice: Choice) -> Result<Self, ReadError> {
+    pub(in crate::cli) async fn begin(
+        reader: &'a Reader,
+        act: Act,
+        choice: Choice,
+    ) -> Result<Self, ReadError> {
         let page = Page {
             after: DeliveryKey(0),
             upto: reader.newest_delivery().await?,
@@ -174,7 +179,7 @@ impl<'a> Pages<'a> {
     }
 
     /// The next page; empty behind the last one.
-    async fn next(&mut self) -> Result<Vec<DeliveryRow>, ReadError> {
+    pub(in crate::cli) async fn next(&mut self) -> Result<Vec<DeliveryRow>, ReadError> {
         let rows = self
             .reader
             .would_change(self.act, self.choice.clone(), self.page.clone())
@@ -188,13 +193,14 @@ impl<'a> Pages<'a> {
 
 /// What became of a change.
 #[derive(Default)]
-struct Done {
-    changed: usize,
+pub(in crate::cli) struct Done {
+    pub(in crate::cli) changed: usize,
     /// Were found, and stood otherwise a moment later.
     moved_on: usize,
 }
 
-async fn change(
+/// Changes what the pages find, in bounded commits.
+pub(in crate::cli) async fn change(
     ledger: &Ledger,
     mut pages: Pages<'_>,
     first: Vec<DeliveryRow>,
@@ -284,7 +290,7 @@ fn answer(act: Act, choice: &Choice, changed: usize, left_alone: usize) -> Value
 }
 
 /// `1 delivery moved`, `2 deliveries moved`.
-fn counted(count: usize, verb: &str) -> String {
+pub(in crate::cli) fn counted(count: usize, verb: &str) -> String {
     let plural = if count == 1 { "delivery" } else { "deliveries" };
     format!("{count} {plural} {verb}")
 }
@@ -347,7 +353,9 @@ const fn stands(act: Act, state: DeliveryState) -> &'static str {
         (DeliveryState::Done, _) => "is done already",
         (DeliveryState::Running, _) => "is running now",
         (DeliveryState::Waiting, _) => "waits to be run",
-        (DeliveryState::Abandoned, Act::Abandon) => "was given up already",
+        (DeliveryState::Abandoned, Act::Abandon) => {
+            "was given up already, `tilld ack ORDER` ends its alert"
+        }
         (DeliveryState::Abandoned, _) => "was given up, `tilld delivery retry` starts it over",
         (DeliveryState::Held, Act::Release | Act::Abandon) => "is held",
         (DeliveryState::Held, _) => "is held until `tilld delivery release`",

@@ -1,7 +1,7 @@
 //! `tilld delivery …`: what hooks were told, what they answered, and how they are told again.
 
 mod abandon;
-mod change;
+pub(super) mod change;
 mod list;
 mod release;
 mod replay;
@@ -48,9 +48,9 @@ enum Action {
     /// back from a copy, since the hook may have run before, and when a change of the lists under `[statuses]` makes an old
     /// order paid, failed or reversed. What was done already is better given up (`abandon`). `--dry-run` shows what would run.
     Release(release::Args),
-    /// Give up deliveries that wait or are held, and have `status` ask for nobody because of those given up
+    /// Give up deliveries that wait or are held
     ///
-    /// Of one event, of an order, or all of one hook or state. No hook is told of it. A run under way is left alone. `retry`
+    /// Of one event, of an order, or all of one hook or state. No hook runs for it. A run under way is left alone. `retry`
     /// takes it back. `--dry-run` shows what would be given up.
     Abandon(abandon::Args),
 }

@@ -7,7 +7,6 @@ mod adopt;
 mod create;
 mod list;
 mod poll;
-mod seen;
 mod show;
 mod track;
 mod view;
@@ -70,8 +69,6 @@ enum Action {
     Adopt(adopt::Args),
     /// Take the amount and currency that the service reported as agreed
     AcceptAmount(accept_amount::Args),
-    /// Mark what only a person could look at as seen to
-    Seen(seen::Args),
 }
 
 /// Runs `invoice`.
@@ -93,10 +90,6 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::AcceptAmount(args) => {
             context.refuse_socket("invoice accept-amount")?;
             accept_amount::run(args, context).await
-        }
-        Action::Seen(args) => {
-            context.refuse_socket("invoice seen")?;
-            seen::run(args, context).await
         }
     }
 }

@@ -114,8 +114,8 @@ pub enum Why {
     ListsChanged,
     /// A person named an invoice that the shop's own code opened.
     Tracked,
-    /// A person has looked at what stood under attention.
-    Seen,
+    /// The operator acknowledged what needed a look.
+    Acknowledged,
 }
 
 impl Why {
@@ -143,7 +143,7 @@ impl Why {
             Self::ClockWasAhead => "clock_was_ahead",
             Self::ListsChanged => "lists_changed",
             Self::Tracked => "tracked",
-            Self::Seen => "seen",
+            Self::Acknowledged => "acknowledged",
         }
     }
 
@@ -171,7 +171,7 @@ impl Why {
             Self::ClockWasAhead => "given up by a clock that was ahead, and taken back",
             Self::ListsChanged => "the lists under `[statuses]` changed",
             Self::Tracked => "a person named an invoice the shop's own code opened",
-            Self::Seen => "a person has seen to what needed one",
+            Self::Acknowledged => "the operator acknowledged what needed a look",
         }
     }
 
@@ -202,7 +202,7 @@ impl Why {
         Self::ClockWasAhead,
         Self::ListsChanged,
         Self::Tracked,
-        Self::Seen,
+        Self::Acknowledged,
     ];
 }
 

@@ -160,7 +160,9 @@ pub(super) fn apply<S: Store>(
             store, rules, *key, answer,
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
-        Command::Seen(key, now_ms) => Ok(Reply::Operated(operator::seen(store, *key, *now_ms)?)),
+        Command::Acknowledge(key, now_ms) => Ok(Reply::Operated(operator::acknowledge(
+            store, *key, *now_ms,
+        )?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
         Command::Empty(keys, cutoffs) => {
             let mut emptied = Emptied::default();

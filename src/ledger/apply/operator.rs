@@ -23,8 +23,8 @@ use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 use crate::process_mark::ProcessMark;
 
-/// Takes away what a person has looked at.
-pub(super) fn seen<S: Store>(
+/// Takes away what the operator acknowledged.
+pub(super) fn acknowledge<S: Store>(
     store: &mut S,
     key: InvoiceKey,
     now_ms: i64,
@@ -39,7 +39,7 @@ pub(super) fn seen<S: Store>(
         return Ok(Operated::Already(Box::new(stored.row)));
     }
     store.save(&stored)?;
-    note(store, &stored, Why::Seen, now_ms)?;
+    note(store, &stored, Why::Acknowledged, now_ms)?;
     done(store, key, Vec::new())
 }
 

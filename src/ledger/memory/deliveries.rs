@@ -138,7 +138,7 @@ impl MemoryStore {
 
     /// True when an act takes a delivery as it stands.
     fn takes(act: Act, owed: &Owed) -> bool {
-        let settled = act == Act::Abandon && owed.abandoned_by.is_some();
+        let settled = act == Act::Acknowledge && owed.abandoned_by.is_some();
         act.takes().contains(&owed.state) && !settled
     }
 
@@ -150,7 +150,9 @@ impl MemoryStore {
             let Some(mut owed) = owed.filter(|owed| Self::takes(acting.act, owed)) else {
                 continue;
             };
-            (owed.state, owed.next_ms) = (DeliveryState::Waiting, now);
+            if acting.act != Act::Acknowledge {
+                (owed.state, owed.next_ms) = (DeliveryState::Waiting, now);
+            }
             match acting.act {
                 Act::Retry => (owed.round_start, owed.abandoned_by) = (owed.attempts, None),
                 Act::Replay => (owed.round_start, owed.replay) = (owed.attempts, true),
@@ -159,6 +161,7 @@ impl MemoryStore {
                     (owed.state, owed.next_ms) = (DeliveryState::Abandoned, None);
                     (owed.held_why, owed.abandoned_by) = (None, Some("operator"));
                 }
+                Act::Acknowledge => owed.abandoned_by = Some("operator"),
             }
             self.deliveries.put(key.0, owed);
             changed += 1;

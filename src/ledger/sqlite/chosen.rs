@@ -171,6 +171,7 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
         Act::Abandon => {
             "state = 'abandoned', next_ms = NULL, held_why = NULL, abandoned_by = 'operator'"
         }
+        Act::Acknowledge => "abandoned_by = 'operator'",
     };
     let words: Vec<String> = acting
         .act
@@ -182,8 +183,8 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
         "UPDATE delivery AS d SET {set} WHERE d.id IN (SELECT value FROM json_each(?1)) AND d.state IN ({}) AND {}",
         words.join(", "),
         match acting.act {
-            Act::Abandon => UNSEEN,
-            Act::Retry | Act::Replay | Act::Release => "1",
+            Act::Acknowledge => UNSEEN,
+            Act::Retry | Act::Replay | Act::Release | Act::Abandon => "1",
         }
     );
     let keys: Vec<i64> = acting.keys.iter().map(|key| key.0).collect();
@@ -191,7 +192,7 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
     let mut statement = connection.prepare_cached(&sql)?;
     match acting.act {
         Act::Retry | Act::Replay | Act::Release => statement.execute(params![keys, acting.now_ms]),
-        Act::Abandon => statement.execute([keys]),
+        Act::Abandon | Act::Acknowledge => statement.execute([keys]),
     }
 }
 
@@ -239,7 +240,13 @@ mod tests {
                 upto: DeliveryKey(9),
                 most: 5,
             };
-            let acts = [Act::Retry, Act::Replay, Act::Release, Act::Abandon];
+            let acts = [
+                Act::Retry,
+                Act::Replay,
+                Act::Release,
+                Act::Abandon,
+                Act::Acknowledge,
+            ];
             let asked = acts.map(|act| changeable(act, &choice, &page).expect("it takes some"));
             for asked in asked.into_iter().chain([listed(&choice, 5)]) {
                 let plan = plan(&connection, asked);

@@ -6,6 +6,7 @@ use super::columns;
 use super::deliveries::aside;
 use super::rows;
 use super::standing::standing;
+use crate::invoice::attention::{Attention, End};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoiceRow, Running,
@@ -102,6 +103,23 @@ pub(super) fn list_invoices(
         Filter::Open => "i.outcome = 'open' AND i.opening <> 'refused'",
         Filter::Attention => "i.attention <> ''",
     };
+    newest(connection, wish, limit)
+}
+
+/// The newest with a reason that ends with `tilld ack`.
+pub(super) fn to_acknowledge(
+    connection: &Connection,
+    limit: u32,
+) -> rusqlite::Result<Vec<InvoiceRow>> {
+    let reasons = Attention::ALL.iter();
+    let reasons = reasons.filter(|reason| reason.end() == End::Ack);
+    let has = reasons.map(|reason| format!("instr(i.attention, '{reason}') > 0"));
+    let has: Vec<String> = has.collect();
+    let wish = format!("i.attention <> '' AND ({})", has.join(" OR "));
+    newest(connection, &wish, limit)
+}
+
+fn newest(connection: &Connection, wish: &str, limit: u32) -> rusqlite::Result<Vec<InvoiceRow>> {
     let sql = format!(
         concat!(
             "SELECT {} FROM ",

@@ -15,7 +15,7 @@ use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
     invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, meta, metas, running,
-    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order,
+    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
 };
 use super::refusals;
 use super::runnable;
@@ -99,6 +99,13 @@ impl ReadStore {
         key: InvoiceKey,
     ) -> Result<Option<InvoiceRow>, StoreError> {
         invoice_by_key(&self.0, key).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn to_acknowledge(
+        &self,
+        limit: u32,
+    ) -> Result<Vec<InvoiceRow>, StoreError> {
+        to_acknowledge(&self.0, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn list_invoices(

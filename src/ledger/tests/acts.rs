@@ -121,15 +121,16 @@ async fn each_act_takes_what_it_is_for_and_leaves_the_rest() {
         [ran("log", 5, 2, true)]
     );
     assert_eq!(ledger.reader().abandoned_count().await.expect("read"), 1);
+    assert_eq!(act(&ledger, Act::Abandon, all(), at(5)).await, 0);
     assert_eq!(act(&ledger, Act::Retry, all(), at(5)).await, 1);
     assert_eq!(
         run(&ledger, at(5), After::Abandoned).await,
         [ran("log", 6, 1, true)]
     );
 
-    // A person who gives it up has seen it; who changes their mind may.
-    assert_eq!(act(&ledger, Act::Abandon, all(), at(6)).await, 1);
-    assert_eq!(act(&ledger, Act::Abandon, all(), at(6)).await, 0);
+    // What is acknowledged stays given up, and raises no alert; it may still be retried by its name.
+    assert_eq!(act(&ledger, Act::Acknowledge, all(), at(6)).await, 1);
+    assert_eq!(act(&ledger, Act::Acknowledge, all(), at(6)).await, 0);
     assert_eq!(shown(&ledger).await, ["log abandoned 6 replay by operator"]);
     assert_eq!(ledger.reader().abandoned_count().await.expect("read"), 0);
     assert_eq!(run(&ledger, at(9), After::Done).await, []);
@@ -159,7 +160,14 @@ async fn what_runs_by_now_is_left_alone() {
         .await
         .expect("stored");
     let running = claimed.first().expect("one may run").key;
-    for wish in [Act::Abandon, Act::Retry, Act::Replay, Act::Release] {
+    let acts = [
+        Act::Abandon,
+        Act::Retry,
+        Act::Replay,
+        Act::Release,
+        Act::Acknowledge,
+    ];
+    for wish in acts {
         let acting = Acting {
             act: wish,
             keys: vec![running, DeliveryKey(99)],

@@ -255,9 +255,9 @@ fn what_waits_is_given_up_when_a_person_says_so_and_nobody_is_told() {
     world.settle();
     fs::remove_file(file(&world, "fulfil.log.hopeless")).expect("there");
     world.tilld(&["status"]).ends_with(16);
-    dry(&world, &["abandon", "--all", "--state=abandoned"], &["A-3"]);
-    delivery(&world, &["abandon", "--all", "--state=abandoned"], 0);
-    delivery(&world, &["abandon", "--all", "--state=abandoned"], 1);
+    delivery(&world, &["abandon", "--all", "--state=abandoned"], 2);
+    delivery(&world, &["abandon", "--order=A-3", "--hook=fulfil"], 1);
+    world.tilld(&["ack", "--all"]).ends_with(0);
     world.tilld(&["status"]).ends_with(0);
 
     // It can be taken back by name; a wish for all is none for what a person decided against.
@@ -326,7 +326,10 @@ fn what_is_held_is_released_or_given_up_and_is_not_retried() {
     }
     let colon = "--hook=on_abandoned:fulfil";
     dry(&world, &["retry", &first, colon], &["A-1"]);
-    dry(&world, &["abandon", "--all", colon], &["A-1"]);
+    let ack = world
+        .tilld(&["ack", "--all", colon, "--dry-run"])
+        .ends_with(0);
+    assert_eq!(ack.stdout, "1 delivery acknowledged\n");
     delivery(&world, &["release", &first, colon], 1);
     let listed = delivery(&world, &["list", colon, "--json"], 0).stdout;
     assert_eq!(listed.lines().count(), 1, "{listed}");

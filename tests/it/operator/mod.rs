@@ -2,8 +2,8 @@
 //! lost, and that a reported amount is agreed. What is at stake: a payment nobody hears of, and goods that leave twice.
 
 mod accept;
+mod ack;
 mod adopt;
-mod seen;
 mod track;
 
 use crate::harness::World;

@@ -89,11 +89,12 @@ fn any_observation(dice: &mut Dice, key: i64, now_ms: i64) -> Observation {
 }
 
 fn any_act(dice: &mut Dice) -> Act {
-    match dice.below(4) {
+    match dice.below(5) {
         0 => Act::Retry,
         1 => Act::Replay,
         2 => Act::Release,
-        _ => Act::Abandon,
+        3 => Act::Abandon,
+        _ => Act::Acknowledge,
     }
 }
 
