@@ -4,6 +4,7 @@
 
 mod code;
 mod crates;
+mod reasons;
 mod rules;
 
 use std::fs;
@@ -103,6 +104,12 @@ fn no_amount_comes_near_a_float() {
     holds(rules::floats);
 }
 
+#[test]
+fn reasons_are_types() {
+    assert!(reasons::words().len() > 20, "{:?}", reasons::words());
+    holds(reasons::typed);
+}
+
 /// Looks that a rule finds something wrong with a file of this text, or nothing.
 fn planted(rule: Rule, path: &str, text: &str, is_broken: bool) {
     let source = Source {
@@ -126,6 +133,8 @@ fn planted_shapes_are_found() {
     ] {
         planted(rules::names, path, "", true);
     }
+    planted(reasons::typed, "src/x.rs", "f(\"wal_held\")", true);
+    planted(reasons::typed, "src/x.rs", "f(\"wal_held it\")", false);
     planted(rules::names, "src/commonly.rs", "", false);
     planted(rules::names, "src/http.rs", "", false);
 }
