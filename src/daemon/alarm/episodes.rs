@@ -115,16 +115,6 @@ impl Episodes {
         const AGAIN: i64 = 1_000;
         self.told == other.told && (other.seq - self.seq).abs() < AGAIN
     }
-
-    /// The form it is kept in.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Reads it back; what cannot be read is nothing told.
-    pub(super) fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
 }
 
 fn is_measured(word: &str) -> bool {
@@ -139,6 +129,7 @@ fn stands_among(standing: &BTreeSet<&str>, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FACT;
     use super::*;
 
     fn begin(episodes: &mut Episodes, standing: &[&str]) -> Vec<String> {
@@ -254,9 +245,9 @@ mod tests {
         begin(&mut episodes, &["a", "b"]);
         episodes.ended("a", true);
         episodes.heard(9);
-        let mut after = Episodes::from_json(&episodes.to_json()).expect("its own form");
+        let mut after = FACT.read_back(&episodes).expect("its own form");
         assert_eq!(after.seq(), 9);
         assert_eq!(begin(&mut after, &["a", "b"]), ["b"]);
-        assert_eq!(Episodes::from_json("no"), None);
+        assert_eq!(FACT.read("no"), None);
     }
 }

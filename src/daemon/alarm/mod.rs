@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use crate::clock::wall_ms;
 use crate::hook;
 use crate::hook::process::{Ending, Program, Surroundings, launch_told};
-use crate::ledger::{ReadError, Reader, Writer};
+use crate::ledger::{ALARMED, Fact, ReadError, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::status::Need;
 use crate::telemetry::{chain, escape};
@@ -43,8 +43,8 @@ const AGAIN_AFTER: [Duration; 3] = [
 const LEAVE_FOR: Duration = Duration::from_hours(1);
 /// Between TERM and KILL.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
-/// The small fact of the ledger that says what was told.
-const FACT: &str = "attention_told";
+/// Where the ledger keeps what was told.
+static FACT: Fact<Episodes> = Fact::json(ALARMED);
 /// The word for money that went back.
 const REVERSED: &str = "reversed";
 /// So many looks in a row must find it so: one may meet a moment in which the file is opened anew.
@@ -159,8 +159,7 @@ impl Watch {
         let reader = &self.parts.reader;
         if self.episodes.is_none() {
             // One that cannot be read now is read by the next look: nothing is told twice for it, and nothing passed over.
-            let known = reader.meta(FACT).await?;
-            self.stored = known.as_deref().and_then(Episodes::from_json);
+            self.stored = reader.fact(&FACT).await?;
             self.episodes = match &self.stored {
                 Some(stored) => Some(stored.clone()),
                 // What was reversed before anybody wanted to know is nobody's alarm.
@@ -245,7 +244,7 @@ impl Watch {
         {
             return;
         }
-        match self.parts.writer.note(FACT, episodes.to_json()).await {
+        match self.parts.writer.note(&FACT, episodes).await {
             Ok(()) => self.stored = Some(episodes.clone()),
             Err(error) => {
                 tracing::debug!(reason = %chain(&error), "what was told of needs could not be stored");
