@@ -24,9 +24,10 @@ const SET_BACK: Duration = Duration::from_secs(1);
 /// Runs the pass, if one is due, and keeps since when tilld serves, until the wish to stop: a part of the daemon that ends alone
 /// ends all.
 pub(super) async fn run(writer: Writer, reader: Reader, stop: Shutdown) {
-    let note = |since| writer.note(SERVING_SINCE, since);
+    let writer = &writer;
+    let note = |since| async move { writer.note(&SERVING_SINCE, &since).await };
     let beside = async {
-        tokio::join!(serving_since(wall_ms, note), pass(&writer, &reader));
+        tokio::join!(serving_since(wall_ms, note), pass(writer, &reader));
     };
     tokio::select! {
         () = beside => {}
@@ -38,13 +39,13 @@ pub(super) async fn run(writer: Writer, reader: Reader, stop: Shutdown) {
 /// ahead; then all that is found would count as dated before, until a restart. Never ends.
 async fn serving_since<Noted: Future<Output = Result<(), WriteError>>>(
     wall_ms: impl Fn() -> i64,
-    note: impl Fn(String) -> Noted,
+    note: impl Fn(i64) -> Noted,
 ) {
     let began = Instant::now();
     let mut stored = None;
     loop {
         if let Some(since_ms) = earlier(stored, wall_ms(), began.elapsed()) {
-            match note(since_ms.to_string()).await {
+            match note(since_ms).await {
                 Ok(()) => stored = Some(since_ms),
                 Err(error) => {
                     tracing::debug!(reason = %telemetry::chain(&error), "since when tilld serves could not be stored");
@@ -154,7 +155,7 @@ mod tests {
             }
             started_ms + wall.get() + ran
         };
-        let note = |since: String| {
+        let note = |since: i64| {
             asked.set(asked.get() + 1);
             if asked.get() == 1 {
                 return ready(Err(WriteError::Ended));
@@ -165,7 +166,6 @@ mod tests {
         let ten_minutes = Duration::from_mins(10);
         let never = tokio::time::timeout(ten_minutes, serving_since(wall_ms, note)).await;
         assert!(never.is_err());
-        let wanted = [started_ms + DAY_MS, started_ms].map(|ms| ms.to_string());
-        assert_eq!(*noted.borrow(), wanted);
+        assert_eq!(*noted.borrow(), [started_ms + DAY_MS, started_ms]);
     }
 }

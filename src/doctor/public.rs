@@ -14,8 +14,7 @@ use crate::clock;
 use crate::config;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
-use crate::ledger::{Reader, RefusalRow, is_served};
-use crate::listener::PRESENTATION;
+use crate::ledger::{PRESENTATION, Reader, RefusalRow, is_served};
 use crate::listener::Reason;
 use crate::listener::presentation::{Place, Presentations};
 use crate::parts;
@@ -98,7 +97,7 @@ impl Needed {
 
 /// The headers that carried the token of the last authentic notification; none when it stood in the address or the body.
 async fn last_headers(reader: &Reader) -> Vec<String> {
-    let place = reader.meta(PRESENTATION).await.ok().flatten();
+    let place = reader.fact(&PRESENTATION).await.ok().flatten();
     let place = place.and_then(|text| Place::parse(&text).ok());
     let names = place.iter().flat_map(Place::headers);
     names.map(|name| name.as_str().to_owned()).collect()

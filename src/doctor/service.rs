@@ -4,7 +4,7 @@ use super::{Finding, Patient};
 use crate::client::credentials::{Elsewhere, Store};
 use crate::clock;
 use crate::ledger::{Reader, is_served};
-use crate::poller::standing::{self, LoginState, Standing};
+use crate::poller::standing::{self, LoginState};
 use crate::telemetry::chain;
 
 const LOGIN: &str = "login";
@@ -91,11 +91,8 @@ async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
         return false;
     };
     // It writes down what is not as it should be: without a word all is well.
-    let Ok(told) = reader.meta(standing::FACT).await else {
-        return false;
-    };
-    let standing = told.map_or(Some(Standing::default()), |told| Standing::from_json(&told));
-    standing.is_some_and(|standing| standing.login == LoginState::Good)
+    let standing = reader.fact(&standing::FACT).await;
+    standing.is_ok_and(|standing| standing.unwrap_or_default().login == LoginState::Good)
 }
 
 /// The contract does not show what is answered to somebody without a token (section 7), so any word of it will do but one: 5xx

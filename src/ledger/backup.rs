@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use super::FILE_NAME;
 use super::error::OpenError;
@@ -21,6 +22,15 @@ use super::store::StoreError;
 const BUSY: Duration = Duration::from_secs(5);
 /// Readable and writable by whoever makes it, readable by a group, as the ledger.
 const FILE_MODE: u32 = 0o640;
+
+/// What tells a backup from the ledger it was made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    /// When it was made, milliseconds since 1970.
+    pub(super) made_ms: i64,
+    /// Somebody has opened it for writing.
+    pub(super) in_use: bool,
+}
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,11 +140,14 @@ impl Draft {
     /// since 1970, is when the backup was made, and what its stamp says.
     pub(crate) fn fill(&self, state_dir: &Path, now_ms: i64) -> Result<Counts, BackupError> {
         let _said = reading::say(state_dir);
-        let stamp = now_ms.to_string();
+        let stamp = Stamp {
+            made_ms: now_ms,
+            in_use: false,
+        };
         let ledger = state_dir.join(FILE_NAME);
         self.has_room(&ledger)?;
-        let counts = sqlite::copy(&ledger, &self.path, &stamp, BUSY)?;
-        sqlite::verify(&self.path, &counts, &stamp)?;
+        let counts = sqlite::copy(&ledger, &self.path, stamp, BUSY)?;
+        sqlite::verify(&self.path, &counts, stamp)?;
         Ok(counts)
     }
 

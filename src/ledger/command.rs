@@ -10,6 +10,7 @@ use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
 use super::choice::Acting;
+use super::fact::Note;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::Sealed;
@@ -325,8 +326,8 @@ pub(crate) enum Command {
     Act(Acting),
     /// Refused requests, gathered.
     Refuse(Vec<Refusal>),
-    /// Remember a small fact.
-    Note(&'static str, String),
+    /// Remember what a fact says.
+    Note(Note),
     /// A person wants an invoice watched over that was opened elsewhere.
     Track(Box<Tracking>),
     /// A person named the id of this invoice; what the service said about it.

@@ -12,6 +12,7 @@ use super::command::{
     Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
 };
 use super::error::WriteError;
+use super::fact::Fact;
 use super::queue::Queue;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -312,8 +313,9 @@ impl Writer {
         self.queue.ask(nothing).await.map(drop)
     }
 
-    /// Remembers a small fact, for `status`.
-    pub async fn note(&self, key: &'static str, value: String) -> Result<(), WriteError> {
-        self.queue.ask(Command::Note(key, value)).await.map(drop)
+    /// Has a fact say this from now on.
+    pub(crate) async fn note<T>(&self, fact: &Fact<T>, value: &T) -> Result<(), WriteError> {
+        let note = Command::Note(fact.note(value));
+        self.queue.ask(note).await.map(drop)
     }
 }

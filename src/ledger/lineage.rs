@@ -6,9 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The small fact that tells where the ledger's generation began.
-pub(super) const BEGAN: &str = "generation_began";
-
 /// Where a generation began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Began {

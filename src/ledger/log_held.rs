@@ -1,8 +1,19 @@
 //! Why the ledger's log cannot be moved into its file, and what helps: one wording for the daemon's log and for `status`, and
 //! the form in which the ledger remembers it. Pure.
 
+use serde::{Deserialize, Serialize};
+
+/// How the log stands, as the ledger remembers it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LogNote {
+    /// Why it cannot be moved, when that is so.
+    pub(super) held: Option<LogHeld>,
+    /// When that was noted, milliseconds since 1970.
+    pub(super) at_ms: i64,
+}
+
 /// The log cannot be moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogHeld {
     /// Since when, milliseconds since 1970.
     pub since_ms: i64,
@@ -11,7 +22,8 @@ pub struct LogHeld {
 }
 
 /// What keeps the log from being moved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum HeldBy {
     /// A program that keeps a read transaction open.
     Reader,
@@ -21,37 +33,6 @@ pub enum HeldBy {
     DiskFull,
     /// Writing the file failed, with what was said of it.
     Disk(String),
-}
-
-/// The words of the small fact.
-const OWN: &str = "own";
-const FULL: &str = "full";
-const DISK: &str = "disk";
-
-impl LogHeld {
-    /// As the ledger remembers it: the time, and behind it a word unless a reader is in the way, which had none before.
-    pub(super) fn to_fact(&self) -> String {
-        let since_ms = self.since_ms;
-        match &self.by {
-            HeldBy::Reader => since_ms.to_string(),
-            HeldBy::OwnCommand => format!("{since_ms} {OWN}"),
-            HeldBy::DiskFull => format!("{since_ms} {FULL}"),
-            HeldBy::Disk(reason) => format!("{since_ms} {DISK} {reason}"),
-        }
-    }
-
-    /// Reads it back. `None` when nothing is in the way any more.
-    pub(super) fn from_fact(fact: &str) -> Option<Self> {
-        let mut words = fact.splitn(3, ' ');
-        let since_ms = words.next()?.parse().ok()?;
-        let by = match words.next() {
-            Some(OWN) => HeldBy::OwnCommand,
-            Some(FULL) => HeldBy::DiskFull,
-            Some(DISK) => HeldBy::Disk(words.next().unwrap_or_default().to_owned()),
-            _ => HeldBy::Reader,
-        };
-        Some(Self { since_ms, by })
-    }
 }
 
 impl HeldBy {
@@ -93,24 +74,6 @@ impl HeldBy {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_remembered_is_read_back() {
-        let disk = HeldBy::Disk("the disk failed".to_owned());
-        for by in [
-            HeldBy::Reader,
-            HeldBy::OwnCommand,
-            HeldBy::DiskFull,
-            disk.clone(),
-        ] {
-            let held = LogHeld { since_ms: 17, by };
-            assert_eq!(LogHeld::from_fact(&held.to_fact()), Some(held));
-        }
-        // As a tilld wrote it that knew of readers alone, and when it was over.
-        let before = LogHeld::from_fact("1795860000000");
-        assert_eq!(before.map(|held| held.by), Some(HeldBy::Reader));
-        assert_eq!(LogHeld::from_fact("over 2026-11-28T10:00:00.000Z"), None);
-    }
 
     #[test]
     fn who_ends_no_program_for_a_failing_disk_is_not_told_to() {

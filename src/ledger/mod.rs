@@ -14,7 +14,7 @@ mod choice;
 mod command;
 pub(crate) mod direct;
 mod error;
-
+mod fact;
 mod handle;
 mod health;
 mod holders;
@@ -56,7 +56,7 @@ use std::time::Duration;
 use crate::clock::wall_ms;
 use crate::wake::Wake;
 
-pub(crate) use apply::{CLOCK_MARK, Lists, Restore, Rules, standing};
+pub(crate) use apply::{Lists, Restore, Rules, standing};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use census::{EventMark, Piece};
 pub(crate) use check::{check, contract};
@@ -66,6 +66,7 @@ pub(crate) use command::{
     PollFailed, Recorded, Refusal, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
+pub(crate) use fact::{ALARMED, CLOCK_MARK, Fact, LAST_HEARD, POLLER, PRESENTATION, SERVING_SINCE};
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
@@ -74,7 +75,7 @@ pub(crate) use lock::{LockError, ServeLock, is_served};
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;
-pub(crate) use overview::{DueOf, LAST_HEARD, Overview, SERVING_SINCE, Tally};
+pub(crate) use overview::{DueOf, LastHeard, Overview, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;

@@ -3,22 +3,24 @@
 //!
 //! Relies on the indexes of the schema by name, so that a question which would scan fails instead. Promises one moment.
 
+use serde::{Deserialize, Serialize};
+
 use super::apply::Restore;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
+use super::row::InvoiceKey;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 
-/// The small fact that says since when a daemon serves, milliseconds since 1970. What the service dates before that could
-/// not be told, since nobody heard.
-pub(crate) const SERVING_SINCE: &str = "serving_since";
-
-/// The small fact that says when a notification was last stored, and for which row: milliseconds since 1970, a blank, the
-/// row's number. Written once a minute at most; the history forgets, this does not.
-pub(crate) const LAST_HEARD: &str = "last_heard";
-/// The small fact that says when refusals last came too fast to be recorded, milliseconds since 1970.
-pub(in crate::ledger) const REFUSED_UNRECORDED: &str = "refused_unrecorded";
+/// When a notification was last stored, and of which invoice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastHeard {
+    /// Milliseconds since 1970.
+    pub(crate) at_ms: i64,
+    /// The invoice.
+    pub(crate) invoice: InvoiceKey,
+}
 
 /// A count that stops at [`Tally::MOST`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

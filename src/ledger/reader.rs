@@ -6,12 +6,12 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::apply::{CLOCK_MARK, GENERATION, UNSORTED};
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
+use super::fact::{Fact, GENERATION, GENERATION_BEGAN};
 use super::health::{Health, State};
-use super::lineage::{BEGAN, Lineage};
+use super::lineage::Lineage;
 use super::near::Near;
 use super::pool::Pool;
 use super::row::{
@@ -25,9 +25,6 @@ use crate::fault;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
 use crate::panics::carried;
-
-/// Names on no list that are given at most; a service has a handful.
-const UNSORTED_MOST: u32 = 1_000;
 
 /// Reads the ledger. Cheap to clone.
 #[derive(Clone)]
@@ -251,12 +248,6 @@ impl Reader {
             .await
     }
 
-    /// The latest time our clock has shown when a due time was stored, milliseconds since 1970.
-    pub async fn clock_mark_ms(&self) -> Result<Option<i64>, ReadError> {
-        let mark = self.meta(CLOCK_MARK).await?;
-        Ok(mark.and_then(|mark| mark.parse().ok()))
-    }
-
     /// An invoice as it is asked about, whether it is due or not; `None` when it has no id yet.
     pub async fn pollable(&self, key: InvoiceKey) -> Result<Option<DueRow>, ReadError> {
         self.ask(move |store| store.pollable(key)).await
@@ -292,14 +283,10 @@ impl Reader {
     /// What the numbers of events are judged by.
     pub(crate) async fn lineage(&self) -> Result<Lineage, ReadError> {
         self.ask(|store| {
-            let generation = store.meta(GENERATION)?;
-            let began = store.meta(BEGAN)?;
             Ok(Lineage {
-                generation: generation
-                    .and_then(|text| text.parse().ok())
-                    .unwrap_or_default(),
+                generation: store.fact(&GENERATION)?.unwrap_or_default(),
                 newest: store.newest_event()?,
-                began: began.and_then(|text| serde_json::from_str(&text).ok()),
+                began: store.fact(&GENERATION_BEGAN)?,
             })
         })
         .await
@@ -415,19 +402,12 @@ impl Reader {
         self.ask(ReadStore::abandoned_count).await
     }
 
-    /// The status names that stood on no list when they arrived, and how often each did; the present lists may have them.
-    pub async fn unsorted(&self) -> Result<Vec<(String, u64)>, ReadError> {
-        let counts = self
-            .ask(|store| store.metas(UNSORTED, UNSORTED_MOST))
-            .await?;
-        let counted = |(name, count): (String, String)| (name, count.parse().unwrap_or_default());
-        Ok(counts.into_iter().map(counted).collect())
-    }
-
-    /// A small fact remembered before.
-    pub async fn meta(&self, key: &str) -> Result<Option<String>, ReadError> {
-        let key = key.to_owned();
-        self.ask(move |store| store.meta(&key)).await
+    /// What a fact says; `None` when it was never stored, or cannot be read.
+    pub(crate) async fn fact<T: Send>(
+        &self,
+        fact: &'static Fact<T>,
+    ) -> Result<Option<T>, ReadError> {
+        self.ask(|store| store.fact(fact)).await
     }
 }
 

@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use super::apply::{self, GENERATION, Restore, STAMP};
-use super::lineage::{BEGAN, Began};
+use super::apply::{self, Restore};
+use super::fact::{BACKUP, GENERATION_BEGAN, RESTORED};
+use super::lineage::Began;
 use super::mark::{self, Found, Keeper, Mark};
 use super::sqlite::SqliteStore;
 use super::store::{Store as _, StoreError};
@@ -44,7 +45,7 @@ pub(super) fn settle(
     keeper.begin(&store.position()?);
     store.keep_mark(keeper);
     Ok(Opened {
-        restore: apply::last_restore(store)?,
+        restore: store.fact(&RESTORED)?.unwrap_or_default(),
         held,
     })
 }
@@ -63,7 +64,7 @@ fn stands(store: &mut SqliteStore, found: &Found, now: &Mark) -> Result<bool, St
 }
 
 fn is_stamped(store: &mut SqliteStore) -> Result<bool, StoreError> {
-    Ok(store.meta(STAMP)?.is_some_and(|stamp| !stamp.is_empty()))
+    Ok(store.fact(&BACKUP)?.flatten().is_some())
 }
 
 /// Judged again with the lock: two processes may have come to the same copy.
@@ -98,8 +99,7 @@ fn catch_up_within(
         from: now.generation,
         event: now.event,
     };
-    let began = serde_json::to_string(&began).expect("numbers are JSON");
-    store.set_meta(BEGAN, &began)?;
+    store.set_fact(&GENERATION_BEGAN, &began)?;
     tracing::warn!(
         held,
         generation,
@@ -128,25 +128,3 @@ fn tell_mark(path: &Path, found: &Found, now: &Mark) {
         Found::Mark(_) | Found::Nothing => {}
     }
 }
-
-/// How far a ledger is, from its small facts.
-pub(super) fn position(
-    meta: impl Fn(&str) -> Result<Option<String>, StoreError>,
-    event: i64,
-) -> Result<Mark, StoreError> {
-    let number = |key: &str| -> Result<i64, StoreError> {
-        let text = meta(key)?;
-        Ok(text.and_then(|text| text.parse().ok()).unwrap_or_default())
-    };
-    Ok(Mark {
-        ledger: meta(LEDGER_ID)?.unwrap_or_default(),
-        generation: number(GENERATION)?,
-        event,
-        step: number(STEPS)?,
-    })
-}
-
-/// The small fact that tells this ledger from every other.
-const LEDGER_ID: &str = "ledger_id";
-/// The small fact that counts the steps of deliveries.
-const STEPS: &str = "delivery_steps";

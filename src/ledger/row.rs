@@ -1,5 +1,7 @@
 //! What the ledger gives back: rows as plain data, with nothing secret in them.
 
+use serde::{Deserialize, Serialize};
+
 use crate::hook::abandonment::GivenUp;
 use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
@@ -12,7 +14,7 @@ use crate::invoice::status::Outcome;
 use crate::process_mark::ProcessMark;
 
 /// The ledger's own number of an invoice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct InvoiceKey(pub i64);
 
 /// The ledger's own number of a delivery.

@@ -17,6 +17,7 @@ use crate::process_mark::ProcessMark;
 
 use super::choice::Acting;
 use super::command::{AttemptRecord, Intent, Lane, Refusal};
+use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
@@ -350,10 +351,14 @@ pub(super) trait Store {
 
     /// Writes refused requests and drops the oldest beyond the bound.
     fn add_refusals(&mut self, refusals: &[Refusal]) -> Result<(), StoreError>;
-    /// Remembers a small fact.
-    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError>;
-    /// A fact remembered before.
-    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError>;
+    /// What a fact says; `None` when it was never stored, or cannot be read.
+    fn fact<T>(&mut self, fact: &Fact<T>) -> Result<Option<T>, StoreError>;
+    /// Has a fact say this from now on.
+    fn set_fact<T>(&mut self, fact: &Fact<T>, value: &T) -> Result<(), StoreError> {
+        self.note(&fact.note(value))
+    }
+    /// The same, of any fact.
+    fn note(&mut self, note: &Note) -> Result<(), StoreError>;
 
     /// Up to `most` invoices in which one of these status names occurs, in key order, among the `among` invoices from this
     /// key on; and the key to go on from, `None` when there are no more invoices.

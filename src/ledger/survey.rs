@@ -2,8 +2,8 @@
 //! asker's own thread and costs some microseconds, however many invoices are open; what is due may be hundreds of rows, and
 //! is read on a blocking thread.
 
-use super::apply::CLOCK_MARK;
 use super::error::ReadError;
+use super::fact::CLOCK_MARK;
 use super::reader::Reader;
 use super::row::{DueRow, InvoiceKey, InvoiceRow, Place};
 use super::sqlite::ReadStore;
@@ -43,10 +43,9 @@ impl Reader {
 
 fn survey(store: &ReadStore, now_ms: i64, per_class: u32) -> Result<Survey, StoreError> {
     store.at_one_moment(|store| {
-        let mark = store.meta(CLOCK_MARK)?;
         Ok(Survey {
             creating: store.creating()?,
-            clock_mark_ms: mark.and_then(|mark| mark.parse().ok()),
+            clock_mark_ms: store.fact(&CLOCK_MARK)?,
             due: store.due(now_ms, per_class)?,
             next_ms: next_ms(store, now_ms)?,
         })

@@ -18,8 +18,8 @@ use super::apply::{ApplyError, Rules};
 use super::batch;
 use super::command::{Command, Operated, Recorded, Reply};
 use super::error::WriteError;
+use super::fact::{REFUSED_UNRECORDED, TRIED};
 use super::health::Health;
-use super::overview::REFUSED_UNRECORDED;
 use super::queue::{GATHERED_MOST, Gathered, Job, Message, Queue, answer};
 use super::store::{Store, StoreError};
 use super::trouble::Trouble;
@@ -37,8 +37,6 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(900);
 /// How often it is tried whether the ledger can store again.
 const TRY_EVERY: Duration = Duration::from_secs(2);
-/// The small fact that is stored for that.
-const TRIED: &str = "stored_again_ms";
 
 /// The thread, to be waited for at the end.
 pub(super) struct WriterThread {
@@ -207,7 +205,7 @@ impl<S: Store> Worker<S> {
             return;
         }
         self.try_at = now + TRY_EVERY;
-        let note = Command::Note(TRIED, wall_ms().to_string());
+        let note = Command::Note(TRIED.note(&wall_ms()));
         match batch::run(&mut self.store, &self.rules, &[&note]) {
             Ok(_) => {
                 self.committed = true;
@@ -337,8 +335,7 @@ impl<S: Store> Worker<S> {
             return;
         }
         let command = Command::Refuse(taken.refusals);
-        let noted =
-            (taken.dropped > 0).then(|| Command::Note(REFUSED_UNRECORDED, wall_ms().to_string()));
+        let noted = (taken.dropped > 0).then(|| Command::Note(REFUSED_UNRECORDED.note(&wall_ms())));
         if self.store.is_log_full() {
             return self.keep(command);
         }

@@ -6,11 +6,9 @@ use std::future::Future;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
-use crate::ledger::{InvoiceKey, LAST_HEARD, Reader, Refusal, Watched, Writer};
-
-/// The fact of the ledger ([`Reader::meta`]) that says which presentation worked last, as it would stand in the config.
-/// Absent before the first authentic notification under `auto`.
-pub const PRESENTATION: &str = "presentation";
+use crate::ledger::{
+    InvoiceKey, LAST_HEARD, LastHeard, PRESENTATION, Reader, Refusal, Watched, Writer,
+};
 
 /// The ledger could not do it now. Why is the ledger's to tell; a sender only learns to come again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -107,18 +105,18 @@ impl Book for LedgerBook {
     }
 
     async fn presentation(&self) -> Result<Option<String>, Unavailable> {
-        let known = self.reader.meta(PRESENTATION).await;
+        let known = self.reader.fact(&PRESENTATION).await;
         known.map_err(|error| unavailable(&error))
     }
 
     async fn remember_presentation(&self, place: String) -> Result<(), Unavailable> {
-        let noted = self.writer.note(PRESENTATION, place).await;
+        let noted = self.writer.note(&PRESENTATION, &place).await;
         noted.map_err(|error| unavailable(&error))
     }
 
     async fn remember_heard(&self, at_ms: i64, invoice: InvoiceKey) -> Result<(), Unavailable> {
-        let fact = format!("{at_ms} {}", invoice.0);
-        let noted = self.writer.note(LAST_HEARD, fact).await;
+        let last = LastHeard { at_ms, invoice };
+        let noted = self.writer.note(&LAST_HEARD, &last).await;
         noted.map_err(|error| unavailable(&error))
     }
 }

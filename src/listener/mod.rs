@@ -41,7 +41,7 @@ use crate::panics::contained;
 use crate::shutdown::Shutdown;
 use crate::{clock, entropy, fault};
 
-pub use self::book::{Book, LedgerBook, PRESENTATION, Unavailable};
+pub use self::book::{Book, LedgerBook, Unavailable};
 pub use self::heard::Heard;
 pub use self::reason::Reason;
 pub use self::sender::Trusted;

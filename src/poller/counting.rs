@@ -35,7 +35,7 @@ pub(crate) async fn count_again(
             let keys: Vec<InvoiceKey> = found.iter().map(|(_, key)| *key).collect();
             writer.redate(&keys, now_ms).await?;
             if recheck.done_retired(&found, now_ms) {
-                writer.note(CLOCK_MARK, now_ms.to_string()).await?;
+                writer.note(&CLOCK_MARK, &now_ms).await?;
             }
             Ok(!keys.is_empty())
         }

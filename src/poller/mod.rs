@@ -43,7 +43,7 @@ use login::{Login, Token};
 use pass::Sorted;
 use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
-use standing::{Book, Found, Standing};
+use standing::{Book, Found};
 use tidy::{Tidied, tidy};
 use unanswered::Unanswered;
 
@@ -136,8 +136,7 @@ pub(crate) async fn run(
         gate: gate.clone(),
     });
     // What cannot be read is written once more than needed.
-    let stored = reader.meta(standing::FACT).await.ok().flatten();
-    let stored = stored.as_deref().and_then(Standing::from_json);
+    let stored = reader.fact(&standing::FACT).await.ok().flatten();
     if let Some(wish) = stored
         .as_ref()
         .and_then(|stored| stored.left_alone_for(clock::wall_ms()))
@@ -297,7 +296,7 @@ impl Poller {
         let Some(standing) = self.book.see(&found) else {
             return;
         };
-        match self.writer.note(standing::FACT, standing.to_json()).await {
+        match self.writer.note(&standing::FACT, &standing).await {
             Ok(()) => self.book.stored(standing),
             Err(error) => {
                 tracing::debug!(reason = %chain(&error), "how the poller stands could not be stored");

@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// The small fact of the ledger it is kept under.
-pub(crate) const FACT: &str = "poller";
+use crate::ledger::{Fact, POLLER};
+
+/// Where the ledger keeps it.
+pub(crate) static FACT: Fact<Standing> = Fact::json(POLLER);
 
 /// The longest wish that is heeded: `retry_after::LONGEST` and the quarter the gate may add.
 const LONGEST_HEEDED: Duration = Duration::from_mins(75);
@@ -61,22 +63,12 @@ pub(crate) struct Outage {
 }
 
 impl Standing {
-    /// The form it is kept in.
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
     /// How much is left at this time of the service's wish to be left alone, which outlives the process that heard it. A
     /// wish longer than any that is heeded was dated by a clock that was ahead.
     pub(crate) fn left_alone_for(&self, now_ms: i64) -> Option<Duration> {
         let left_ms = self.left_alone_until_ms?.checked_sub(now_ms)?;
         let left = Duration::from_millis(u64::try_from(left_ms).ok()?);
         (left <= LONGEST_HEEDED).then_some(left)
-    }
-
-    /// Reads it back; what cannot be read is nothing known.
-    pub(crate) fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
     }
 }
 
@@ -244,8 +236,8 @@ mod tests {
             }),
             left_alone_until_ms: Some(2),
         };
-        assert_eq!(Standing::from_json(&standing.to_json()), Some(standing));
-        assert_eq!(Standing::from_json("{}"), Some(Standing::default()));
-        assert_eq!(Standing::from_json("no"), None);
+        assert_eq!(FACT.read_back(&standing), Some(standing));
+        assert_eq!(FACT.read("{}"), Some(Standing::default()));
+        assert_eq!(FACT.read("no"), None);
     }
 }

@@ -98,7 +98,7 @@ impl World {
     }
 
     fn recheck(&mut self, now_ms: i64) -> Result<(), Cut> {
-        let mark_ms = self.store.clock_mark_ms();
+        let mark_ms = self.store.fact_of(&CLOCK_MARK);
         let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
         if recheck.look(now_ms, mark_ms) == Clock::NotSet {
             return Ok(());
@@ -117,7 +117,7 @@ impl World {
                 self.redate(&keys, now_ms)?;
                 let recheck = &mut self.daemon.as_mut().ok_or(Cut)?.recheck;
                 if recheck.done_retired(&found, now_ms) {
-                    self.write_now(&LedgerCommand::Note(CLOCK_MARK, now_ms.to_string()))?;
+                    self.write_now(&LedgerCommand::Note(CLOCK_MARK.note(&now_ms)))?;
                 }
             }
         }

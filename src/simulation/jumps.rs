@@ -190,7 +190,7 @@ impl World {
 
     fn recheck(&mut self) {
         let now_ms = self.wall();
-        if self.recheck.look(now_ms, self.store.clock_mark_ms()) == Clock::NotSet {
+        if self.recheck.look(now_ms, self.store.fact_of(&CLOCK_MARK)) == Clock::NotSet {
             return;
         }
         match self.recheck.stage() {
@@ -206,7 +206,7 @@ impl World {
                 let keys = found.iter().map(|(_, key)| *key).collect();
                 self.write(&LedgerCommand::Redate(keys, now_ms));
                 if self.recheck.done_retired(&found, now_ms) {
-                    self.write(&LedgerCommand::Note(CLOCK_MARK, now_ms.to_string()));
+                    self.write(&LedgerCommand::Note(CLOCK_MARK.note(&now_ms)));
                 }
             }
         }

@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::clock::wall_ms;
 use crate::config::Settings;
 use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
-use crate::poller::standing::{self, Standing};
+use crate::poller::standing;
 
 pub(crate) use crate::poller::standing::LoginState;
 pub(crate) use polling::Polling;
@@ -61,7 +61,7 @@ pub(crate) async fn survey(
     let overview = reader
         .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
         .await?;
-    let standing = reader.meta(standing::FACT).await?;
+    let standing = reader.fact(&standing::FACT).await?;
     let around = Around {
         now_ms,
         daemon_running: is_served(state_dir),
@@ -69,7 +69,7 @@ pub(crate) async fn survey(
         storage: storage(reader, state_dir),
         certificate: certificate::look(&settings.listener, owns(state_dir)),
         caller,
-        standing: standing.as_deref().and_then(Standing::from_json),
+        standing,
     };
     let report = Report::new(&overview, settings, around);
     Ok((overview, report))

@@ -105,16 +105,6 @@ impl Episodes {
         const AGAIN: i64 = 1_000;
         self.told == other.told && (other.seq - self.seq).abs() < AGAIN
     }
-
-    /// The form it is kept in.
-    pub(super) fn to_json(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
-    }
-
-    /// Reads it back; what cannot be read is nothing told.
-    pub(super) fn from_json(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
-    }
 }
 
 /// It stands, or a worse form of it does.
@@ -125,6 +115,7 @@ fn stands_among(standing: &BTreeSet<Reason>, reason: Reason) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::FACT;
     use super::*;
     use crate::invoice::attention::Attention;
 
@@ -274,12 +265,12 @@ mod tests {
         begin(&mut episodes, &[Reason::Abandoned, Reason::Daemon]);
         episodes.ended(Reason::Abandoned, true);
         episodes.heard(9);
-        let mut after = Episodes::from_json(&episodes.to_json()).expect("its own form");
+        let mut after = FACT.read_back(&episodes).expect("its own form");
         assert_eq!(after.seq(), 9);
         assert_eq!(
             begin(&mut after, &[Reason::Abandoned, Reason::Daemon]),
             [Reason::Daemon]
         );
-        assert_eq!(Episodes::from_json("no"), None);
+        assert_eq!(FACT.read("no"), None);
     }
 }

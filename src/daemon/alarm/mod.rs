@@ -25,7 +25,7 @@ use crate::hook;
 use crate::hook::process::{Ending, Program, Surroundings, launch_told};
 use crate::invoice::attention::Severity;
 use crate::invoice::event::EventKind;
-use crate::ledger::{ReadError, Reader, Writer};
+use crate::ledger::{ALARMED, Fact, ReadError, Reader, Writer};
 use crate::shutdown::Shutdown;
 use crate::status::{Need, Reason};
 use crate::telemetry::{chain, escape};
@@ -45,8 +45,8 @@ const AGAIN_AFTER: [Duration; 3] = [
 const LEAVE_FOR: Duration = Duration::from_hours(1);
 /// Between TERM and KILL.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
-/// The small fact of the ledger that says what was told.
-const FACT: &str = "attention_told";
+/// Where the ledger keeps what was told.
+static FACT: Fact<Episodes> = Fact::json(ALARMED);
 /// So many looks in a row must find it so: one may meet a moment in which the file is opened anew.
 const BLIND_LOOKS: u32 = 3;
 /// Events looked at for reversals at a time.
@@ -158,8 +158,7 @@ impl Watch {
         let reader = &self.parts.reader;
         if self.episodes.is_none() {
             // One that cannot be read now is read by the next look: nothing is told twice for it, and nothing passed over.
-            let known = reader.meta(FACT).await?;
-            self.stored = known.as_deref().and_then(Episodes::from_json);
+            self.stored = reader.fact(&FACT).await?;
             self.episodes = match &self.stored {
                 Some(stored) => Some(stored.clone()),
                 // What was reversed before anybody wanted to know is nobody's alarm.
@@ -252,7 +251,7 @@ impl Watch {
         {
             return;
         }
-        match self.parts.writer.note(FACT, episodes.to_json()).await {
+        match self.parts.writer.note(&FACT, episodes).await {
             Ok(()) => self.stored = Some(episodes.clone()),
             Err(error) => {
                 tracing::debug!(reason = %chain(&error), "what was told of needs could not be stored");

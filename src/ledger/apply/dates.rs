@@ -9,6 +9,7 @@ use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Ask, Decision, Why};
 use crate::ledger::command::{NoAnswer, PollFailed, Reply};
+use crate::ledger::fact::CLOCK_MARK;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
@@ -111,17 +112,14 @@ pub(super) fn put<S: Store>(
     store.save_poll(stored.row.key, &state)
 }
 
-/// The small fact that holds the latest time our clock has shown when a due time was stored. A clock that shows less than
-/// this was wrong then or is wrong now, and due times stored before are not to be trusted. It may lag by
-/// [`MARK_EVERY_MS`]; only the poller takes it back, once it has counted the due times again.
-pub(crate) const CLOCK_MARK: &str = "clock_ms";
 /// The clock is marked at most this often, milliseconds: a due time may be off by as much without anybody minding.
 const MARK_EVERY_MS: i64 = 60_000;
 
+/// A clock that shows less than the mark was wrong then or is wrong now, and due times stored before are not to be trusted.
 fn mark_clock<S: Store>(store: &mut S, now_ms: i64) -> Result<(), StoreError> {
-    let mark: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
+    let mark = store.fact(&CLOCK_MARK)?;
     if mark.is_none_or(|mark| now_ms > mark.saturating_add(MARK_EVERY_MS)) {
-        store.set_meta(CLOCK_MARK, &now_ms.to_string())?;
+        store.set_fact(&CLOCK_MARK, &now_ms)?;
     }
     Ok(())
 }

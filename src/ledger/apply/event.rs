@@ -8,11 +8,9 @@ use crate::invoice::event::Change;
 use crate::invoice::observation::{Odd, Source};
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
+use crate::ledger::fact::{ODD, UNSORTED};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Saved, Store, StoreError, Stored};
-
-/// In front of a status name that stands on no list, in the ledger's small facts; the value counts its events.
-pub(in crate::ledger) const UNSORTED: &str = "unsorted:";
 
 /// Who tells a change, and how.
 pub(super) struct Told<'a> {
@@ -110,10 +108,9 @@ pub(super) fn note_unsorted<S: Store>(
     let Some(status) = unsorted.filter(|_| arrived) else {
         return Ok(None);
     };
-    let key = format!("{UNSORTED}{status}");
-    let before = store.meta(&key)?;
-    let count: u64 = before.as_deref().unwrap_or("0").parse().unwrap_or_default();
-    store.set_meta(&key, &count.saturating_add(1).to_string())?;
+    let count = UNSORTED.named(status);
+    let before = store.fact(&count)?;
+    store.set_fact(&count, &before.unwrap_or_default().saturating_add(1))?;
     Ok(before.is_none().then(|| status.as_str().to_owned()))
 }
 
@@ -125,9 +122,9 @@ pub(super) fn note_odd<S: Store>(
 ) -> Result<Vec<Odd>, StoreError> {
     let mut new = Vec::new();
     for odd in odd {
-        let key = format!("odd:{}", odd.key());
-        if store.meta(&key)?.is_none() {
-            store.set_meta(&key, stored.row.order_id.as_str())?;
+        let met_at = ODD.named(odd.key());
+        if store.fact(&met_at)?.is_none() {
+            store.set_fact(&met_at, &stored.row.order_id)?;
             new.push(odd.clone());
         }
     }

@@ -7,14 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Rules;
 use crate::invoice::status::{Status, StatusLists};
+use crate::ledger::fact::{self, Fact, LISTS_NUMBER};
 use crate::ledger::store::{Store, StoreError};
 
-/// The lists that sorted last, as JSON, in the ledger's small facts.
-const LISTS: &str = "lists";
-/// How often they changed, counted from 1.
-const NUMBER: &str = "lists_number";
-/// The pass under way, as JSON; empty when there is none.
-const PASS: &str = "reassess";
+/// The lists that sorted last.
+static LISTS: Fact<Remembered> = Fact::json(fact::LISTS);
+/// The pass under way; `None` when it is through.
+pub(super) static PASS: Fact<Option<Pass>> = Fact::json(fact::PASS);
 
 /// What may become of the stored lists when a ledger is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub(crate) enum Lists {
 }
 
 /// The policy in the form it is stored in: each list in order, so that equal policies are equal texts.
-#[derive(PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Remembered {
     open: Vec<String>,
     paid: Vec<String>,
@@ -62,7 +61,7 @@ pub(in crate::ledger) fn compare<S: Store>(
     store: &mut S,
     rules: &Rules,
 ) -> Result<Compared, StoreError> {
-    let (stored, number) = (remembered(store)?, number(store)?);
+    let (stored, number) = (store.fact(&LISTS)?, store.fact(&LISTS_NUMBER)?);
     Ok(match stored.zip(number) {
         None => Compared::Unknown,
         Some((stored, number)) if stored == Remembered::of(rules) => Compared::Same(number),
@@ -78,8 +77,8 @@ pub(in crate::ledger) fn adopt<S: Store>(
     lists: Lists,
 ) -> Result<Option<i64>, StoreError> {
     let own = Remembered::of(rules);
-    let stored = remembered(store)?;
-    let number = number(store)?;
+    let stored = store.fact(&LISTS)?;
+    let number = store.fact(&LISTS_NUMBER)?;
     let Some(stored) = stored else {
         // Nothing was ever sorted by other lists, or none are known to compare with.
         let first = number.unwrap_or(1);
@@ -106,31 +105,13 @@ pub(in crate::ledger) fn adopt<S: Store>(
         names,
         changed,
     };
-    save_pass(store, (!pass.names.is_empty()).then_some(&pass))?;
+    store.set_fact(&PASS, &Some(pass).filter(|pass| !pass.names.is_empty()))?;
     Ok(Some(next))
-}
-
-fn remembered<S: Store>(store: &mut S) -> Result<Option<Remembered>, StoreError> {
-    let text = store.meta(LISTS)?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
-}
-
-/// The number of the stored lists.
-pub(super) fn number<S: Store>(store: &mut S) -> Result<Option<i64>, StoreError> {
-    let text = store.meta(NUMBER)?;
-    Ok(text.and_then(|text| text.parse().ok()))
 }
 
 /// The pass under way.
 pub(super) fn pass<S: Store>(store: &mut S) -> Result<Option<Pass>, StoreError> {
-    let text = store.meta(PASS)?;
-    Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
-}
-
-/// Remembers how far the pass came; `None` when it is through.
-pub(super) fn save_pass<S: Store>(store: &mut S, pass: Option<&Pass>) -> Result<(), StoreError> {
-    let text = pass.map(|pass| serde_json::to_string(pass).expect("names and numbers are JSON"));
-    store.set_meta(PASS, &text.unwrap_or_default())
+    Ok(store.fact(&PASS)?.flatten())
 }
 
 impl Remembered {
@@ -155,9 +136,8 @@ impl Remembered {
     }
 
     fn save<S: Store>(&self, store: &mut S, number: i64) -> Result<(), StoreError> {
-        let text = serde_json::to_string(self).expect("names are JSON");
-        store.set_meta(LISTS, &text)?;
-        store.set_meta(NUMBER, &number.to_string())
+        store.set_fact(&LISTS, self)?;
+        store.set_fact(&LISTS_NUMBER, &number)
     }
 
     fn lists(&self) -> StatusLists {
@@ -204,6 +184,21 @@ mod tests {
             reversed: Vec::new(),
             confirm_paid: false,
         }
+    }
+
+    #[test]
+    fn what_is_remembered_is_read_back() {
+        let lists = remembered(&["a"], &["b"]);
+        assert_eq!(LISTS.read_back(&lists), Some(lists));
+        let pass = Pass {
+            from: 1,
+            names: BTreeSet::from(["a".to_owned()]),
+            changed: 2,
+        };
+        for pass in [None, Some(pass)] {
+            assert_eq!(PASS.read_back(&pass), Some(pass));
+        }
+        assert!(LISTS.read("").is_none() && PASS.read("").is_none());
     }
 
     #[test]

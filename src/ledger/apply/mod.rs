@@ -24,14 +24,10 @@ use super::store::{Store, StoreError, Stored};
 
 pub(crate) use lists::Lists;
 
-pub(crate) use dates::CLOCK_MARK;
 pub(in crate::ledger) use dates::heard;
-pub(in crate::ledger) use event::UNSORTED;
 pub(in crate::ledger) use lists::{Compared, adopt, compare};
 pub(crate) use restored::Restore;
-pub(in crate::ledger) use restored::{
-    GENERATION, LAST_RESTORE, RESTORED, STAMP, catch_up, last_restore, read_restore,
-};
+pub(in crate::ledger) use restored::{HELD_RESTORED, catch_up};
 
 use dates::{nudge, poll_failed, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
@@ -151,8 +147,8 @@ pub(super) fn apply<S: Store>(
             }
             Ok(Reply::Done)
         }
-        Command::Note(key, value) => {
-            store.set_meta(key, value)?;
+        Command::Note(note) => {
+            store.note(note)?;
             Ok(Reply::Done)
         }
         Command::Track(wish) => Ok(Reply::Operated(operator::track(store, rules, wish)?)),

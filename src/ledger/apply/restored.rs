@@ -11,20 +11,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CLOCK_MARK, Rules};
+use super::Rules;
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::Decision;
+use crate::ledger::fact::{BACKUP, CLOCK_MARK, GENERATION, RESTORED};
 use crate::ledger::store::{Store, StoreError, Stored};
 
 /// Why deliveries wait for a person: the ledger was restored, and they may have been run before.
-pub(in crate::ledger) const RESTORED: &str = "restored";
-/// The small fact that numbers the restores of a ledger.
-pub(in crate::ledger) const GENERATION: &str = "generation";
-/// The small fact that marks a backup; empty when it is none.
-pub(in crate::ledger) const STAMP: &str = "backup";
-/// The small fact that tells of the last restore.
-pub(in crate::ledger) const LAST_RESTORE: &str = "restored";
+pub(in crate::ledger) const HELD_RESTORED: &str = "restored";
 
 /// The last restore of a ledger. Default: it never was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,36 +30,22 @@ pub struct Restore {
     pub at_ms: i64,
 }
 
-/// The last restore, as the ledger remembers it.
-pub(in crate::ledger) fn last_restore(
-    store: &mut (impl Store + ?Sized),
-) -> Result<Restore, StoreError> {
-    let text = store.meta(LAST_RESTORE)?;
-    Ok(text.as_deref().and_then(read_restore).unwrap_or_default())
-}
-
-/// Reads the small fact.
-pub(in crate::ledger) fn read_restore(text: &str) -> Option<Restore> {
-    serde_json::from_str(text).ok()
-}
-
 /// Begins another generation: what waits is held, what stands as running once it has ended. Returns how many deliveries.
 /// In the caller's transaction, so that it happens once or not at all.
 pub(in crate::ledger) fn catch_up(
-    store: &mut (impl Store + ?Sized),
+    store: &mut impl Store,
     generation: i64,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    let held = store.hold_unfinished(RESTORED)?;
-    let seen: Option<i64> = store.meta(CLOCK_MARK)?.and_then(|mark| mark.parse().ok());
+    let held = store.hold_unfinished(HELD_RESTORED)?;
+    let seen = store.fact(&CLOCK_MARK)?;
     let restore = Restore {
         generation,
         at_ms: now_ms.max(seen.unwrap_or(now_ms)),
     };
-    let text = serde_json::to_string(&restore).expect("numbers are JSON");
-    store.set_meta(GENERATION, &generation.to_string())?;
-    store.set_meta(STAMP, "")?;
-    store.set_meta(LAST_RESTORE, &text)?;
+    store.set_fact(&GENERATION, &generation)?;
+    store.set_fact(&BACKUP, &None)?;
+    store.set_fact(&RESTORED, &restore)?;
     Ok(held)
 }
 
@@ -79,7 +60,7 @@ pub(super) const fn of_tracked(rules: &Rules) -> i64 {
 
 /// Why what an invoice gives rise to by itself, or by a person's hand, is held.
 pub(super) fn held(rules: &Rules, stored: &Stored) -> Option<&'static str> {
-    (stored.generation < rules.restore.generation).then_some(RESTORED)
+    (stored.generation < rules.restore.generation).then_some(HELD_RESTORED)
 }
 
 /// Why the deliveries of what this observation brings are held, if they are. A poll that leaves nothing open ends it for

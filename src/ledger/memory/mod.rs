@@ -24,6 +24,7 @@ use super::batch;
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
+use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
@@ -108,7 +109,7 @@ pub(crate) struct MemoryStore {
     attempts: Table<Attempt>,
     history: Table<HistoryLine>,
     refusals: Table<Refusal>,
-    meta: Table<(String, String)>,
+    meta: Table<Note>,
     savepoint: Option<Marks>,
     /// How the next commit ends; the one after it ends well.
     fate: Fate,
@@ -449,21 +450,17 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
-        let pair = (key.to_owned(), value.to_owned());
-        let known = self.meta.iter().find(|(_, (name, _))| name == key);
-        match known.map(|(id, _)| id) {
-            Some(id) => self.meta.put(id, pair),
-            None => drop(self.meta.add(pair)),
-        }
-        Ok(())
+    fn fact<T>(&mut self, fact: &Fact<T>) -> Result<Option<T>, StoreError> {
+        Ok(self.fact_of(fact))
     }
 
-    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError> {
-        let mut pairs = self.meta.iter().map(|(_, pair)| pair);
-        Ok(pairs
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.clone()))
+    fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+        let known = self.meta.iter().find(|(_, known)| known.key == note.key);
+        match known.map(|(id, _)| id) {
+            Some(id) => self.meta.put(id, note.clone()),
+            None => drop(self.meta.add(note.clone())),
+        }
+        Ok(())
     }
 
     fn with_status(

@@ -6,7 +6,8 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::opening::Opening;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class};
 use crate::invoice::transition::{Claim, Invoice};
-use crate::ledger::apply::{CLOCK_MARK, heard};
+use crate::ledger::apply::heard;
+use crate::ledger::fact::Fact;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
     Place, Running,
@@ -94,11 +95,11 @@ impl MemoryStore {
         retired
     }
 
-    /// The latest time our clock has shown when a due time was stored.
-    pub(crate) fn clock_mark_ms(&self) -> Option<i64> {
-        let mut facts = self.meta.iter().map(|(_, fact)| fact);
-        let mark = facts.find(|(name, _)| name == CLOCK_MARK)?;
-        mark.1.parse().ok()
+    /// What a fact says.
+    pub(crate) fn fact_of<T>(&self, fact: &Fact<T>) -> Option<T> {
+        let mut notes = self.meta.iter().map(|(_, note)| note);
+        let found = notes.find(|note| note.key == fact.key)?;
+        fact.read(&found.text)
     }
 
     /// The earliest time an invoice is due.

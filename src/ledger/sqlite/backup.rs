@@ -7,14 +7,15 @@ use std::fmt::Debug;
 use std::path::Path;
 
 use rusqlite::backup::{Backup, StepResult};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags};
 
+use super::facts::{fact, note};
 use super::failure::from_sqlite;
 use super::open;
 use super::schema::{APPLICATION_ID, STEPS};
 use crate::fault;
-use crate::ledger::apply::STAMP;
-use crate::ledger::backup::{BackupError, Counts};
+use crate::ledger::backup::{BackupError, Counts, Stamp};
+use crate::ledger::fact::BACKUP;
 
 /// All pages at once.
 const ALL_PAGES: i32 = -1;
@@ -26,7 +27,7 @@ const COUNT: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM event), (SELECT c
 pub(in crate::ledger) fn copy(
     ledger: &Path,
     draft: &Path,
-    stamp: &str,
+    stamp: Stamp,
     busy: std::time::Duration,
 ) -> Result<Counts, BackupError> {
     let source = open::open_reader(ledger, busy)?;
@@ -60,24 +61,17 @@ fn copy_pages(source: &Connection, copy: &mut Connection) -> rusqlite::Result<Co
 }
 
 /// Makes one file of it that knows what it is.
-fn mark_copy(copy: &Connection, stamp: &str) -> rusqlite::Result<()> {
+fn mark_copy(copy: &Connection, stamp: Stamp) -> rusqlite::Result<()> {
     let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
     copy.pragma_update_and_check(None, "journal_mode", "DELETE", mode)?;
-    copy.execute(
-        "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-        params![STAMP, stamp],
-    )
-    .map(drop)
+    note(copy, &BACKUP.note(&Some(stamp)))
 }
-
-/// In front of the stamp of a backup that somebody has opened for writing.
-const IN_USE: &str = "in use since ";
 
 /// True of a backup that nobody has opened for writing yet: a log beside it belongs to another file. What cannot be read
 /// says nothing.
 pub(super) fn is_new(connection: &Connection) -> bool {
-    let stamp = super::read::meta(connection, STAMP).ok().flatten();
-    stamp.is_some_and(|stamp| !stamp.is_empty() && !stamp.starts_with(IN_USE))
+    let stamp = fact(connection, &BACKUP).ok().flatten().flatten();
+    stamp.is_some_and(|stamp| !stamp.in_use)
 }
 
 /// Gives the file a log, if it has none. That it has one is written into the file itself first, since all that follows
@@ -88,10 +82,10 @@ pub(super) fn take_into_use(connection: &Connection) -> rusqlite::Result<String>
     if found == "wal" {
         return Ok(found);
     }
-    connection.execute(
-        "UPDATE meta SET value = ?2 || value WHERE key = ?1 AND value <> '' AND substr(value, 1, length(?2)) <> ?2",
-        params![STAMP, IN_USE],
-    )?;
+    if let Some(Some(stamp)) = fact(connection, &BACKUP)? {
+        let in_use = true;
+        note(connection, &BACKUP.note(&Some(Stamp { in_use, ..stamp })))?;
+    }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", mode)
 }
 
@@ -111,7 +105,7 @@ pub(super) fn count(connection: &Connection) -> rusqlite::Result<Counts> {
 pub(in crate::ledger) fn verify(
     draft: &Path,
     counts: &Counts,
-    stamp: &str,
+    stamp: Stamp,
 ) -> Result<(), BackupError> {
     let unsound = |what: String| BackupError::Unsound { what };
     let read = |error| BackupError::Write {
@@ -145,8 +139,8 @@ pub(in crate::ledger) fn verify(
     .map_err(unsound)?;
     let newest = i64::try_from(STEPS.len()).unwrap_or_default();
     same("the schema", &number("user_version")?, &newest).map_err(unsound)?;
-    let found = super::read::meta(&copy, STAMP).map_err(read)?;
-    same("the stamp", &found.as_deref(), &Some(stamp)).map_err(unsound)?;
+    let found = fact(&copy, &BACKUP).map_err(read)?;
+    same("the stamp", &found, &Some(Some(stamp))).map_err(unsound)?;
     same("the counts", &count(&copy).map_err(read)?, counts).map_err(unsound)
 }
 

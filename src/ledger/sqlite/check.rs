@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Error};
 
+use super::facts::position;
 use super::failure::from_sqlite;
 use super::open;
 use super::schema::STEPS;
@@ -14,7 +15,6 @@ use crate::invoice::event::EventKind;
 use crate::ledger::check::Looked;
 use crate::ledger::error::OpenError;
 use crate::ledger::mark::Mark;
-use crate::ledger::restore::position;
 use crate::ledger::row::DeliveryState;
 use crate::ledger::store::StoreError;
 
@@ -80,18 +80,8 @@ pub(in crate::ledger) fn check(path: &Path) -> Result<(Looked, Mark), OpenError>
             damage(error, &mut looked).map_err(failed)?;
         }
     }
-    let last = "SELECT coalesce(max(seq), 0) FROM event";
-    let now = connection
-        .query_row(last, [], |row| row.get(0))
-        .map_err(from_sqlite)
-        .and_then(|last| {
-            position(
-                |key| super::read::meta(&connection, key).map_err(from_sqlite),
-                last,
-            )
-        });
     // Where even that cannot be read, the damage stands among the findings already.
-    let now = now.unwrap_or_else(|_told| Mark::nowhere());
+    let now = position(&connection).unwrap_or_else(|_told| Mark::nowhere());
     Ok((looked, now))
 }
 

@@ -272,10 +272,3 @@ pub(super) fn save_poll(
         ])
         .map(drop)
 }
-
-pub(super) fn set_meta(connection: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
-    )?;
-    statement.execute([key, value]).map(drop)
-}

@@ -3,10 +3,11 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::facts::fact;
 use super::heard::line_place;
-use super::read::meta;
 use crate::invoice::transition::Decision;
-use crate::ledger::overview::{LAST_HEARD, Tally};
+use crate::ledger::fact::LAST_HEARD;
+use crate::ledger::overview::{LastHeard, Tally};
 
 /// When, milliseconds since 1970, and of which order.
 pub(super) fn last_notification(
@@ -50,15 +51,12 @@ fn found_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, 
 
 /// What the listener noted of it, for when everything else that was heard since fills the history.
 fn noted_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
-    let noted = meta(connection, LAST_HEARD)?;
-    let noted = noted.as_deref().and_then(|noted| noted.split_once(' '));
-    let noted = noted.and_then(|(at_ms, row)| Some((at_ms.parse().ok()?, row.parse().ok()?)));
-    let Some((at_ms, row)): Option<(i64, i64)> = noted else {
+    let Some(LastHeard { at_ms, invoice }) = fact(connection, &LAST_HEARD)? else {
         return Ok(None);
     };
     connection
         .prepare_cached("SELECT order_id FROM invoice WHERE id = ?1")?
-        .query_row([row], |row| Ok((at_ms, row.get(0)?)))
+        .query_row([invoice.0], |row| Ok((at_ms, row.get(0)?)))
         .optional()
 }
 

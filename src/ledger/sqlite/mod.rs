@@ -13,6 +13,7 @@ mod columns;
 mod contract;
 mod deliveries;
 mod due;
+mod facts;
 mod failure;
 mod heard;
 mod held;
@@ -45,6 +46,7 @@ use rusqlite::{Connection, Statement};
 use super::choice::Acting;
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
+use super::fact::{Fact, Note};
 use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -405,12 +407,12 @@ impl<C: Statements> Store for SqliteStore<C> {
         refusals::add(&self.connection, refusals, &self.bounds).map_err(from_sqlite)
     }
 
-    fn set_meta(&mut self, key: &str, value: &str) -> Result<(), StoreError> {
-        invoices::set_meta(&self.connection, key, value).map_err(from_sqlite)
+    fn fact<T>(&mut self, fact: &Fact<T>) -> Result<Option<T>, StoreError> {
+        facts::fact(&self.connection, fact).map_err(from_sqlite)
     }
 
-    fn meta(&mut self, key: &str) -> Result<Option<String>, StoreError> {
-        read::meta(&self.connection, key).map_err(from_sqlite)
+    fn note(&mut self, note: &Note) -> Result<(), StoreError> {
+        facts::note(&self.connection, note).map_err(from_sqlite)
     }
 
     fn with_status(

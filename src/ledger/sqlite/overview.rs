@@ -6,23 +6,22 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
-use super::checkpoint::HELD;
 use super::deliveries::aside;
 use super::due;
+use super::facts::{fact, of_family};
 use super::failure::from_sqlite;
 use super::heard::found_by;
 use super::last_heard;
-use super::read::meta;
 use super::read_store::ReadStore;
 use super::silent::silent;
 use crate::invoice::attention::Attention;
-use crate::ledger::apply::{LAST_RESTORE, RESTORED, UNSORTED, read_restore};
-use crate::ledger::log_held::LogHeld;
-use crate::ledger::overview::{AttentionCount, Overview, REFUSED_UNRECORDED, SERVING_SINCE, Tally};
+use crate::ledger::apply::HELD_RESTORED;
+use crate::ledger::fact::{
+    LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
+};
+use crate::ledger::overview::{AttentionCount, Overview, Tally};
 use crate::ledger::store::StoreError;
 
-/// The small fact in which the listener remembers where notify tokens are carried.
-const PRESENTATION: &str = "presentation";
 /// Unsorted names that are told at most; a service has a handful.
 const UNSORTED_MOST: u32 = 1_000;
 
@@ -50,7 +49,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         )
     };
     Ok(Overview {
-        presentation: meta(connection, PRESENTATION)?,
+        presentation: fact(connection, &PRESENTATION)?,
         unheard_since_ms: match last_notification {
             Some(_) => None,
             None => last_heard::unheard_since(connection)?,
@@ -84,9 +83,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             [],
         )?,
         abandoned_orders: abandoned_orders(connection)?,
-        restore: meta(connection, LAST_RESTORE)?
-            .as_deref()
-            .and_then(read_restore),
+        restore: fact(connection, &RESTORED)?,
         held_restored: tally(
             connection,
             // What is held was given up by nobody; the index files by that first.
@@ -95,12 +92,12 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
                 aside!("held"),
                 " AND abandoned_by IS NULL AND held_why = ?1"
             ),
-            [RESTORED],
+            [HELD_RESTORED],
         )?,
         attention,
         more_attention,
-        unsorted: unsorted(connection)?,
-        log_held: meta(connection, HELD)?.and_then(|fact| LogHeld::from_fact(&fact)),
+        unsorted: of_family(connection, &UNSORTED, UNSORTED_MOST)?,
+        log_held: fact(connection, &LOG_HELD)?.and_then(|noted| noted.held),
         polled_in_a_row: polled_in_a_row(connection)?,
     })
 }
@@ -186,10 +183,7 @@ fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64
         ),
         Overview::CHANGES_LOOKED_AT
     );
-    let since = meta(connection, SERVING_SINCE)?;
-    let since_ms: i64 = since
-        .and_then(|since| since.parse().ok())
-        .unwrap_or_default();
+    let since_ms = fact(connection, &SERVING_SINCE)?.unwrap_or_default();
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([since_ms])?;
     let (mut count, mut last_ms) = (0, None);
@@ -227,7 +221,7 @@ fn refusals(
 
 /// Whether some that were refused since this time are on no row: they came too fast, or newer ones took their place.
 fn refused_unrecorded(connection: &Connection, since_ms: i64) -> rusqlite::Result<bool> {
-    let noted = meta(connection, REFUSED_UNRECORDED)?.and_then(|at_ms| at_ms.parse::<i64>().ok());
+    let noted = fact(connection, &REFUSED_UNRECORDED)?;
     if noted.is_some_and(|at_ms| at_ms >= since_ms) {
         return Ok(true);
     }
@@ -270,23 +264,14 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, 
     Ok((counts.into_values().collect(), seen > Tally::MOST))
 }
 
-fn unsorted(connection: &Connection) -> rusqlite::Result<Vec<(String, u64)>> {
-    // The names that begin so, by the table's own order: `;` is the character after `:`.
-    let mut statement = connection.prepare_cached(
-        "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
-    )?;
-    let end = UNSORTED.replace(':', ";");
-    let found = statement.query_map((UNSORTED, end, UNSORTED_MOST), |row| {
-        let count: String = row.get(1)?;
-        Ok((row.get(0)?, count.parse().unwrap_or_default()))
-    })?;
-    found.collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::facts::note;
     use super::super::schema::STEPS;
     use super::*;
+    use crate::ledger::fact::LAST_HEARD;
+    use crate::ledger::overview::LastHeard;
+    use crate::ledger::row::InvoiceKey;
 
     fn ledger() -> Connection {
         let connection = Connection::open_in_memory().expect("in memory");
@@ -377,8 +362,11 @@ mod tests {
         let dropped = "DELETE FROM history WHERE id < 5";
         connection.execute_batch(dropped).expect("written");
         assert_eq!(found(), (None, Some(5)));
-        let noted = "INSERT INTO meta VALUES ('last_heard', '4 6')";
-        connection.execute_batch(noted).expect("written");
+        let last = LastHeard {
+            at_ms: 4,
+            invoice: InvoiceKey(6),
+        };
+        note(&connection, &LAST_HEARD.note(&last)).expect("written");
         assert_eq!(found(), (Some((4, "o3".to_owned())), None));
     }
 
@@ -394,8 +382,7 @@ mod tests {
         let dropped = "DELETE FROM refusal WHERE id < 5";
         connection.execute_batch(dropped).expect("written");
         assert!(more(5) && !more(6));
-        let noted = "INSERT INTO meta VALUES ('refused_unrecorded', '9')";
-        connection.execute_batch(noted).expect("written");
+        note(&connection, &REFUSED_UNRECORDED.note(&9)).expect("written");
         assert!(more(9) && !more(10));
     }
 

@@ -340,28 +340,6 @@ pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>>
     found.filter_map(Result::transpose).collect()
 }
 
-/// The small facts whose key begins with `prefix`, which ends in `:`, by key; what follows it, and the value.
-pub(super) fn metas(
-    connection: &Connection,
-    prefix: &str,
-    limit: u32,
-) -> rusqlite::Result<Vec<(String, String)>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 \
-         ORDER BY key LIMIT ?2",
-    )?;
-    statement
-        .query_map(params![prefix, limit], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect()
-}
-
-pub(super) fn meta(connection: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
-    connection
-        .prepare_cached("SELECT value FROM meta WHERE key = ?1")?
-        .query_row([key], |row| row.get(0))
-        .optional()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -9,13 +9,14 @@ use rusqlite::Connection;
 
 use super::chosen;
 use super::due;
+use super::facts;
 use super::failure::from_sqlite;
 use super::held;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, meta, metas, running,
-    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
+    invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, running, sealed_by_id,
+    sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
 };
 use super::refusals;
 use super::runnable;
@@ -23,6 +24,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::choice::{Act, Choice, Page};
 use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
+use crate::ledger::fact::Fact;
 use crate::ledger::health::Sight;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
@@ -265,16 +267,8 @@ impl ReadStore {
         refusals::list(&self.0, filter, limit).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn meta(&self, key: &str) -> Result<Option<String>, StoreError> {
-        meta(&self.0, key).map_err(from_sqlite)
-    }
-
-    pub(in crate::ledger) fn metas(
-        &self,
-        prefix: &str,
-        limit: u32,
-    ) -> Result<Vec<(String, String)>, StoreError> {
-        metas(&self.0, prefix, limit).map_err(from_sqlite)
+    pub(in crate::ledger) fn fact<T>(&self, fact: &Fact<T>) -> Result<Option<T>, StoreError> {
+        facts::fact(&self.0, fact).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn held_count(&self) -> Result<u64, StoreError> {

@@ -8,10 +8,9 @@ use rusqlite::{FileControl, Statement};
 
 use super::failure::from_sqlite;
 use super::often::{Often, Statements};
-use super::{SqliteStore, hooked, open, read};
+use super::{SqliteStore, facts, hooked, open};
 use crate::ledger::health::Health;
 use crate::ledger::mark::{Keeper, Mark};
-use crate::ledger::restore::position;
 use crate::ledger::store::StoreError;
 
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
@@ -36,12 +35,7 @@ impl<C: Statements> SqliteStore<C> {
 
     /// How far the ledger is: what other connections have committed counts too.
     pub(in crate::ledger) fn position(&self) -> Result<Mark, StoreError> {
-        let last = self
-            .connection
-            .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)));
-        let meta = |key: &str| read::meta(&self.connection, key).map_err(from_sqlite);
-        position(meta, last.map_err(from_sqlite)?)
+        facts::position(&self.connection).map_err(from_sqlite)
     }
 
     /// Writes the mark when it is due. Gives when it is due next.

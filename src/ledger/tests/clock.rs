@@ -80,7 +80,7 @@ async fn a_failed_invoice_retired_by_a_clock_that_was_ahead_is_dated_anew() {
     writer.record(key, answer).await.expect("stored");
     assert_eq!(due_ms(&ledger).await, None);
     assert_eq!(retired(&ledger, at).await, [ahead]);
-    let mark = ledger.reader().clock_mark_ms().await.expect("read");
+    let mark = ledger.reader().fact(&CLOCK_MARK).await.expect("read");
     assert_eq!(mark, Some(ahead), "a start sees that the clock was ahead");
 
     writer.redate(&[key], at + 1_000).await.expect("stored");

@@ -41,8 +41,8 @@ async fn the_outbox_is_woken_by_what_another_process_commits() {
     let (owed, stranger) = (ours.bells().owed, theirs.writer());
     // More rounds than there can be rings for anything else: the first look, and what the opening stored.
     for round in 0..4 {
-        let told = stranger.note("told", round.to_string()).await;
-        told.expect("stored");
+        let noted = stranger.note(&SERVING_SINCE, &round).await;
+        noted.expect("stored");
         let rung = tokio::time::timeout(PATIENCE, owed.rung()).await;
         assert!(rung.is_ok(), "round {round}");
     }

@@ -3,6 +3,7 @@
 use super::acts::{act, of, would};
 use super::*;
 use crate::invoice::attention::Attention;
+use crate::ledger::fact::LISTS_NUMBER;
 
 /// More than one commit of the pass sorts anew.
 const MANY: u32 = 60;
@@ -96,8 +97,8 @@ async fn a_name_put_on_a_list_pays_old_orders_and_runs_nothing() {
     ];
     assert_eq!(held(&ledger).await, both);
     assert_eq!(ledger.reader().held_count().await.expect("read"), 2);
-    let known = ledger.reader().unsorted().await.expect("read");
-    assert_eq!(known, [("settled".to_owned(), 1)]);
+    let known = ledger.reader().overview(NOW, NOW).await.expect("read");
+    assert_eq!(known.unsorted, [("settled".to_owned(), 1)]);
 
     // Neither the same word again, nor a restart, changes anything.
     for source in [Source::Notification, Source::Poll] {
@@ -298,15 +299,8 @@ async fn a_command_with_other_lists_sorts_nothing_anew() {
     assert_eq!(outcome(&ledger, key).await.0, Outcome::Open);
     let ledger = reopened(&directory, ledger, rules()).await;
     assert_eq!(pass(&ledger).await, 0, "the stored lists are the old ones");
-    assert_eq!(
-        ledger
-            .reader()
-            .meta("lists_number")
-            .await
-            .expect("read")
-            .as_deref(),
-        Some("1")
-    );
+    let number = ledger.reader().fact(&LISTS_NUMBER).await.expect("read");
+    assert_eq!(number, Some(1));
 }
 
 #[tokio::test]

@@ -323,7 +323,7 @@ async fn another_process_that_holds_the_lock_costs_an_answer_and_no_data() {
 }
 
 /// Holds the write lock as another process would, through a store of its own.
-pub(crate) struct HeldLock(Box<dyn Store>);
+pub(crate) struct HeldLock(sqlite::SqliteStore);
 
 impl HeldLock {
     /// Takes the lock of the ledger in this state directory.
@@ -342,7 +342,7 @@ impl HeldLock {
         )
         .expect("it opens");
         Store::begin(&mut other).expect("it takes the lock");
-        Self(Box::new(other))
+        Self(other)
     }
 }
 

@@ -147,7 +147,7 @@ impl World {
     }
 
     fn recheck(&mut self, now_ms: i64) {
-        let mark_ms = self.store.clock_mark_ms();
+        let mark_ms = self.store.fact_of(&CLOCK_MARK);
         let recheck = &mut self.daemon.as_mut().expect("alive").recheck;
         let clock = recheck.look(now_ms, mark_ms);
         assert_eq!(clock, Clock::Steady, "nobody sets the clock");
@@ -165,7 +165,7 @@ impl World {
                 self.redate(&keys, now_ms);
                 let recheck = &mut self.daemon.as_mut().expect("alive").recheck;
                 if recheck.done_retired(&found, now_ms) {
-                    let mark = LedgerCommand::Note(CLOCK_MARK, now_ms.to_string());
+                    let mark = LedgerCommand::Note(CLOCK_MARK.note(&now_ms));
                     self.write(&mark, &[]);
                 }
             }

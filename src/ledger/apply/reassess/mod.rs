@@ -6,7 +6,7 @@ mod replay;
 
 use super::dates::{self, heard};
 use super::event::{Told, note_unsorted, write_event};
-use super::lists::{self, Pass, pass, save_pass};
+use super::lists::{PASS, Pass, pass};
 use super::{ApplyError, Rules, load};
 use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
@@ -15,6 +15,7 @@ use crate::invoice::silence::{self, Due};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Decision, Why, reassess};
 use crate::ledger::command::{Reassessed, Resorted};
+use crate::ledger::fact::LISTS_NUMBER;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{HeardClaim, NewHistory, Store, StoreError, Stored, Withdrawn};
 
@@ -58,7 +59,7 @@ pub(super) fn reassess_some<S: Store>(
         from: next.0,
         ..after
     });
-    save_pass(store, after.as_ref())?;
+    store.set_fact(&PASS, &after)?;
     Ok(done)
 }
 
@@ -76,7 +77,7 @@ pub(super) fn freshen<S: Store>(
         return Ok(None);
     };
     // A command that outlived a change of the lists sorts by its own and leaves the rest to the daemon.
-    if lists::number(store)? != Some(number) {
+    if store.fact(&LISTS_NUMBER)? != Some(number) {
         return Ok(None);
     }
     stored.sorted_by = marked(number, awaits(stored));
@@ -150,7 +151,7 @@ fn sort_anew<S: Store>(
     };
     if let Some(mut under_way) = pass(store)? {
         under_way.changed = under_way.changed.saturating_add(1);
-        save_pass(store, Some(&under_way))?;
+        store.set_fact(&PASS, &Some(under_way))?;
     }
     Ok(Some(Resorted {
         order_id: stored.row.order_id.clone(),

@@ -1,4 +1,4 @@
-//! A log that cannot be moved: told to the log of the daemon once, and once when it is over; kept as a small fact of the
+//! A log that cannot be moved: told to the log of the daemon once, and once when it is over; kept as a fact of the
 //! ledger meanwhile, for `status`, and for whoever asks in the same process.
 
 use std::path::Path;
@@ -6,15 +6,13 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::super::invoices;
+use super::super::facts;
 use crate::clock::wall_ms;
 use crate::invoice::moment::Moment;
+use crate::ledger::fact::LOG_HELD;
 use crate::ledger::health::Health;
 use crate::ledger::holders::holders;
-use crate::ledger::log_held::{HeldBy, LogHeld};
-
-/// The small fact of the ledger ([`LogHeld::to_fact`]); no number when nothing stands in the way.
-pub(in crate::ledger) const HELD: &str = "log_held";
+use crate::ledger::log_held::{HeldBy, LogHeld, LogNote};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -142,7 +140,7 @@ impl Held {
     /// Remembers it for `status`, once it was told.
     pub(super) fn note(&mut self, connection: &Connection, busy: Duration) {
         if self.told && !self.noted {
-            self.noted = write(connection, busy, &self.what.to_fact());
+            self.noted = write(connection, busy, Some(self.what.clone()));
         }
     }
 
@@ -167,18 +165,19 @@ impl Held {
 
 /// Nothing stands in the way. False when it could not be written now.
 pub(super) fn forget(connection: &Connection, busy: Duration) -> bool {
-    // Another one each time: what is there already makes no commit, and nothing is cut then.
-    let over = format!("over {}", Moment::from_ms(wall_ms()));
-    write(connection, busy, &over)
+    write(connection, busy, None)
 }
 
 /// In a commit of its own. Another program's lock is not waited for, as else it is for so long.
-fn write(connection: &Connection, busy: Duration, value: &str) -> bool {
+fn write(connection: &Connection, busy: Duration, held: Option<LogHeld>) -> bool {
+    // Another one each time: what is there already makes no commit, and nothing is cut then.
+    let at_ms = wall_ms();
+    let note = LOG_HELD.note(&LogNote { held, at_ms });
     let begun = connection
         .busy_timeout(Duration::ZERO)
         .and_then(|()| Transaction::new_unchecked(connection, TransactionBehavior::Immediate));
     let written = begun.and_then(|transaction| {
-        invoices::set_meta(&transaction, HELD, value)?;
+        facts::note(&transaction, &note)?;
         transaction.commit()
     });
     let written = written.and(connection.busy_timeout(busy));

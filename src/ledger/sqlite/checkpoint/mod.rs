@@ -25,11 +25,12 @@ use rusqlite::{Connection, ErrorCode};
 
 use aside::Aside;
 use cause::Cause;
-pub(in crate::ledger) use held::HELD;
 use held::{Held, Told};
 pub(super) use idle::Idle;
 
+use super::facts::fact;
 use super::failure::from_sqlite;
+use crate::ledger::fact::LOG_HELD;
 use crate::ledger::health::Health;
 use crate::ledger::log_held::LogHeld;
 
@@ -320,8 +321,8 @@ impl Mover {
 
     /// What a daemon before this one noted, and nobody has taken back since.
     fn take_over(&mut self, connection: &Connection) {
-        let noted = super::read::meta(connection, HELD).ok().flatten();
-        if let Some(held) = noted.and_then(|fact| LogHeld::from_fact(&fact)) {
+        let noted = fact(connection, &LOG_HELD).ok().flatten();
+        if let Some(held) = noted.and_then(|noted| noted.held) {
             self.held = Some(Held::noted_before(held, self.health.clone()));
             self.retry_at = Some(Instant::now());
         }

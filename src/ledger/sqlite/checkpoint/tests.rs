@@ -6,7 +6,7 @@ use super::cause::LASTING_AFTER;
 use super::*;
 use crate::ledger::log_held::HeldBy;
 use crate::ledger::reading;
-use crate::ledger::sqlite::{open, read};
+use crate::ledger::sqlite::open;
 
 const BUSY: Duration = Duration::from_secs(1);
 const LIMITS: LogLimits = LogLimits {
@@ -66,8 +66,9 @@ impl World {
         reader
     }
 
-    fn noted(&self) -> Option<String> {
-        read::meta(&self.connection, HELD).expect("read")
+    fn noted(&self) -> Option<LogHeld> {
+        let noted = fact(&self.connection, &LOG_HELD).expect("read");
+        noted.expect("noted").held
     }
 }
 
@@ -123,8 +124,7 @@ fn what_a_read_holds_is_told_put_off_and_made_up_for() {
     }
     assert!(file_bytes(&world.path()) > KEPT_BYTES);
     assert!(world.mover.held.is_some());
-    let since = world.noted().expect("noted");
-    assert!(since.parse::<i64>().is_ok(), "{since}");
+    assert!(world.noted().is_some());
     while world.mover.aside.is_some() {
         world.tidy();
     }
@@ -143,8 +143,7 @@ fn what_a_read_holds_is_told_put_off_and_made_up_for() {
     world.tidy_up();
     assert!(file_bytes(&world.path()) <= KEPT_BYTES);
     assert!(world.mover.held.is_none() && !world.mover.long);
-    let noted = world.noted().expect("noted");
-    assert!(noted.parse::<i64>().is_err(), "{noted}");
+    assert!(world.noted().is_none());
     world.write(1);
     assert!(world.mover.pages.load(Ordering::Relaxed) < 10);
 }
@@ -216,11 +215,7 @@ fn a_short_log_that_is_held_for_long_is_told_too() {
         .expect("the machine runs for longer");
     (world.mover.since, world.mover.retry_at) = (Some(ago), Some(Instant::now()));
     world.tidy();
-    assert!(
-        world
-            .noted()
-            .is_some_and(|since| since.parse::<i64>().is_ok())
-    );
+    assert!(world.noted().is_some());
     assert!(world.mover.health().now().log_held.is_some());
     // A daemon that is started anew finds it, and takes it back when it is over.
     let mut next = Mover::new((Checkpoint::AfterAnswers, LIMITS), &world.path(), BUSY);
@@ -230,11 +225,7 @@ fn a_short_log_that_is_held_for_long_is_told_too() {
     drop(reader);
     world.write(1);
     world.tidy_up();
-    assert!(
-        world
-            .noted()
-            .is_some_and(|since| since.parse::<i64>().is_err())
-    );
+    assert!(world.noted().is_none());
     assert_eq!(world.mover.health().now().log_held, None);
 }
 
@@ -265,8 +256,7 @@ fn a_command_of_tilld_may_read_for_long_and_another_program_may_not() {
     // It is told once, and called what it is at any time.
     let _said = reading::say(world.directory.path());
     assert_eq!(lasts(&mut world, LASTING_AFTER), Some(HeldBy::OwnCommand));
-    let noted = world.noted().and_then(|fact| LogHeld::from_fact(&fact));
-    assert_eq!(noted.map(|held| held.by), Some(HeldBy::OwnCommand));
+    assert_eq!(world.noted().map(|held| held.by), Some(HeldBy::OwnCommand));
 }
 
 #[test]

@@ -202,7 +202,7 @@ pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
             ref_hash: String::new(),
             header_names: String::new(),
         }]),
-        17 => Command::Note("said", format!("at {now_ms}")),
+        17 => Command::Note(SERVING_SINCE.note(&now_ms)),
         18 => Command::Reassess(now_ms),
         20 => Command::GiveBack(delivery),
         21 => {

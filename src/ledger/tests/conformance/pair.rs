@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use super::super::*;
 use super::commands::two_lanes;
 use crate::invoice::silence::Class;
+use crate::ledger::fact::{ODD, RESTORED, UNSORTED};
 use crate::ledger::memory::MemoryStore;
 use crate::ledger::row::{Place, Running};
 use crate::ledger::sqlite::{ReadStore, SqliteStore};
@@ -66,17 +67,12 @@ impl Pair {
 
     /// Both are restored copies from now on.
     pub(super) fn restore(&mut self, now_ms: i64) {
-        let mut held = Vec::new();
-        for store in [&mut self.file as &mut dyn Store, &mut self.memory] {
-            store.begin().expect("it begins");
-            held.push(apply::catch_up(store, 1, now_ms).expect("stored"));
-            self.rules.restore = apply::last_restore(store).expect("read");
-            store.commit().expect("it commits");
-        }
-        assert!(
-            held.first() > Some(&0) && held.first() == held.last(),
-            "{held:?}"
+        let held = (
+            caught_up(&mut self.file, now_ms),
+            caught_up(&mut self.memory, now_ms),
         );
+        assert!(held.0 > 0 && held.0 == held.1, "{held:?}");
+        self.rules.restore = self.memory.fact_of(&RESTORED).expect("just stored");
     }
 
     /// The invoices that decide for an order: the same for those who write and whoever reads beside.
@@ -193,18 +189,26 @@ impl Pair {
             .expect("read")
             .len();
         self.same("refusals", &refusals, &self.memory.refusal_count());
-        for name in [
-            "said",
-            "restored",
-            "clock_ms",
-            "unsorted:odd",
-            "odd:amount:retyped",
-        ] {
-            let fact = self.beside.meta(name).expect("read");
-            let beside = self.memory.meta(name).expect("read");
-            self.same(name, &fact, &beside);
+        for fact in [&SERVING_SINCE, &CLOCK_MARK] {
+            self.same_fact(fact);
         }
+        self.same_fact(&RESTORED);
+        self.same_fact(&UNSORTED.named("odd"));
+        self.same_fact(&ODD.named("amount:retyped"));
     }
+
+    fn same_fact<T: Debug>(&self, fact: &Fact<T>) {
+        let beside = self.beside.fact(fact).expect("read");
+        self.same(&fact.key, &beside, &self.memory.fact_of(fact));
+    }
+}
+
+/// How many deliveries are held, of a copy that was restored.
+fn caught_up(store: &mut impl Store, now_ms: i64) -> usize {
+    store.begin().expect("it begins");
+    let held = apply::catch_up(store, 1, now_ms).expect("stored");
+    store.commit().expect("it commits");
+    held
 }
 
 impl Pair {

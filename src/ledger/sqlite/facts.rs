@@ -1,0 +1,51 @@
+//! The table of facts, and how far a ledger is by them. Relies on [`Fact`] for keys and forms; promises that nothing else reads
+//! or writes the table by a key, but for the schema and the SQL of the history.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::ledger::fact::{DELIVERY_STEPS, Fact, GENERATION, LEDGER_ID, Note};
+use crate::ledger::mark::Mark;
+
+pub(super) fn fact<T>(connection: &Connection, fact: &Fact<T>) -> rusqlite::Result<Option<T>> {
+    let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    let found = statement.query_row([&fact.key], |row| row.get(0));
+    let text: Option<String> = found.optional()?;
+    Ok(text.and_then(|text| fact.read(&text)))
+}
+
+pub(super) fn note(connection: &Connection, note: &Note) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+    )?;
+    statement.execute([&note.key, &*note.text]).map(drop)
+}
+
+/// Those whose keys begin with this one's, which ends in `:`, by key: what follows it there, and what each says.
+pub(super) fn of_family<T: Default>(
+    connection: &Connection,
+    family: &Fact<T>,
+    limit: u32,
+) -> rusqlite::Result<Vec<(String, T)>> {
+    // By the table's own order: `;` is the character after `:`.
+    let mut statement = connection.prepare_cached(
+        "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
+    )?;
+    let end = family.key.replace(':', ";");
+    let found = statement.query_map((&family.key, end, limit), |row| {
+        let text: String = row.get(1)?;
+        Ok((row.get(0)?, family.read(&text).unwrap_or_default()))
+    })?;
+    found.collect()
+}
+
+/// How far the ledger is.
+pub(super) fn position(connection: &Connection) -> rusqlite::Result<Mark> {
+    let mut newest = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
+    let event = newest.query_row([], |row| row.get(0))?;
+    Ok(Mark {
+        event,
+        ledger: fact(connection, &LEDGER_ID)?.unwrap_or_default(),
+        generation: fact(connection, &GENERATION)?.unwrap_or_default(),
+        step: fact(connection, &DELIVERY_STEPS)?.unwrap_or_default(),
+    })
+}
