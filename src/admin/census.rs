@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::invoice::event::EventKind;
+use crate::invoice::observation::Source;
 use crate::ledger::{EventMark, Piece};
 
 /// Milliseconds of an hour, and of a day.
@@ -162,7 +164,7 @@ impl Census {
     }
 
     fn count(&mut self, mark: &EventMark) {
-        let by = mark.source.as_deref().unwrap_or("tilld");
+        let by = mark.source.map_or("tilld", Source::as_str);
         let at = FINDERS.iter().position(|finder| *finder == by);
         if let Some(count) = at.and_then(|at| self.found.get_mut(at)) {
             *count += 1;
@@ -211,22 +213,25 @@ impl Census {
 
 /// A change that somebody had to hear of: not an opening, whose answer is asked for, and not a person's own wish.
 fn is_found(mark: &EventMark) -> bool {
-    let by = mark.source.as_deref();
-    matches!(by, Some("notification" | "poll"))
-        && !matches!(mark.kind.as_str(), "opened" | "operator" | "unresolved")
+    let by_service = matches!(mark.source, Some(Source::Notification | Source::Poll));
+    let is_own = matches!(
+        mark.kind,
+        EventKind::Opened | EventKind::Operator | EventKind::Unresolved
+    );
+    by_service && !is_own
 }
 
 fn happened(mark: &EventMark) -> Hour {
-    let is = |kind: &str| u64::from(mark.kind == kind);
-    let by = |source: &str| u64::from(is_found(mark) && mark.source.as_deref() == Some(source));
+    let is = |kinds: &[EventKind]| u64::from(kinds.contains(&mark.kind));
+    let by = |source| u64::from(is_found(mark) && mark.source == Some(source));
     Hour {
-        notified: by("notification"),
-        polled: by("poll"),
-        opened: is("opened"),
-        paid: is("paid") + is("late"),
-        failed: is("failed"),
-        reversed: is("reversed"),
-        mismatched: is("mismatch"),
+        notified: by(Source::Notification),
+        polled: by(Source::Poll),
+        opened: is(&[EventKind::Opened]),
+        paid: is(&[EventKind::Paid, EventKind::Late]),
+        failed: is(&[EventKind::Failed]),
+        reversed: is(&[EventKind::Reversed]),
+        mismatched: is(&[EventKind::Mismatch]),
     }
 }
 
@@ -239,8 +244,12 @@ mod tests {
         EventMark {
             seq,
             invoice,
-            kind: if after == "done" { "paid" } else { "opened" }.to_owned(),
-            source: Some(source.to_owned()),
+            kind: if after == "done" {
+                EventKind::Paid
+            } else {
+                EventKind::Opened
+            },
+            source: Source::parse(source),
             previous_status: before.map(str::to_owned),
             status: Some(after.to_owned()),
             previous_outcome: outcome(before.unwrap_or_default()).to_owned(),

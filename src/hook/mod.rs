@@ -31,65 +31,57 @@ pub use work_dir::{leftovers, remove};
 /// One entry of a hook's `on` list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
-    /// The invoice became paid; matches at most one event in an invoice's life, a late one included.
-    Paid,
-    /// It became paid again after another outcome.
-    PaidAgain,
-    /// It failed, and was never paid before.
-    Failed,
-    /// It was paid, and the money went back.
-    Reversed,
-    /// It became paid after it had failed (in addition to `paid`).
-    Late,
-    /// It was paid with another amount or currency than agreed.
-    Mismatch,
-    /// It was asked for until the horizon without a final answer.
-    Unresolved,
+    /// Events of this kind, one of [`SELECTABLE`]. What became paid after it had failed is wanted as `paid` too.
+    Kind(EventKind),
     /// Any event that shows this status, but for those that tell of a person's hand: the service said nothing then.
     Status(String),
     /// Every event.
     All,
 }
 
+/// The kinds that a hook may want by their word.
+pub const SELECTABLE: [EventKind; 7] = [
+    EventKind::Paid,
+    EventKind::PaidAgain,
+    EventKind::Failed,
+    EventKind::Reversed,
+    EventKind::Late,
+    EventKind::Mismatch,
+    EventKind::Unresolved,
+];
+
 /// A word that is no selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no selector; known are `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`, `status:NAME` and `*`"
+    "`{0}` is no selector; known are {known}, `status:NAME` and `*`",
+    known = SELECTABLE.map(|kind| format!("`{kind}`")).join(", ")
 )]
 pub struct UnknownSelector(pub String);
 
 impl Selector {
     /// Reads a selector as it stands in the config.
     pub fn parse(text: &str) -> Result<Self, UnknownSelector> {
-        let selector = match text {
-            "paid" => Self::Paid,
-            "paid_again" => Self::PaidAgain,
-            "failed" => Self::Failed,
-            "reversed" => Self::Reversed,
-            "late" => Self::Late,
-            "mismatch" => Self::Mismatch,
-            "unresolved" => Self::Unresolved,
-            "*" => Self::All,
-            other => match other.strip_prefix("status:") {
-                Some(name) if !name.is_empty() && name.len() <= LONGEST_STATUS => {
-                    Self::Status(name.to_owned())
-                }
-                _ => return Err(UnknownSelector(other.to_owned())),
-            },
-        };
-        Ok(selector)
+        if text == "*" {
+            return Ok(Self::All);
+        }
+        if let Some(name) = text.strip_prefix("status:")
+            && (1..=LONGEST_STATUS).contains(&name.len())
+        {
+            return Ok(Self::Status(name.to_owned()));
+        }
+        let mut kinds = SELECTABLE.into_iter();
+        let kind = kinds.find(|kind| kind.as_str() == text);
+        kind.map(Self::Kind)
+            .ok_or_else(|| UnknownSelector(text.to_owned()))
     }
 
     /// True when an event of this kind and status is wanted.
     pub fn wants(&self, change: &Change) -> bool {
         match self {
-            Self::Paid => matches!(change.kind, EventKind::Paid | EventKind::Late),
-            Self::PaidAgain => change.kind == EventKind::PaidAgain,
-            Self::Failed => change.kind == EventKind::Failed,
-            Self::Reversed => change.kind == EventKind::Reversed,
-            Self::Late => change.kind == EventKind::Late,
-            Self::Mismatch => change.kind == EventKind::Mismatch,
-            Self::Unresolved => change.kind == EventKind::Unresolved,
+            Self::Kind(EventKind::Paid) => {
+                matches!(change.kind, EventKind::Paid | EventKind::Late)
+            }
+            Self::Kind(kind) => change.kind == *kind,
             Self::Status(name) => {
                 let shown = change.status.as_ref().map(Status::as_str);
                 change.kind != EventKind::Operator && shown == Some(name)
@@ -102,13 +94,7 @@ impl Selector {
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Paid => f.write_str("paid"),
-            Self::PaidAgain => f.write_str("paid_again"),
-            Self::Failed => f.write_str("failed"),
-            Self::Reversed => f.write_str("reversed"),
-            Self::Late => f.write_str("late"),
-            Self::Mismatch => f.write_str("mismatch"),
-            Self::Unresolved => f.write_str("unresolved"),
+            Self::Kind(kind) => f.write_str(kind.as_str()),
             Self::Status(name) => write!(f, "status:{name}"),
             Self::All => f.write_str("*"),
         }
@@ -145,14 +131,7 @@ impl Subscription {
     pub fn statuses(&self) -> Vec<&str> {
         let names = self.on.iter().filter_map(|selector| match selector {
             Selector::Status(name) => Some(name.as_str()),
-            Selector::Paid
-            | Selector::PaidAgain
-            | Selector::Failed
-            | Selector::Reversed
-            | Selector::Late
-            | Selector::Mismatch
-            | Selector::Unresolved
-            | Selector::All => None,
+            Selector::Kind(_) | Selector::All => None,
         });
         names.collect()
     }

@@ -23,6 +23,9 @@ pub enum Source {
 }
 
 impl Source {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Notification, Self::Poll, Self::Create, Self::Operator];
+
     /// The word used in the ledger and in the hook document.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,9 +38,7 @@ impl Source {
 
     /// Reads the word back.
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Notification, Self::Poll, Self::Create, Self::Operator]
-            .into_iter()
-            .find(|s| s.as_str() == text)
+        Self::ALL.into_iter().find(|s| s.as_str() == text)
     }
 }
 

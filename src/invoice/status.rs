@@ -61,6 +61,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Open,
+        Self::Paid,
+        Self::Failed,
+        Self::Reversed,
+        Self::Mismatch,
+    ];
+
     /// The word used in the ledger, the hook document and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -74,15 +83,7 @@ impl Outcome {
 
     /// Reads the word back.
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            Self::Open,
-            Self::Paid,
-            Self::Failed,
-            Self::Reversed,
-            Self::Mismatch,
-        ]
-        .into_iter()
-        .find(|o| o.as_str() == text)
+        Self::ALL.into_iter().find(|o| o.as_str() == text)
     }
 
     /// True when nothing more is expected: every outcome but `open`.

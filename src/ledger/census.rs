@@ -5,6 +5,8 @@ use super::error::ReadError;
 use super::reader::Reader;
 use super::row::DeliveryRow;
 use super::sqlite::ReadStore;
+use crate::invoice::event::EventKind;
+use crate::invoice::observation::Source;
 
 /// How some invoices stand, those behind one row up to another, at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,10 +26,10 @@ pub(crate) struct EventMark {
     pub seq: i64,
     /// The row of its invoice.
     pub invoice: i64,
-    /// Its kind, as a word.
-    pub kind: String,
-    /// Who found it, as a word: the notification where a poll only confirmed what one had told.
-    pub source: Option<String>,
+    /// Its kind.
+    pub kind: EventKind,
+    /// Who found it: the notification where a poll only confirmed what one had told.
+    pub source: Option<Source>,
     /// The status before.
     pub previous_status: Option<String>,
     /// The status after.
@@ -77,7 +79,7 @@ impl Reader {
     /// Looks at no more than `most` events behind a number: the last number looked at, and the orders of those of this kind.
     pub(crate) async fn orders_of_kind(
         &self,
-        kind: &'static str,
+        kind: EventKind,
         after: i64,
         most: u32,
     ) -> Result<(i64, Vec<String>), ReadError> {

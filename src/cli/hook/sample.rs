@@ -74,7 +74,7 @@ pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
 
 /// The sample of what is told when a delivery was given up.
 pub(super) fn abandonment(hook: &str, now_ms: i64) -> Facts {
-    let facts = facts(hook, &Selector::Paid, now_ms);
+    let facts = facts(hook, &Selector::Kind(EventKind::Paid), now_ms);
     let given_up = GivenUp {
         hook: "sample-hook".to_owned(),
         event_id: facts.event_id.clone(),
@@ -89,13 +89,8 @@ pub(super) fn abandonment(hook: &str, now_ms: i64) -> Facts {
 /// The kind of event the hook waits for, with a status that is the service's only when the hook names one.
 fn kind_and_status(wish: &Selector) -> (EventKind, String) {
     let kind = match wish {
-        Selector::Paid | Selector::All => EventKind::Paid,
-        Selector::PaidAgain => EventKind::PaidAgain,
-        Selector::Failed => EventKind::Failed,
-        Selector::Reversed => EventKind::Reversed,
-        Selector::Late => EventKind::Late,
-        Selector::Mismatch => EventKind::Mismatch,
-        Selector::Unresolved => EventKind::Unresolved,
+        Selector::All => EventKind::Paid,
+        Selector::Kind(kind) => *kind,
         Selector::Status(name) => return (EventKind::Status, name.clone()),
     };
     (kind, format!("sample-{kind}"))

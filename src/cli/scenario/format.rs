@@ -11,6 +11,8 @@ use super::step::{Act, Expect, Open, Scenario, Settings, Step, Yes};
 use crate::config::toml;
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::OrderId;
+use crate::invoice::observation::Source;
+use crate::invoice::status::Outcome;
 use crate::sandbox;
 
 /// Longest scenario, in steps: what a person can follow, and the rest is drawn.
@@ -232,8 +234,8 @@ fn bounded(name: &str, number: u64, range: std::ops::RangeInclusive<u64>) -> Res
 }
 
 fn expected(expect: &Expect) -> Result<(), String> {
-    const OUTCOMES: [&str; 5] = ["open", "paid", "failed", "reversed", "mismatch"];
-    const FINDERS: [&str; 4] = ["notification", "poll", "create", "operator"];
+    let outcomes = Outcome::ALL.map(Outcome::as_str);
+    let finders = Source::ALL.map(Source::as_str);
     let one_of = |name: &str, given: &Option<String>, list: &[&str]| match given {
         Some(word) if !list.contains(&word.as_str()) => {
             let list: Vec<String> = list.iter().map(|word| format!("`{word}`")).collect();
@@ -241,8 +243,8 @@ fn expected(expect: &Expect) -> Result<(), String> {
         }
         Some(_) | None => Ok(()),
     };
-    one_of("outcome", &expect.outcome, &OUTCOMES)?;
-    one_of("found_by", &expect.found_by, &FINDERS)?;
+    one_of("outcome", &expect.outcome, &outcomes)?;
+    one_of("found_by", &expect.found_by, &finders)?;
     let says = expect.outcome.is_some()
         || expect.found_by.is_some()
         || expect.status.is_some()

@@ -192,7 +192,7 @@ impl Watch {
         };
         let reader = &self.parts.reader;
         let (upto, orders) = reader
-            .orders_of_kind(EventKind::Reversed.as_str(), episodes.seq(), EVENTS)
+            .orders_of_kind(EventKind::Reversed, episodes.seq(), EVENTS)
             .await?;
         if orders.is_empty() {
             episodes.heard(upto);

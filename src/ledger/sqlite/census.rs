@@ -6,6 +6,9 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::failure::from_sqlite;
 use super::heard::found_by;
 use super::read_store::ReadStore;
+use super::rows;
+use crate::invoice::event::EventKind;
+use crate::invoice::observation::Source;
 use crate::ledger::census::{EventMark, Piece};
 use crate::ledger::store::StoreError;
 
@@ -71,7 +74,7 @@ impl ReadStore {
     /// The orders of events of this kind behind a number, oldest first.
     pub(in crate::ledger) fn orders_of_kind(
         &self,
-        kind: &str,
+        kind: EventKind,
         after: i64,
         most: u32,
     ) -> Result<(i64, Vec<String>), StoreError> {
@@ -119,8 +122,8 @@ fn marks(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Ve
         Ok(EventMark {
             seq: row.get(0)?,
             invoice: row.get(1)?,
-            kind: row.get(2)?,
-            source: row.get(3)?,
+            kind: rows::word(row, 2, EventKind::parse)?,
+            source: rows::optional(row, 3, Source::parse)?,
             previous_status: row.get(4)?,
             status: row.get(5)?,
             previous_outcome: row.get(6)?,
@@ -134,7 +137,7 @@ fn marks(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Ve
 
 fn orders_of_kind(
     connection: &Connection,
-    kind: &str,
+    kind: EventKind,
     after: i64,
     most: u32,
 ) -> rusqlite::Result<(i64, Vec<String>)> {
@@ -150,7 +153,7 @@ fn orders_of_kind(
         "SELECT i.order_id FROM event e JOIN invoice i ON i.id = e.invoice \
          WHERE e.seq > ?1 AND e.seq <= ?2 AND e.kind = ?3 ORDER BY e.seq",
     )?;
-    let found = statement.query_map((after, upto, kind), |row| row.get(0))?;
+    let found = statement.query_map((after, upto, kind.as_str()), |row| row.get(0))?;
     Ok((upto, found.collect::<rusqlite::Result<_>>()?))
 }
 
@@ -221,9 +224,13 @@ mod tests {
         let marks = store.marks(98, 10).expect("read");
         let seqs: Vec<i64> = marks.iter().map(|mark| mark.seq).collect();
         assert_eq!(seqs, [99, 100]);
-        let reversed = store.orders_of_kind("reversed", 89, 6).expect("read");
+        let reversed = store
+            .orders_of_kind(EventKind::Reversed, 89, 6)
+            .expect("read");
         assert_eq!(reversed, (95, vec!["o90".to_owned(), "o95".to_owned()]));
-        let none = store.orders_of_kind("reversed", 100, 6).expect("read");
+        let none = store
+            .orders_of_kind(EventKind::Reversed, 100, 6)
+            .expect("read");
         assert_eq!(none, (100, Vec::new()));
     }
 

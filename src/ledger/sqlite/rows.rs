@@ -67,7 +67,8 @@ pub(super) fn word<T>(
     parse(text).ok_or_else(|| unreadable(column.name(row), text.to_owned()))
 }
 
-fn optional<T>(
+/// Reads a word back that may be missing.
+pub(super) fn optional<T>(
     row: &Row<'_>,
     column: impl Place,
     parse: impl Fn(&str) -> Option<T>,

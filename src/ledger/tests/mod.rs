@@ -60,7 +60,7 @@ fn rules() -> Rules {
             horizon_ms: 259_200_000,
         },
         subscriptions: vec![
-            subscription("fulfil", vec![Selector::Paid]),
+            subscription("fulfil", vec![Selector::Kind(EventKind::Paid)]),
             subscription("log", vec![Selector::All]),
         ],
         on_abandoned: false,
