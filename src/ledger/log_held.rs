@@ -24,16 +24,17 @@ pub enum HeldBy {
 }
 
 /// The words of the small fact.
+const READER: &str = "reader";
 const OWN: &str = "own";
 const FULL: &str = "full";
 const DISK: &str = "disk";
 
 impl LogHeld {
-    /// As the ledger remembers it: the time, and behind it a word unless a reader is in the way, which had none before.
+    /// As the ledger remembers it: the time, and a word for what is in the way.
     pub(super) fn to_fact(&self) -> String {
         let since_ms = self.since_ms;
         match &self.by {
-            HeldBy::Reader => since_ms.to_string(),
+            HeldBy::Reader => format!("{since_ms} {READER}"),
             HeldBy::OwnCommand => format!("{since_ms} {OWN}"),
             HeldBy::DiskFull => format!("{since_ms} {FULL}"),
             HeldBy::Disk(reason) => format!("{since_ms} {DISK} {reason}"),
@@ -45,10 +46,11 @@ impl LogHeld {
         let mut words = fact.splitn(3, ' ');
         let since_ms = words.next()?.parse().ok()?;
         let by = match words.next() {
+            Some(READER) => HeldBy::Reader,
             Some(OWN) => HeldBy::OwnCommand,
             Some(FULL) => HeldBy::DiskFull,
             Some(DISK) => HeldBy::Disk(words.next().unwrap_or_default().to_owned()),
-            _ => HeldBy::Reader,
+            _ => return None,
         };
         Some(Self { since_ms, by })
     }
@@ -106,9 +108,6 @@ mod tests {
             let held = LogHeld { since_ms: 17, by };
             assert_eq!(LogHeld::from_fact(&held.to_fact()), Some(held));
         }
-        // As a tilld wrote it that knew of readers alone, and when it was over.
-        let before = LogHeld::from_fact("1795860000000");
-        assert_eq!(before.map(|held| held.by), Some(HeldBy::Reader));
         assert_eq!(LogHeld::from_fact("over 2026-11-28T10:00:00.000Z"), None);
     }
 

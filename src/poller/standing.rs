@@ -13,7 +13,6 @@ const LONGEST_HEEDED: Duration = Duration::from_mins(75);
 
 /// How the poller stands. Times are milliseconds since 1970. Holds no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Standing {
     /// What became of the access token.
     pub login: Login,
@@ -257,7 +256,7 @@ mod tests {
             left_alone_until_ms: Some(2),
         };
         assert_eq!(Standing::from_json(&standing.to_json()), Some(standing));
-        assert_eq!(Standing::from_json("{}"), Some(Standing::default()));
+        assert_eq!(Standing::from_json("{}"), None);
         assert_eq!(Standing::from_json("no"), None);
     }
 }
