@@ -3,7 +3,7 @@
 
 use crate::harness::Setup;
 
-/// A schema of before the first, by which an older daemon would write.
+/// A schema below the first, for that of an older daemon.
 const BEFORE: &str = "0";
 
 #[test]
