@@ -142,9 +142,9 @@ pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<Strin
     }
     let mut wrong = Vec::new();
     for (table, columns) in tables {
-        let sums = columns
-            .iter()
-            .map(|(column, kind)| format!("total(typeof({column}) NOT IN ('{kind}', 'null'))"));
+        let sums = columns.iter().map(|(column, kind)| {
+            format!("ifnull(sum(typeof({column}) NOT IN ('{kind}', 'null')), 0)")
+        });
         let ask = format!(
             "SELECT {} FROM {table}",
             sums.collect::<Vec<_>>().join(", ")
@@ -153,8 +153,8 @@ pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<Strin
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             for (place, (column, kind)) in columns.iter().enumerate() {
-                let count: f64 = row.get(place)?;
-                if count > 0.0 {
+                let count: i64 = row.get(place)?;
+                if count > 0 {
                     wrong.push(format!(
                         "{count} values in `{column}` of `{table}` are not of type {kind}"
                     ));
