@@ -42,9 +42,7 @@ pub(crate) struct Shown<'a> {
     updated_at: String,
     payment_url: Option<Cow<'a, str>>,
     requisites: Option<Value>,
-    /// A daemon of an earlier version does not say it: it is the agreed one then, as nearly always.
-    #[serde(default)]
-    currency_asked: Option<Cow<'a, str>>,
+    currency_asked: Cow<'a, str>,
     service: Option<Value>,
 }
 
@@ -74,7 +72,7 @@ pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
         updated_at: time(row.updated_ms),
         payment_url: row.payment_url.as_deref().map(Into::into),
         requisites: row.requisites.as_deref().map(json_or_text),
-        currency_asked: Some(row.currency_asked.as_str().into()),
+        currency_asked: row.currency_asked.as_str().into(),
         service: row.raw.as_deref().map(json_or_text),
     }
 }
@@ -85,7 +83,6 @@ impl Shown<'_> {
     pub(crate) fn row(self) -> Option<InvoiceRow> {
         let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         let ms = |text: &str| Moment::parse(text).map(Moment::as_ms);
-        let currency_agreed = self.currency.into_owned();
         Some(InvoiceRow {
             key: InvoiceKey(0),
             reference: InvoiceRef::parse(&self.r#ref)?,
@@ -105,9 +102,9 @@ impl Shown<'_> {
                 None => None,
             },
             amount_asked: self.amount_asked.into_owned(),
-            currency_asked: text(self.currency_asked).unwrap_or_else(|| currency_agreed.clone()),
+            currency_asked: self.currency_asked.into_owned(),
             amount_agreed: self.amount_agreed.into_owned(),
-            currency_agreed,
+            currency_agreed: self.currency.into_owned(),
             amount_reported: text(self.amount_reported),
             currency_reported: text(self.currency_reported),
             doubt: self.doubt,
@@ -269,11 +266,6 @@ pub(crate) mod tests {
             let read: Shown<'_> = serde_json::from_value(told).expect("its fields");
             read.row()
         };
-        let earlier = with(&|told| drop(told.remove("currency_asked")));
-        assert_eq!(
-            earlier.map(|row| row.currency_asked).as_deref(),
-            Some("RUB")
-        );
         for (field, word) in [
             ("outcome", "x"),
             ("mode", ""),

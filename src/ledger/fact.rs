@@ -28,8 +28,7 @@ macro_rules! facts {
     };
 }
 
-// Times are milliseconds since 1970. One more word, `history_after`, is written by the schema and read by the SQL of the
-// history alone: the last event before lines of history noted which event they come after.
+// Times are milliseconds since 1970.
 facts! {
     /// The ledger's own random id, in hex. By the schema.
     pub(super) static LEDGER_ID: Fact<String> = Fact::text(Key("ledger_id"));

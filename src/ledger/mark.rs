@@ -55,7 +55,7 @@ impl Mark {
 pub(super) enum Found {
     /// A mark.
     Mark(Mark),
-    /// Nothing: the ledger is new, of an older tilld, or was copied alone.
+    /// Nothing: the ledger is new, or was copied alone.
     Nothing,
     /// Something that cannot be read as one.
     Damaged,
@@ -84,7 +84,7 @@ impl Restored {
 }
 
 /// Judges an opened ledger. `found` must have been read before `now` was: marks follow commits. Without a mark nothing
-/// is known against the ledger; it may come from an older tilld.
+/// is known against the ledger.
 pub(super) fn judge(found: &Found, now: &Mark, stamped: bool) -> Option<Restored> {
     match found {
         _ if stamped => Some(Restored::Backup),

@@ -101,9 +101,8 @@ pub(super) struct Stored {
     /// The generation of the ledger under which a poll last told how it stands, or under which it was opened. Below the
     /// ledger's own: it was restored since, and what is found may have been found before.
     pub generation: i64,
-    /// No claim that was heard of it is newer: one that is cannot be an event already. `None`: not known, since it was heard of
-    /// before this was kept.
-    pub newest: Option<Moment>,
+    /// No claim that was heard of it is newer: one that is cannot be an event already. 1970 while nothing dated was heard.
+    pub newest: Moment,
     /// The event that has `row.raw` to the letter; `None` when the row alone has it. A store may spare writing it twice, and
     /// [`Store::recall`] reading it.
     pub document: Option<i64>,
@@ -215,7 +214,7 @@ pub(super) struct HeardClaim {
     pub known: bool,
     /// When it was heard, milliseconds since 1970.
     pub at_ms: i64,
-    /// The reported amount and currency; both `None` when nothing was reported, or by a tilld that did not keep it.
+    /// The reported amount and currency; both `None` when nothing was reported.
     pub reported: (Option<String>, Option<String>),
 }
 

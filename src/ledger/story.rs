@@ -76,8 +76,8 @@ pub struct HistoryRow {
     pub currency_reported: Option<String>,
     /// What was decided.
     pub decision: Decision,
-    /// By which rule; `None` for what an older tilld recorded.
-    pub why: Option<Why>,
+    /// By which rule.
+    pub why: Why,
 }
 
 /// One refused notification for the invoice's ref.
@@ -156,10 +156,7 @@ mod tests {
             (line.source, line.status.as_deref()),
             (Source::Create, Some("new"))
         );
-        assert_eq!(
-            (line.decision, line.why),
-            (Decision::Advance, Some(Why::First))
-        );
+        assert_eq!((line.decision, line.why), (Decision::Advance, Why::First));
         assert_eq!(line.amount_reported.as_deref(), Some("1500"));
         assert_eq!((told.history_dropped, told.more_events), (0, false));
         let [event] = told.events.as_slice() else {
@@ -192,7 +189,7 @@ mod tests {
         let lines: Vec<_> = told
             .history
             .iter()
-            .map(|line| (line.decision, line.why.expect("why")))
+            .map(|line| (line.decision, line.why))
             .collect();
         let wanted = [
             (Decision::Advance, Why::First),

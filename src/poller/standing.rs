@@ -15,7 +15,6 @@ const LONGEST_HEEDED: Duration = Duration::from_mins(75);
 
 /// How the poller stands. Times are milliseconds since 1970. Holds no secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub(crate) struct Standing {
     /// What became of the access token.
     pub login: LoginState,
@@ -237,7 +236,7 @@ mod tests {
             left_alone_until_ms: Some(2),
         };
         assert_eq!(FACT.read_back(&standing), Some(standing));
-        assert_eq!(FACT.read("{}"), Some(Standing::default()));
+        assert_eq!(FACT.read("{}"), None);
         assert_eq!(FACT.read("no"), None);
     }
 }

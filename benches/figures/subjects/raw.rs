@@ -19,7 +19,8 @@ use crate::notice;
 
 /// The daemon's settings of its writer's connection, but that the side files stay after it.
 const SETTINGS: &str = "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL; PRAGMA cache_size = -1280; \
-                        PRAGMA journal_size_limit = 16777216; PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = OFF";
+                        PRAGMA journal_size_limit = 16777216; PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = OFF; \
+                        PRAGMA ignore_check_constraints = ON";
 /// Pages in the log from which it is moved.
 const PAGES: i32 = 1_000;
 /// Statements kept; more than there are.

@@ -60,9 +60,9 @@ pub(super) enum Fact<'a> {
         /// In what it differs from what was agreed.
         differs: Option<&'a str>,
         decision: &'static str,
-        why: Option<&'static str>,
+        why: &'static str,
         /// The rule in a sentence.
-        sentence: Option<&'static str>,
+        sentence: &'static str,
     },
     /// A committed change.
     Event {

@@ -123,7 +123,7 @@ fn told(fact: &Fact<'_>) -> (String, String) {
             why,
             ..
         } => {
-            let who = if *why == Some(Why::ClockWasAhead.as_str()) {
+            let who = if *why == Why::ClockWasAhead.as_str() {
                 "clock"
             } else if *decision == Decision::Reassessed.as_str() {
                 // Nothing arrived then: it is an old claim, whoever made it.
@@ -175,7 +175,7 @@ fn said(fact: &Fact<'_>) -> String {
     let made = Decision::parse(decision).map_or(*decision, phrase);
     let Some(status) = status else {
         // A person's hand: no word of the service, so no time of its either.
-        return sentence.map_or(made, |sentence| sentence).to_owned();
+        return (*sentence).to_owned();
     };
     let sum: Vec<&str> = [*amount_reported, *currency_reported]
         .into_iter()
@@ -192,10 +192,7 @@ fn said(fact: &Fact<'_>) -> String {
         Some(at) => format!("{told}, as of {at}"),
         None => format!("{told}, without a readable time"),
     };
-    match sentence {
-        Some(sentence) => format!("{told}: {made}; {sentence}"),
-        None => format!("{told}: {made}"),
-    }
+    format!("{told}: {made}; {sentence}")
 }
 
 /// What was decided, in place of the ledger's word.
@@ -348,8 +345,8 @@ mod tests {
             updated_at: Some("2026-11-28T10:02:00.004Z".to_owned()),
             differs: Some("500 RUB"),
             decision: "doubt",
-            why: Some("sum_differs"),
-            sentence: Some("amount or currency differ from what was agreed"),
+            why: "sum_differs",
+            sentence: "amount or currency differ from what was agreed",
         };
         assert_eq!(
             told(&fact).1,
@@ -361,15 +358,17 @@ mod tests {
             currency_reported,
             updated_at,
             differs,
-            sentence,
             decision,
             ..
         } = &mut fact
         {
             (*amount_reported, *currency_reported, *updated_at) = (None, None, None);
-            (*differs, *sentence, *decision) = (None, None, "newer_word");
+            (*differs, *decision) = (None, "newer_word");
         }
-        assert_eq!(told(&fact).1, "paid, without a readable time: newer_word");
+        assert_eq!(
+            told(&fact).1,
+            "paid, without a readable time: newer_word; amount or currency differ from what was agreed"
+        );
     }
 
     #[test]
@@ -382,8 +381,8 @@ mod tests {
             updated_at: Some("2026-11-28T10:02:00.004Z".to_owned()),
             differs: None,
             decision: "reassessed",
-            why: Some("lists_changed"),
-            sentence: Some("the lists under `[statuses]` changed"),
+            why: "lists_changed",
+            sentence: "the lists under `[statuses]` changed",
         };
         let (what, details) = told(&judged);
         assert_eq!(what, "lists");

@@ -8,7 +8,6 @@ use super::super::refusal::headers;
 use super::fact::{Fact, Line};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::invoice::transition::Why;
 use crate::ledger::{
     Asking, AttemptStory, DeliveryState, DeliveryStory, EventRow, HistoryRow, InvoiceRow,
     RefusedRow, Story,
@@ -111,8 +110,8 @@ fn observation(row: &HistoryRow) -> Fact<'_> {
         updated_at: row.claimed_at.map(|at| at.to_string()),
         differs: row.differs.as_deref(),
         decision: row.decision.as_str(),
-        why: row.why.map(Why::as_str),
-        sentence: row.why.map(Why::sentence),
+        why: row.why.as_str(),
+        sentence: row.why.sentence(),
     }
 }
 

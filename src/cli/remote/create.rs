@@ -130,7 +130,7 @@ fn lost(error: NoAnswer, is_anew: bool) -> Failure {
     }
 }
 
-/// The daemon says why, unless it is of an earlier version.
+/// In the daemon's words, where it has any.
 fn why_unknown(row: &InvoiceRow, remark: Option<String>) -> Failure {
     let known = unknown(row);
     let (Some(why), Some(hint)) = (remark, known.way_out()) else {

@@ -53,9 +53,7 @@ pub(super) fn record_on<S: Store>(
     let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
     // Only a claim that differs from the current one, and is not newer than all that was heard, needs to be looked for
     // among the earlier ones.
-    let may_be_known = claim
-        .at
-        .is_some_and(|at| stored.newest.is_none_or(|newest| at <= newest));
+    let may_be_known = claim.at.is_some_and(|at| at <= stored.newest);
     if may_be_known
         && stored
             .invoice
@@ -249,7 +247,7 @@ fn take_over(
     stored.heard_ms = Some(observation.received_ms);
     stored.newest = stored
         .newest
-        .map(|newest| newest.max(report.updated_at.unwrap_or(newest)));
+        .max(report.updated_at.unwrap_or(stored.newest));
     let (after, row) = (&stored.invoice, &mut stored.row);
     put_text(
         &mut row.invoice_id,

@@ -53,7 +53,7 @@ pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
         heard_ms: None,
         sorted_by: 0,
         generation,
-        newest: Some(Moment::from_ns(0)),
+        newest: Moment::from_ns(0),
         document: None,
     }
 }

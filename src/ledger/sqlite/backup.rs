@@ -9,6 +9,7 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
+use super::check;
 use super::facts::{fact, note};
 use super::failure::from_sqlite;
 use super::open;
@@ -119,6 +120,9 @@ pub(in crate::ledger) fn verify(
         .map_err(read)?;
     if integrity != "ok" {
         return Err(unsound(integrity));
+    }
+    if let Some(wrong) = check::wrong_types(&copy).map_err(read)?.pop() {
+        return Err(unsound(wrong));
     }
     let mut dangling = 0_u64;
     copy.pragma_query(None, "foreign_key_check", |_| {

@@ -159,14 +159,11 @@ fn orders_of_kind(
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::STEPS;
+    use super::super::check::as_made;
     use super::*;
 
     fn ledger(count: u32) -> ReadStore {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         let numbers = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
         );

@@ -2,6 +2,7 @@
 //! the writer promises of rows that belong together. Reads only, and holds no moment of the ledger for longer than one
 //! question takes.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
@@ -73,8 +74,8 @@ pub(in crate::ledger) fn check(path: &Path) -> Result<(Looked, Mark), OpenError>
         schema: STEPS.len(),
         ..Looked::default()
     };
-    let questions: [fn(&Connection, &mut Looked) -> rusqlite::Result<()>; 6] =
-        [pages, references, schema, words, invariants, counts];
+    let questions: [fn(&Connection, &mut Looked) -> rusqlite::Result<()>; 7] =
+        [pages, types, references, schema, words, invariants, counts];
     for ask in questions {
         if let Err(error) = ask(&connection, &mut looked) {
             damage(error, &mut looked).map_err(failed)?;
@@ -112,6 +113,48 @@ fn pages(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
     Ok(())
 }
 
+fn types(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
+    looked.findings.extend(wrong_types(connection)?);
+    Ok(())
+}
+
+/// Columns with values that their CHECK refuses. Counted here, since SQLite checks none where it only reads.
+pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let made = as_made()?;
+    let mut columns = made.prepare(
+        "SELECT t.name, c.name, lower(c.type) FROM sqlite_schema t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'",
+    )?;
+    let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut tables: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+    for column in columns {
+        let (table, column, kind) = column?;
+        tables.entry(table).or_default().push((column, kind));
+    }
+    let mut wrong = Vec::new();
+    for (table, columns) in tables {
+        let sums = columns.iter().map(|(column, kind)| {
+            format!("ifnull(sum(typeof({column}) NOT IN ('{kind}', 'null')), 0)")
+        });
+        let ask = format!(
+            "SELECT {} FROM {table}",
+            sums.collect::<Vec<_>>().join(", ")
+        );
+        let mut statement = connection.prepare(&ask)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            for (place, (column, kind)) in columns.iter().enumerate() {
+                let count: i64 = row.get(place)?;
+                if count > 0 {
+                    wrong.push(format!(
+                        "{count} values in `{column}` of `{table}` are not of type {kind}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(wrong)
+}
+
 fn references(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
     let mut dangling = 0_u64;
     let mut first = None;
@@ -130,7 +173,7 @@ fn references(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<
 }
 
 /// All of the schema, as name and statement.
-type Objects = std::collections::BTreeMap<String, String>;
+type Objects = BTreeMap<String, String>;
 
 fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
     let ask = "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE sql IS NOT NULL";
@@ -173,8 +216,10 @@ fn words(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
         ("event", "kind", &kinds),
         ("delivery", "state", &states),
     ] {
-        let mut statement =
-            connection.prepare(&format!("SELECT DISTINCT {column} FROM {table}"))?;
+        // A value of another type is no word either.
+        let mut statement = connection.prepare(&format!(
+            "SELECT DISTINCT iif(typeof({column}) = 'text', {column}, quote({column})) FROM {table}"
+        ))?;
         let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
         for word in rows {
             let word = word?;

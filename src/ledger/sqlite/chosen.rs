@@ -206,7 +206,7 @@ pub(super) fn newest(connection: &Connection) -> rusqlite::Result<DeliveryKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::sqlite::schema::STEPS;
+    use crate::ledger::sqlite::check::as_made;
 
     /// How SQLite goes about it.
     fn plan(connection: &Connection, asked: (String, Vec<Box<dyn ToSql>>)) -> String {
@@ -223,10 +223,7 @@ mod tests {
 
     #[test]
     fn an_order_an_event_and_a_state_are_found_by_their_indexes() {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         let of = |whose, state| Choice {
             whose,
             hook: Some("fulfil".to_owned()),

@@ -53,7 +53,7 @@ columns! {
     heard_ms = "ifnull(n.at_ms,i.heard_ms)",
     created_ms,
     updated_ms = "ifnull(n.at_ms,i.updated_ms)",
-    newest_ns = "iif(n.seq IS NULL OR i.newest_ns IS NULL,i.newest_ns,n.cause_ns)",
+    newest_ns = "ifnull(n.cause_ns,i.newest_ns)",
 }
 
 #[cfg(test)]

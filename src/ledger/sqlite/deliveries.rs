@@ -202,17 +202,14 @@ pub(super) fn finish(
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::as_made;
     use super::super::due::tests::plan;
-    use super::super::schema::STEPS;
     use super::*;
 
     /// It is asked for every delivery that is made: without a table of its own, and however many are done.
     #[test]
     fn what_a_new_one_is_behind_is_read_from_the_index_of_the_unfinished() {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         let steps = plan(&connection, INSERT_WAITING);
         let by_index = "delivery_unfinished (invoice=? AND hook=? AND event<?)";
         assert!(

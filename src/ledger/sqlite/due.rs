@@ -235,17 +235,14 @@ const NEXT_DUE: &str =
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::schema::STEPS;
+    use super::super::check::as_made;
     use super::*;
 
     const OLD: i64 = 20_000;
 
     /// A ledger in which this many old invoices have been due for long.
     pub(in super::super) fn ledger(old: i64) -> Connection {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         connection
             .execute_batch(&format!(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {old}) \
@@ -253,7 +250,7 @@ pub(super) mod tests {
                    amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
                  SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
                    '1', 'RUB', '1', 'RUB', 0, 0, 0 FROM n; \
-                 INSERT INTO poll (invoice, due_ms, class) SELECT id, id, 2 FROM invoice"
+                 INSERT INTO poll (invoice, due_ms, class, ended_answers) SELECT id, id, 2, 0 FROM invoice"
             ))
             .expect("filled");
         connection
@@ -337,38 +334,5 @@ pub(super) mod tests {
             let found = due_after(&connection, place, most).expect("read");
             assert_eq!(keys(&found), wanted);
         }
-    }
-
-    #[test]
-    fn what_was_filed_before_there_were_classes_is_filed_by_what_is_known_of_it() {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS.iter().take(2) {
-            connection.execute_batch(step).expect("the step runs");
-        }
-        connection
-            .execute_batch(
-                "WITH n(i, doubt, pending, created) AS (VALUES (1, 0, NULL, 0), (2, 0, NULL, 8000000), (3, 1, NULL, 0), \
-                   (4, 0, '{}', 0), (5, 0, NULL, 0), (6, 0, NULL, 0), (7, 0, NULL, 0)) \
-                 INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
-                   amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms, \
-                   doubt, pending) \
-                 SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
-                   '1', 'RUB', '1', 'RUB', 0, created, 0, doubt, pending FROM n; \
-                 INSERT INTO poll (invoice, due_ms) SELECT id, 9000000 FROM invoice; \
-                 UPDATE poll SET nudged_ms = 5 WHERE invoice IN (5, 6); \
-                 UPDATE poll SET asked_ms = 9 WHERE invoice = 6; \
-                 UPDATE poll SET due_ms = NULL WHERE invoice = 7",
-            )
-            .expect("filled");
-        let step = STEPS.get(2).expect("the third step");
-        connection.execute_batch(step).expect("the step runs");
-        let mut statement = connection
-            .prepare("SELECT class FROM poll ORDER BY invoice")
-            .expect("asked");
-        let classes: Vec<i64> = statement
-            .query_map([], |row| row.get(0))
-            .and_then(Iterator::collect)
-            .expect("read");
-        assert_eq!(classes, [2, 1, 0, 0, 0, 2, 2]);
     }
 }

@@ -11,29 +11,16 @@ use crate::ledger::store::HeardClaim;
 /// Causes of events read for one invoice at most, the newest; an honest service makes a handful.
 const EVENTS_MOST: i64 = 256;
 
-/// After which event a line of history stands.
-macro_rules! line_place {
-    () => {
-        "coalesce(h.after_event, (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'history_after'))"
-    };
-}
-pub(super) use line_place;
-
 /// Who found what the event `e` tells: a notification that only made us ask, and was believed when the answer said the same,
 /// told it. It stands in the history as a doubt, of the same status, heard before the event and after the last one of that status
 /// before it: an older one told an older change. Reads the invoice's own lines, which `ledger.history_per_invoice` bounds, and
 /// of those that were dropped nothing is known.
 macro_rules! found_by {
     () => {
-        concat!(
-            "iif(e.source = 'poll' AND EXISTS (SELECT 1 FROM history h WHERE h.invoice = e.invoice \
-               AND h.source = 'notification' AND h.decision = 'doubt' AND h.status = e.cause_status AND ",
-            $crate::ledger::sqlite::heard::line_place!(),
-            " < e.seq AND ",
-            $crate::ledger::sqlite::heard::line_place!(),
-            " >= ifnull((SELECT max(p.seq) FROM event p WHERE p.invoice = e.invoice AND p.seq < e.seq \
-               AND +p.cause_status = e.cause_status), 0)), 'notification', e.source)"
-        )
+        "iif(e.source = 'poll' AND EXISTS (SELECT 1 FROM history h WHERE h.invoice = e.invoice \
+           AND h.source = 'notification' AND h.decision = 'doubt' AND h.status = e.cause_status AND h.after_event < e.seq \
+           AND h.after_event >= ifnull((SELECT max(p.seq) FROM event p WHERE p.invoice = e.invoice AND p.seq < e.seq \
+             AND +p.cause_status = e.cause_status), 0)), 'notification', e.source)"
     };
 }
 pub(super) use found_by;
@@ -79,9 +66,9 @@ pub(super) fn claims(
     connection: &Connection,
     key: InvoiceKey,
 ) -> rusqlite::Result<Vec<HeardClaim>> {
-    // An event of before lines and events were one has its line beside it, as one has whose cause is another claim than was
-    // heard; where that was dropped the event stands for it.
-    let mut statement = connection.prepare_cached(concat!(
+    // An event whose cause is another claim than was heard, or whose `updatedAt` was not readable, has a line of history beside
+    // it; where that was dropped the event stands for it.
+    let mut statement = connection.prepare_cached(
         "SELECT * FROM (SELECT e.seq AS place, 0 AS kind, 0 AS number, e.source, e.cause_status AS status, \
            e.cause_differs AS differs, e.cause_ns AS claim_ns, e.amount_reported, e.currency_reported, \
            coalesce(e.decision, 'advance') AS decision, coalesce(e.why = ?2, 0) AS known, e.at_ms \
@@ -89,12 +76,10 @@ pub(super) fn claims(
            AND e.source IS NOT NULL AND (e.decision IS NOT NULL OR NOT EXISTS (SELECT 1 FROM history h \
              WHERE h.invoice = e.invoice AND h.at_ms = e.at_ms AND h.source = e.source)) \
          ORDER BY e.seq DESC LIMIT ?3) \
-         UNION ALL SELECT ",
-        line_place!(),
-        ", 1, h.id, h.source, h.status, h.differs, h.claim_ns, h.amount_reported, h.currency_reported, h.decision, \
+         UNION ALL SELECT h.after_event, 1, h.id, h.source, h.status, h.differs, h.claim_ns, h.amount_reported, h.currency_reported, h.decision, \
            h.why = ?2, h.at_ms FROM history h WHERE h.invoice = ?1 AND h.status <> '' \
-         ORDER BY place, kind, number"
-    ))?;
+         ORDER BY place, kind, number",
+    )?;
     let values = params![key.0, Why::Known.as_str(), EVENTS_MOST];
     let found = statement.query_map(values, heard)?;
     found.filter_map(Result::transpose).collect()
@@ -114,4 +99,40 @@ fn heard(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<HeardClaim>> {
         at_ms,
         reported,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::sqlite::check::as_made;
+
+    #[test]
+    fn lines_of_history_keep_their_place_among_events() {
+        let connection = as_made().expect("in memory");
+        // The line of the first event was dropped, that of the second stands before it; the others are lines themselves.
+        connection
+            .execute_batch(
+                "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
+                   currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
+                 VALUES (1, 'r', 'a', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); \
+                 INSERT INTO event (seq, event_id, invoice, kind, rewound, cause_status, outcome, previous_outcome, source, \
+                   at_ms, raw, decision, why) \
+                 SELECT column1, 'e' || column1, 1, 'status', 0, column2, 'open', 'open', 'poll', column1, '{}', column3, \
+                   iif(column3 IS NULL, NULL, 'newer') \
+                 FROM (VALUES (1, 'one', NULL), (2, 'other', NULL), (3, 'four', 'advance'), (4, 'six', 'advance')); \
+                 INSERT INTO history (invoice, at_ms, source, status, decision, why, after_event) VALUES \
+                   (1, 2, 'poll', 'two', 'advance_agreed', 'agreed', 1), (1, 3, 'poll', 'three', 'confirmed', 'same', 2), \
+                   (1, 9, 'poll', 'five', 'confirmed', 'same', 3), (1, 9, 'poll', 'seven', 'confirmed', 'same', 4)",
+            )
+            .expect("filled");
+        let heard = claims(&connection, InvoiceKey(1)).expect("read");
+        let words: Vec<&str> = heard
+            .iter()
+            .map(|heard| heard.claim.status.as_str())
+            .collect();
+        assert_eq!(
+            words,
+            ["one", "two", "three", "four", "five", "six", "seven"]
+        );
+    }
 }

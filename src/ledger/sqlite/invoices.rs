@@ -29,8 +29,8 @@ pub(super) fn insert(
     let mut statement = connection.prepare_cached(
         "INSERT INTO invoice (ref, order_id, mode, method, opening, creator_boot, creator_pid, creator_start, \
          creator_deadline_ms, amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, \
-         updated_ms, generation, newest_ns) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12, ?13, 0)",
+         updated_ms, generation) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?10, ?11, ?12, ?12, ?12, ?13)",
     )?;
     let (wanted, creator) = (&intent.wanted, &intent.creator);
     statement.execute(params![

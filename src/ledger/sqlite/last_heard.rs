@@ -4,7 +4,6 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use super::facts::fact;
-use super::heard::line_place;
 use crate::invoice::transition::Decision;
 use crate::ledger::fact::LAST_HEARD;
 use crate::ledger::overview::{LastHeard, Tally};
@@ -28,18 +27,14 @@ pub(super) fn last_notification(
 /// Lines that are events too stand among the events, and a line notes which of them it comes after.
 fn found_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, String)>> {
     let sql = format!(
-        concat!(
-            "SELECT f.at_ms, i.order_id FROM (\
-               SELECT * FROM (SELECT ",
-            line_place!(),
-            " AS place, 1 AS kind, h.at_ms, h.invoice FROM (\
-                   SELECT id, at_ms, invoice, source, decision, after_event FROM history ORDER BY id DESC LIMIT {most}) h \
-                 WHERE h.source = 'notification' AND h.decision <> '{reassessed}' ORDER BY h.id DESC LIMIT 1) \
-               UNION ALL SELECT * FROM (SELECT e.seq AS place, 0 AS kind, e.at_ms, e.invoice FROM (\
-                   SELECT seq, at_ms, invoice, source, decision FROM event ORDER BY seq DESC LIMIT {most}) e \
-                 WHERE e.source = 'notification' AND e.decision IS NOT NULL ORDER BY e.seq DESC LIMIT 1)\
-             ) f JOIN invoice i ON i.id = f.invoice ORDER BY f.place DESC, f.kind DESC LIMIT 1"
-        ),
+        "SELECT f.at_ms, i.order_id FROM (\
+           SELECT * FROM (SELECT h.after_event AS place, 1 AS kind, h.at_ms, h.invoice FROM (\
+               SELECT id, at_ms, invoice, source, decision, after_event FROM history ORDER BY id DESC LIMIT {most}) h \
+             WHERE h.source = 'notification' AND h.decision <> '{reassessed}' ORDER BY h.id DESC LIMIT 1) \
+           UNION ALL SELECT * FROM (SELECT e.seq AS place, 0 AS kind, e.at_ms, e.invoice FROM (\
+               SELECT seq, at_ms, invoice, source, decision FROM event ORDER BY seq DESC LIMIT {most}) e \
+             WHERE e.source = 'notification' AND e.decision IS NOT NULL ORDER BY e.seq DESC LIMIT 1)\
+         ) f JOIN invoice i ON i.id = f.invoice ORDER BY f.place DESC, f.kind DESC LIMIT 1",
         most = Tally::MOST,
         reassessed = Decision::Reassessed.as_str()
     );

@@ -149,15 +149,12 @@ pub(super) fn empty(
 
 #[cfg(test)]
 mod tests {
-    use super::super::schema::STEPS;
+    use super::super::check::as_made;
     use super::*;
 
     /// An invoice that was over at 10 and has no text left, run once at 20 with something to say.
     fn emptied_and_run_again() -> ReadStore {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         connection
             .execute_batch(
                 "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, currency_asked, \

@@ -266,19 +266,15 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::as_made;
     use super::super::facts::note;
-    use super::super::schema::STEPS;
     use super::*;
     use crate::ledger::fact::LAST_HEARD;
     use crate::ledger::overview::LastHeard;
     use crate::ledger::row::InvoiceKey;
 
     fn ledger() -> Connection {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
-        connection
+        as_made().expect("in memory")
     }
 
     /// `count` invoices numbered from 1, with what hangs on them.
@@ -293,14 +289,14 @@ mod tests {
                    attention) \
                  SELECT i, 'ref' || i, 'o' || (i / 2), 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0, \
                    'mismatch rewound' FROM n; \
-                 {numbers} INSERT INTO poll (invoice, due_ms) SELECT i, 1000 + i FROM n; \
+                 {numbers} INSERT INTO poll (invoice, due_ms, class, ended_answers) SELECT i, 1000 + i, 2, 0 FROM n; \
                  {numbers} INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
                  SELECT i, 'e' || i, i, 'paid', 0, 'paid', 'open', 0 FROM n; \
                  {numbers} INSERT INTO delivery (event, invoice, hook, state) SELECT i, i, 'h', 'abandoned' FROM n; \
-                 {numbers} INSERT INTO history (invoice, at_ms, source, status, decision) \
-                 SELECT i, i, iif(i = 2, 'notification', 'poll'), 'new', 'advance' FROM n; \
-                 {numbers} INSERT INTO refusal (at_ms, reason, peer, body_bytes, body_sha256) \
-                 SELECT i, iif(i % 3 = 0, 'a', 'b'), 'p', 0, '' FROM n;"
+                 {numbers} INSERT INTO history (invoice, at_ms, source, status, decision, why, after_event) \
+                 SELECT i, i, iif(i = 2, 'notification', 'poll'), 'new', 'advance', 'newer', {count} FROM n; \
+                 {numbers} INSERT INTO refusal (at_ms, reason, peer, body_bytes, body_sha256, ref_hash, header_names) \
+                 SELECT i, iif(i % 3 = 0, 'a', 'b'), 'p', 0, '', '', '' FROM n;"
             ))
             .expect("filled");
     }
@@ -342,8 +338,8 @@ mod tests {
     fn claims_judged_again_are_not_taken_for_notifications() {
         let connection = ledger();
         fill(&connection, 3);
-        let judged = "INSERT INTO history (invoice, at_ms, source, status, decision, why) \
-                      VALUES (3, 9, 'notification', 'new', 'reassessed', 'lists_changed')";
+        let judged = "INSERT INTO history (invoice, at_ms, source, status, decision, why, after_event) \
+                      VALUES (3, 9, 'notification', 'new', 'reassessed', 'lists_changed', 3)";
         connection.execute_batch(judged).expect("written");
         let found = overview(&connection, 0, 0).expect("read");
         assert_eq!(found.last_notification, Some((2, "o1".to_owned())));
@@ -398,9 +394,11 @@ mod tests {
                  DELETE FROM history; \
                  INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms, source, cause_status) \
                  SELECT 10 + id, 'f' || id, id, 'status', 0, 'paid', 'open', 10 + id, 'poll', 'done' FROM invoice; \
-                 INSERT INTO history (invoice, at_ms, source, status, decision, after_event) VALUES \
-                   (4, 9, 'notification', 'done', 'doubt', 5), (3, 1, 'notification', 'done', 'doubt', 2), \
-                   (2, 9, 'notification', 'new', 'doubt', 5), (1, 90, 'notification', 'done', 'doubt', 20)",
+                 INSERT INTO history (invoice, at_ms, source, status, decision, why, after_event) VALUES \
+                   (4, 9, 'notification', 'done', 'doubt', 'unconfirmed', 5), \
+                   (3, 1, 'notification', 'done', 'doubt', 'unconfirmed', 2), \
+                   (2, 9, 'notification', 'new', 'doubt', 'unconfirmed', 5), \
+                   (1, 90, 'notification', 'done', 'doubt', 'unconfirmed', 20)",
             )
             .expect("written");
         assert_eq!(

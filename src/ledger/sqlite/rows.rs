@@ -182,9 +182,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         sorted_by: row.get(at::sorted_by)?,
         generation: row.get(at::generation)?,
         document: row.get(at::raw_event)?,
-        newest: row
-            .get::<_, Option<i64>>(at::newest_ns)?
-            .map(Moment::from_ns),
+        newest: Moment::from_ns(row.get(at::newest_ns)?),
     })
 }
 

@@ -172,9 +172,9 @@ fn next(rows: &mut Rows<'_>) -> rusqlite::Result<Option<Due>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::as_made;
     use super::super::deliveries;
     use super::super::due::tests::plan;
-    use super::super::schema::STEPS;
     use super::*;
 
     /// Due of the hook that is behind: more than any claim may read past.
@@ -182,10 +182,7 @@ mod tests {
 
     /// A ledger with so many invoices, each with one event owed to `full` since long ago, and the last with one to `other`.
     fn ledger(invoices: i64) -> Connection {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         connection
             .execute_batch(&format!(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {invoices}) \

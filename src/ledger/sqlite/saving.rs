@@ -52,7 +52,7 @@ macro_rules! execute {
             usual::own_document($stored),
             $stored.heard_ms,
             $stored.row.updated_ms,
-            $stored.newest.map(Moment::as_ns),
+            $stored.newest.as_ns(),
             $stored.document,
             $($more,)*
         ])

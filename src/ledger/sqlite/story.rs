@@ -4,7 +4,6 @@
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::from_sqlite;
-use super::heard::line_place;
 use super::read::{self, invoice_by_key};
 use super::read_store::ReadStore;
 use super::rows;
@@ -80,18 +79,15 @@ fn newest<T>(mut newest_first: Vec<T>, most: i64) -> (Vec<T>, bool) {
 
 /// Bounded by `ledger.history_per_invoice`; events that are lines too by the bound of events.
 fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<HistoryRow>> {
-    let mut statement = connection.prepare_cached(concat!(
+    let mut statement = connection.prepare_cached(
         "SELECT * FROM (SELECT seq AS place, 0 AS kind, 0 AS number, at_ms, source, cause_status AS status, \
            cause_ns AS claim_ns, cause_differs AS differs, amount_reported, currency_reported, decision, why \
          FROM event WHERE invoice = ?1 AND decision IS NOT NULL ORDER BY seq DESC LIMIT ?2) \
-         UNION ALL SELECT ",
-        line_place!(),
-        ", 1, h.id, h.at_ms, h.source, h.status, h.claim_ns, h.differs, h.amount_reported, h.currency_reported, \
-           h.decision, h.why FROM history h WHERE h.invoice = ?1 ORDER BY place, kind, number"
-    ))?;
+         UNION ALL SELECT h.after_event, 1, h.id, h.at_ms, h.source, h.status, h.claim_ns, h.differs, h.amount_reported, h.currency_reported, \
+           h.decision, h.why FROM history h WHERE h.invoice = ?1 ORDER BY place, kind, number",
+    )?;
     let read = |row: &Row<'_>| {
         let claim_ns: Option<i64> = row.get("claim_ns")?;
-        let why: String = row.get("why")?;
         Ok(HistoryRow {
             at_ms: row.get("at_ms")?,
             source: rows::word(row, "source", Source::parse)?,
@@ -101,7 +97,7 @@ fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<His
             amount_reported: row.get("amount_reported")?,
             currency_reported: row.get("currency_reported")?,
             decision: rows::word(row, "decision", Decision::parse)?,
-            why: Why::parse(&why),
+            why: rows::word(row, "why", Why::parse)?,
         })
     };
     statement.query_map([key.0, EVENTS_MOST], read)?.collect()

@@ -28,7 +28,7 @@ pub(super) const LOAD: &str = concat!(
       iif(n.seq IS NULL, i.raw, NULL), i.expire_ms, i.created_ms, ifnull(n.at_ms, i.updated_ms), \
       ifnull(n.revision, i.revision), ifnull(n.status, i.status), iif(n.seq IS NULL, i.claim_ns, n.cause_ns), \
       iif(n.seq IS NULL, i.sorted_settled, 0), ifnull(n.at_ms, i.heard_ms), i.sorted_by, i.generation, \
-      iif(n.seq IS NULL OR i.newest_ns IS NULL, i.newest_ns, n.cause_ns), ifnull(n.seq, i.raw_event) FROM ",
+      ifnull(n.cause_ns, i.newest_ns), ifnull(n.seq, i.raw_event) FROM ",
     standing!(),
     " WHERE i.id = ?1 AND i.doubt = 0 AND i.paid_counted = 0 AND i.paid_fired = 0 AND i.failed_fired = 0 \
       AND i.unresolved = 0 AND i.attention = '' AND i.outcome = 'open' AND i.found_by IS NULL \
@@ -143,7 +143,7 @@ pub(super) fn stored(row: &Row<'_>, key: InvoiceKey) -> rusqlite::Result<Stored>
         heard_ms: values.next()?,
         sorted_by: values.next()?,
         generation: values.next()?,
-        newest: values.next::<Option<i64>>()?.map(Moment::from_ns),
+        newest: Moment::from_ns(values.next()?),
         document: values.next()?,
     })
 }
@@ -178,7 +178,7 @@ pub(super) fn save(
         own_document(stored),
         stored.heard_ms,
         stored.row.updated_ms,
-        stored.newest.map(Moment::as_ns),
+        stored.newest.as_ns(),
         stored.document,
     ]);
     saved.map(drop)
@@ -226,9 +226,9 @@ pub(super) mod tests {
 
     use super::*;
     use crate::invoice::event::Change;
+    use crate::ledger::sqlite::check::as_made;
     use crate::ledger::sqlite::columns;
     use crate::ledger::sqlite::invoices;
-    use crate::ledger::sqlite::schema::STEPS;
 
     /// The invoice of [`ledger`], where it is as most are.
     pub(in super::super) fn read_usual(connection: &Connection) -> Option<Stored> {
@@ -250,10 +250,7 @@ pub(super) mod tests {
 
     /// A ledger with one invoice, the seventh, that is as most are.
     pub(in super::super) fn ledger() -> Connection {
-        let connection = Connection::open_in_memory().expect("in memory");
-        for step in STEPS {
-            connection.execute_batch(step).expect("the step runs");
-        }
+        let connection = as_made().expect("in memory");
         connection
             .execute_batch(
                 "INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
@@ -343,7 +340,7 @@ pub(super) mod tests {
         changed.row.raw = Some("{}".to_owned());
         changed.row.updated_ms = 21;
         changed.heard_ms = Some(22);
-        changed.newest = Some(Moment::from_ns(23));
+        changed.newest = Moment::from_ns(23);
         let mut statement = connection.prepare(SAVE).expect("prepared");
         let claims = sorted(&changed.invoice).expect("one that is saved this way");
         save(&mut statement, &changed, claims).expect("saved");

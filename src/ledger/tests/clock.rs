@@ -109,7 +109,7 @@ async fn an_invoice_given_up_by_a_clock_that_was_ahead_is_taken_back_and_told_on
         .await
         .expect("read")
         .expect("there");
-    let last = story.history.last().and_then(|line| line.why);
+    let last = story.history.last().map(|line| line.why);
     assert_eq!(last, Some(Why::ClockWasAhead));
 
     // Its time comes: attention, and no second event.

@@ -156,6 +156,24 @@ pub(super) fn invariants(file: &Path, hooks: &[Hook]) {
     assert_eq!(one("PRAGMA integrity_check"), ["ok"]);
     assert_eq!(one("PRAGMA foreign_key_check"), Vec::<String>::new());
 
+    // SQLite checks no types where it only reads, and the daemon leaves them out where it writes.
+    let columns = "SELECT t.name, c.name, lower(c.type) FROM sqlite_schema t, pragma_table_xinfo(t.name) c \
+                   WHERE t.type = 'table' AND t.sql LIKE '%CHECK (typeof(%'";
+    let wrong = |column: Vec<String>| {
+        let [table, name, kind] = column.as_slice() else {
+            panic!("three columns: {column:?}");
+        };
+        format!(
+            "SELECT '{table}.{name}' WHERE EXISTS (SELECT 1 FROM {table} WHERE typeof({name}) NOT IN ('{kind}', 'null'))"
+        )
+    };
+    let wrong: Vec<String> = sql(file, columns).into_iter().map(wrong).collect();
+    assert_eq!(
+        one(&wrong.join(" UNION ALL ")),
+        Vec::<String>::new(),
+        "of another type"
+    );
+
     let seqs = one("SELECT seq FROM events ORDER BY seq");
     let gapless: Vec<String> = (1..=seqs.len()).map(|seq| seq.to_string()).collect();
     assert_eq!(seqs, gapless, "events are numbered without gaps");

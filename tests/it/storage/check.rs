@@ -66,6 +66,11 @@ fn what_does_not_belong_together_is_told_with_11() {
             "UPDATE delivery SET state = 'done'",
         ),
         (
+            "PRAGMA ignore_check_constraints = ON; UPDATE event SET kind = x'00' WHERE seq = 1",
+            "1 values in `kind` of `event` are not of type text",
+            "UPDATE event SET kind = 'opened' WHERE seq = 1; PRAGMA ignore_check_constraints = OFF",
+        ),
+        (
             "ALTER TABLE refusal ADD COLUMN mine TEXT",
             "table refusal is not as this tilld makes it",
             "ALTER TABLE refusal DROP COLUMN mine",

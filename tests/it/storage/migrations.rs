@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::harness::{PATIENCE, Setup, World, load_sql};
 
-/// Where the ledgers lie as SQL: `N.sql` is one of schema N.
-const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/schema");
+/// Where the ledgers lie as SQL: `ledger-N.sql` is one of schema N.
+const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures");
 
 /// Puts the ledger of the fixture in the place of what is there.
 fn replace(world: &World, text: &str) {
@@ -30,7 +30,7 @@ fn every_schema_there_was_is_brought_up_to_date_with_all_that_is_in_it() {
         .parse()
         .expect("a number");
     for schema in 1..=current {
-        let text = fs::read_to_string(Path::new(FIXTURES).join(format!("{schema}.sql")));
+        let text = fs::read_to_string(Path::new(FIXTURES).join(format!("ledger-{schema}.sql")));
         let text = text.unwrap_or_else(|error| panic!("schema {schema} has no fixture: {error}"));
         replace(&world, &text);
         assert_eq!(world.value("PRAGMA user_version"), schema.to_string());

@@ -6,6 +6,7 @@ mod failing;
 mod log;
 mod migrations;
 mod mounted;
+mod old_sqlite;
 mod prune;
 mod readers;
 mod unreadable;

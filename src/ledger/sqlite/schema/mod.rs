@@ -2,300 +2,20 @@
 //!
 //! Tables are private. The five views are the public contract: columns are only ever added to them. Each step runs in
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
+//!
+//! Readers may have an old SQLite, such as 3.33: nothing newer may stand here, `STRICT` among it. What a column holds is
+//! checked instead, but for the keys that SQLite checks itself; in a TEXT column numbers become text, and only a blob is wrong.
 
 /// The steps. The index of a step plus one is the version it leads to. Steps that were released are never edited.
-pub(super) const STEPS: [&str; 6] = [
-    TABLES_AND_VIEWS,
-    WHY_AND_HELD,
-    DUE_BY_CLASS,
-    CLOCK_AND_RETIRED,
-    BY_HOOK_AND_GENERATION,
-    FEWER_WRITES,
-];
+pub(super) const STEPS: [&str; 1] = [TABLES_AND_VIEWS];
 
 /// Marks a file as a ledger of tilld (`PRAGMA application_id`): "tild" in ASCII.
 pub(super) const APPLICATION_ID: i64 = 0x7469_6c64;
 
-const TABLES_AND_VIEWS: &str = "
-CREATE TABLE invoice (
-  id INTEGER PRIMARY KEY,
-  ref TEXT NOT NULL UNIQUE,
-  order_id TEXT NOT NULL,
-  invoice_id TEXT UNIQUE,
-  mode TEXT NOT NULL,
-  method TEXT NOT NULL,
-  opening TEXT NOT NULL,
-  opening_note TEXT,
-  creator_boot TEXT, creator_pid INTEGER, creator_start INTEGER,
-  creator_deadline_ms INTEGER NOT NULL,
-  amount_asked TEXT NOT NULL, currency_asked TEXT NOT NULL,
-  amount_agreed TEXT NOT NULL, currency_agreed TEXT NOT NULL,
-  amount_reported TEXT, currency_reported TEXT,
-  revision INTEGER NOT NULL DEFAULT 0,
-  status TEXT, claim_differs TEXT, claim_ns INTEGER,
-  sorted_status TEXT, sorted_meaning TEXT, sorted_differs TEXT, sorted_ns INTEGER,
-  sorted_settled INTEGER NOT NULL DEFAULT 0,
-  outcome TEXT NOT NULL DEFAULT 'open',
-  outcome_ms INTEGER NOT NULL,
-  found_by TEXT,
-  doubt INTEGER NOT NULL DEFAULT 0,
-  doubted TEXT, pending TEXT,
-  paid_counted INTEGER NOT NULL DEFAULT 0,
-  paid_fired INTEGER NOT NULL DEFAULT 0,
-  attention TEXT NOT NULL DEFAULT '',
-  unresolved INTEGER NOT NULL DEFAULT 0,
-  requisites TEXT, payment_url TEXT, raw TEXT,
-  expire_ms INTEGER,
-  heard_ms INTEGER,
-  history_count INTEGER NOT NULL DEFAULT 0,
-  created_ms INTEGER NOT NULL,
-  updated_ms INTEGER NOT NULL
-) STRICT;
-CREATE INDEX invoice_order ON invoice (order_id);
-CREATE INDEX invoice_creating ON invoice (creator_deadline_ms) WHERE opening = 'creating';
-
-CREATE TABLE secret (
-  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
-  sealed BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE poll (
-  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
-  due_ms INTEGER,
-  asked_ms INTEGER,
-  nudged_ms INTEGER,
-  failures INTEGER NOT NULL DEFAULT 0
-) STRICT;
-CREATE INDEX poll_due ON poll (due_ms) WHERE due_ms IS NOT NULL;
-
-CREATE TABLE event (
-  seq INTEGER PRIMARY KEY,
-  event_id TEXT NOT NULL UNIQUE,
-  invoice INTEGER NOT NULL REFERENCES invoice (id),
-  kind TEXT NOT NULL,
-  rewound INTEGER NOT NULL,
-  cause_status TEXT, cause_differs TEXT, cause_ns INTEGER,
-  status TEXT, previous_status TEXT,
-  outcome TEXT NOT NULL, previous_outcome TEXT NOT NULL,
-  source TEXT,
-  at_ms INTEGER NOT NULL,
-  amount_reported TEXT, currency_reported TEXT,
-  raw TEXT
-) STRICT;
-CREATE INDEX event_invoice ON event (invoice);
-
-CREATE TABLE delivery (
-  id INTEGER PRIMARY KEY,
-  event INTEGER NOT NULL REFERENCES event (seq),
-  invoice INTEGER NOT NULL REFERENCES invoice (id),
-  hook TEXT NOT NULL,
-  state TEXT NOT NULL,
-  attempts INTEGER NOT NULL DEFAULT 0,
-  round_start INTEGER NOT NULL DEFAULT 0,
-  replay INTEGER NOT NULL DEFAULT 0,
-  next_ms INTEGER,
-  started_ms INTEGER,
-  claimant_boot TEXT, claimant_pid INTEGER, claimant_start INTEGER,
-  child_boot TEXT, child_pid INTEGER, child_start INTEGER,
-  UNIQUE (event, hook)
-) STRICT;
-CREATE INDEX delivery_due ON delivery (next_ms) WHERE state = 'waiting';
-CREATE INDEX delivery_invoice ON delivery (invoice, event) WHERE state IN ('waiting', 'running');
-CREATE INDEX delivery_running ON delivery (id) WHERE state = 'running';
-
-CREATE TABLE attempt (
-  delivery INTEGER NOT NULL REFERENCES delivery (id),
-  number INTEGER NOT NULL,
-  started_ms INTEGER NOT NULL,
-  ended_ms INTEGER NOT NULL,
-  result TEXT NOT NULL,
-  stdout BLOB NOT NULL,
-  stderr BLOB NOT NULL,
-  PRIMARY KEY (delivery, number)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE history (
-  id INTEGER PRIMARY KEY,
-  invoice INTEGER NOT NULL REFERENCES invoice (id),
-  at_ms INTEGER NOT NULL,
-  source TEXT NOT NULL,
-  status TEXT NOT NULL,
-  differs TEXT,
-  claim_ns INTEGER,
-  decision TEXT NOT NULL
-) STRICT;
-CREATE INDEX history_invoice ON history (invoice);
-
-CREATE TABLE refusal (
-  id INTEGER PRIMARY KEY,
-  at_ms INTEGER NOT NULL,
-  invoice INTEGER REFERENCES invoice (id),
-  reason TEXT NOT NULL,
-  peer TEXT NOT NULL,
-  body_bytes INTEGER NOT NULL,
-  body_sha256 TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE meta (
-  key TEXT PRIMARY KEY,
-  value TEXT NOT NULL
-) STRICT, WITHOUT ROWID;
-
-CREATE VIEW invoices AS SELECT
-  order_id, invoice_id, mode, method, status, outcome,
-  amount_asked, amount_agreed, amount_reported,
-  currency_agreed AS currency, currency_asked, currency_reported,
-  opening, doubt, attention, found_by, ref,
-  strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
-  expire_ms,
-  strftime('%Y-%m-%dT%H:%M:%S', created_ms / 1000, 'unixepoch') || printf('.%03dZ', created_ms % 1000) AS created_at,
-  created_ms,
-  strftime('%Y-%m-%dT%H:%M:%S', updated_ms / 1000, 'unixepoch') || printf('.%03dZ', updated_ms % 1000) AS updated_at,
-  updated_ms
-FROM invoice;
-
-CREATE VIEW events AS SELECT
-  e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
-  e.outcome, e.previous_outcome, e.source, e.rewound, e.amount_reported, e.currency_reported,
-  strftime('%Y-%m-%dT%H:%M:%S', e.at_ms / 1000, 'unixepoch') || printf('.%03dZ', e.at_ms % 1000) AS at,
-  e.at_ms
-FROM event e JOIN invoice i ON i.id = e.invoice;
-
-CREATE VIEW deliveries AS SELECT
-  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
-  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
-  d.next_ms
-FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
-
-CREATE VIEW attempts AS SELECT
-  e.event_id, d.hook, a.number,
-  strftime('%Y-%m-%dT%H:%M:%S', a.started_ms / 1000, 'unixepoch') || printf('.%03dZ', a.started_ms % 1000) AS started_at,
-  a.started_ms,
-  strftime('%Y-%m-%dT%H:%M:%S', a.ended_ms / 1000, 'unixepoch') || printf('.%03dZ', a.ended_ms % 1000) AS ended_at,
-  a.ended_ms,
-  a.result
-FROM attempt a JOIN delivery d ON d.id = a.delivery JOIN event e ON e.seq = d.event;
-
-CREATE VIEW requisites AS SELECT
-  order_id, invoice_id, method, requisites AS details, payment_url,
-  strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
-  expire_ms
-FROM invoice
-WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
-";
-
-/// Why each thing was decided, what a refused request looked like, deliveries that wait for a person, and the lists an
-/// invoice was sorted by.
-const WHY_AND_HELD: &str = "
-ALTER TABLE invoice ADD COLUMN failed_fired INTEGER NOT NULL DEFAULT 0;
-UPDATE invoice SET failed_fired = 1 WHERE id IN (SELECT invoice FROM event WHERE kind = 'failed');
-ALTER TABLE invoice ADD COLUMN sorted_by INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX invoice_attention ON invoice (id) WHERE attention <> '';
-
-ALTER TABLE history ADD COLUMN why TEXT NOT NULL DEFAULT '';
-ALTER TABLE history ADD COLUMN amount_reported TEXT;
-ALTER TABLE history ADD COLUMN currency_reported TEXT;
-ALTER TABLE history ADD COLUMN updated_at_text TEXT;
-
-ALTER TABLE refusal ADD COLUMN ref_hash TEXT NOT NULL DEFAULT '';
-ALTER TABLE refusal ADD COLUMN header_names TEXT NOT NULL DEFAULT '';
-
-ALTER TABLE delivery ADD COLUMN held_why TEXT;
-DROP INDEX delivery_invoice;
-CREATE INDEX delivery_invoice ON delivery (invoice, event) WHERE state IN ('waiting', 'running', 'held');
-CREATE INDEX delivery_held ON delivery (id) WHERE state = 'held';
-CREATE INDEX delivery_abandoned ON delivery (id) WHERE state = 'abandoned';
-
-UPDATE meta SET value = '1' WHERE key LIKE 'unsorted:%';
-
-DROP VIEW deliveries;
-CREATE VIEW deliveries AS SELECT
-  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
-  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
-  d.next_ms, d.held_why
-FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
-";
-
-/// Due times filed by class (`silence::class`: 0 urgent, 1 young, 2 old), so that those of one class are found without
-/// reading past those of another.
-const DUE_BY_CLASS: &str = "
-ALTER TABLE poll ADD COLUMN class INTEGER NOT NULL DEFAULT 2;
-UPDATE poll SET class = (SELECT CASE
-    WHEN i.doubt <> 0 OR i.pending IS NOT NULL OR poll.nudged_ms > coalesce(poll.asked_ms, -1) THEN 0
-    WHEN poll.due_ms - i.created_ms < 1800000 THEN 1
-    ELSE 2 END
-  FROM invoice i WHERE i.id = poll.invoice)
-WHERE due_ms IS NOT NULL;
-DROP INDEX poll_due;
-CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
-";
-
-/// What the service's clock said, and which invoices are not asked about any more because their time is over, so that those
-/// a wrong clock put among them are found.
-const CLOCK_AND_RETIRED: &str = "
-ALTER TABLE poll ADD COLUMN service_ms INTEGER;
-ALTER TABLE poll ADD COLUMN first_service_ms INTEGER;
-ALTER TABLE poll ADD COLUMN ended_answers INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE poll ADD COLUMN ended_since_ms INTEGER;
-ALTER TABLE poll ADD COLUMN retired_ms INTEGER;
-UPDATE poll SET retired_ms = (SELECT max(i.outcome_ms, i.updated_ms, coalesce(poll.asked_ms, 0)) FROM invoice i WHERE i.id = poll.invoice)
-WHERE due_ms IS NULL AND (SELECT i.outcome = 'failed' OR i.outcome = 'open' AND i.unresolved <> 0
-  FROM invoice i WHERE i.id = poll.invoice AND i.invoice_id IS NOT NULL);
-CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
-";
-
-/// The delivery an updated one is behind: the nearest earlier unfinished one of the same invoice and hook. The states are
-/// those of the index `delivery_invoice` of that time.
+/// The delivery that one is behind: the nearest earlier unfinished one of the same invoice and hook, by the index of the
+/// unfinished. Not by a list of three states: SQLite makes a table of such a list each time, which took half of the time that
+/// writing a delivery takes.
 macro_rules! in_front {
-    () => {
-        "(SELECT o.id FROM delivery o WHERE o.invoice = delivery.invoice AND o.event < delivery.event \
-         AND o.hook = delivery.hook AND o.state IN ('waiting', 'running', 'held') ORDER BY o.event DESC LIMIT 1)"
-    };
-}
-
-/// Deliveries filed by hook, so that those of one hook are found without reading past another's that hangs; and under
-/// which generation of the ledger an invoice was last heard of by a poll, so that what a restored ledger had missed is known. A
-/// delivery that tells of another one notes the attempt with which that one was given up; and one that a person gave up, that
-/// nobody need look at it. The ledger gets an id of its own, and counts the steps of its deliveries: events and steps
-/// together tell an older copy from it (`ledger/mark.rs`). A trigger counts, so that no statement is forgotten. Others note
-/// what a waiting delivery is behind, for as long as it is, so that no look for something to run reads it.
-const BY_HOOK_AND_GENERATION: &str = concat!(
-    "
-DROP INDEX delivery_due;
-ALTER TABLE delivery ADD COLUMN blocked_by INTEGER;
-CREATE INDEX delivery_due ON delivery (hook, blocked_by, next_ms) WHERE state = 'waiting';
-CREATE INDEX delivery_blocked ON delivery (blocked_by) WHERE blocked_by IS NOT NULL;
-UPDATE delivery SET blocked_by = ", in_front!(), " WHERE state = 'waiting';
-CREATE TRIGGER delivery_made AFTER INSERT ON delivery WHEN NEW.state = 'waiting'
-BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
-CREATE TRIGGER delivery_waits AFTER UPDATE OF state ON delivery
-WHEN NEW.state = 'waiting' AND OLD.state IN ('held', 'done', 'abandoned')
-BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
-CREATE TRIGGER delivery_ended AFTER UPDATE OF state ON delivery WHEN NEW.state IN ('done', 'abandoned')
-BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE blocked_by = NEW.id; END;
-CREATE TRIGGER delivery_withdrawn AFTER DELETE ON delivery
-BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE blocked_by = OLD.id; END;
-ALTER TABLE invoice ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE delivery ADD COLUMN gave_up_after INTEGER;
-CREATE INDEX delivery_held_why ON delivery (held_why) WHERE state = 'held';
-INSERT INTO meta VALUES ('ledger_id', lower(hex(randomblob(16)))), ('generation', '0'), ('delivery_steps', '0');
-CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
-BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;
-
-ALTER TABLE delivery ADD COLUMN abandoned_by TEXT;
-CREATE INDEX delivery_given_up ON delivery (id) WHERE state = 'abandoned' AND abandoned_by IS NULL;
-DROP VIEW deliveries;
-CREATE VIEW deliveries AS SELECT
-  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
-  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
-  d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.replay, d.abandoned_by
-FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
-"
-);
-
-/// [`in_front`] by the index that files the unfinished. Not by a list of three states: SQLite makes a table of such a list each
-/// time it is asked, which took half of what it takes to write a delivery.
-macro_rules! unfinished_in_front {
     () => {
         "(SELECT o.id FROM delivery o WHERE o.invoice = delivery.invoice AND o.event < delivery.event \
          AND o.hook = delivery.hook AND o.state <> 'done' AND o.state <> 'abandoned' ORDER BY o.event DESC LIMIT 1)"
@@ -318,47 +38,209 @@ macro_rules! next_behind {
     };
 }
 
-/// What a notification writes, once instead of twice. An event that tells all that changed of its invoice has the invoice's
-/// revision, and the invoice's row is left as it was: while the newest event of an open invoice has a higher revision than the
-/// row, status and times are the event's. An event that was made by the very claim that was heard is its line of
-/// history too; lines beside it note which event they come after, and those of before this step come after all events of
-/// before it. The newest instant that was heard of an invoice tells whether a claim can be known; of invoices of before it is
-/// not known. The document that stands is not written a second time when an event has it. What is behind another delivery is
-/// written with it instead of by a trigger after it. An index costs a new delivery something even when it does not file it,
-/// so two file by their state those that neither wait nor are done, instead of one for each question, beside the one that README's question for what was given up reads; and whoever waits next
-/// behind one that ends is found among the unfinished, since there is at most one whose turn it can be. Nothing stored is
-/// rewritten here, however much there is, and of the deliveries only those that are not done are filed anew.
-const FEWER_WRITES: &str = concat!(
+const TABLES_AND_VIEWS: &str = concat!(
     "
-ALTER TABLE invoice ADD COLUMN newest_ns INTEGER;
-ALTER TABLE invoice ADD COLUMN raw_event INTEGER;
-ALTER TABLE event ADD COLUMN decision TEXT;
-ALTER TABLE event ADD COLUMN why TEXT;
-ALTER TABLE event ADD COLUMN revision INTEGER;
-ALTER TABLE history ADD COLUMN after_event INTEGER;
-INSERT INTO meta SELECT 'history_after', coalesce(max(seq), 0) FROM event;
-DROP TRIGGER delivery_made;
-DROP TRIGGER delivery_waits;
-DROP TRIGGER delivery_ended;
-DROP TRIGGER delivery_withdrawn;
-DROP INDEX delivery_invoice;
-DROP INDEX delivery_blocked;
-DROP INDEX delivery_running;
-DROP INDEX delivery_held;
-DROP INDEX delivery_held_why;
-DROP INDEX delivery_given_up;
+-- `newest_ns` is the newest instant that was heard of the invoice: a claim that is newer cannot be known. `generation` is that
+-- of the ledger when a poll last said how the invoice stands: what a restored ledger had missed is found by it.
+CREATE TABLE invoice (
+  id INTEGER PRIMARY KEY,
+  ref TEXT NOT NULL UNIQUE CHECK (typeof(ref) <> 'blob'),
+  order_id TEXT NOT NULL CHECK (typeof(order_id) <> 'blob'),
+  invoice_id TEXT UNIQUE CHECK (typeof(invoice_id) <> 'blob'),
+  mode TEXT NOT NULL CHECK (typeof(mode) <> 'blob'),
+  method TEXT NOT NULL CHECK (typeof(method) <> 'blob'),
+  opening TEXT NOT NULL CHECK (typeof(opening) <> 'blob'),
+  opening_note TEXT CHECK (typeof(opening_note) <> 'blob'),
+  creator_boot TEXT CHECK (typeof(creator_boot) <> 'blob'),
+  creator_pid INTEGER CHECK (typeof(creator_pid) IN ('integer', 'null')),
+  creator_start INTEGER CHECK (typeof(creator_start) IN ('integer', 'null')),
+  creator_deadline_ms INTEGER NOT NULL CHECK (typeof(creator_deadline_ms) = 'integer'),
+  amount_asked TEXT NOT NULL CHECK (typeof(amount_asked) <> 'blob'),
+  currency_asked TEXT NOT NULL CHECK (typeof(currency_asked) <> 'blob'),
+  amount_agreed TEXT NOT NULL CHECK (typeof(amount_agreed) <> 'blob'),
+  currency_agreed TEXT NOT NULL CHECK (typeof(currency_agreed) <> 'blob'),
+  amount_reported TEXT CHECK (typeof(amount_reported) <> 'blob'),
+  currency_reported TEXT CHECK (typeof(currency_reported) <> 'blob'),
+  revision INTEGER NOT NULL DEFAULT 0 CHECK (typeof(revision) = 'integer'),
+  status TEXT CHECK (typeof(status) <> 'blob'),
+  claim_differs TEXT CHECK (typeof(claim_differs) <> 'blob'),
+  claim_ns INTEGER CHECK (typeof(claim_ns) IN ('integer', 'null')),
+  sorted_status TEXT CHECK (typeof(sorted_status) <> 'blob'),
+  sorted_meaning TEXT CHECK (typeof(sorted_meaning) <> 'blob'),
+  sorted_differs TEXT CHECK (typeof(sorted_differs) <> 'blob'),
+  sorted_ns INTEGER CHECK (typeof(sorted_ns) IN ('integer', 'null')),
+  sorted_settled INTEGER NOT NULL DEFAULT 0 CHECK (typeof(sorted_settled) = 'integer'),
+  outcome TEXT NOT NULL DEFAULT 'open' CHECK (typeof(outcome) <> 'blob'),
+  outcome_ms INTEGER NOT NULL CHECK (typeof(outcome_ms) = 'integer'),
+  found_by TEXT CHECK (typeof(found_by) <> 'blob'),
+  doubt INTEGER NOT NULL DEFAULT 0 CHECK (typeof(doubt) = 'integer'),
+  doubted TEXT CHECK (typeof(doubted) <> 'blob'),
+  pending TEXT CHECK (typeof(pending) <> 'blob'),
+  paid_counted INTEGER NOT NULL DEFAULT 0 CHECK (typeof(paid_counted) = 'integer'),
+  paid_fired INTEGER NOT NULL DEFAULT 0 CHECK (typeof(paid_fired) = 'integer'),
+  attention TEXT NOT NULL DEFAULT '' CHECK (typeof(attention) <> 'blob'),
+  unresolved INTEGER NOT NULL DEFAULT 0 CHECK (typeof(unresolved) = 'integer'),
+  requisites TEXT CHECK (typeof(requisites) <> 'blob'),
+  payment_url TEXT CHECK (typeof(payment_url) <> 'blob'),
+  raw TEXT CHECK (typeof(raw) <> 'blob'),
+  expire_ms INTEGER CHECK (typeof(expire_ms) IN ('integer', 'null')),
+  heard_ms INTEGER CHECK (typeof(heard_ms) IN ('integer', 'null')),
+  history_count INTEGER NOT NULL DEFAULT 0 CHECK (typeof(history_count) = 'integer'),
+  created_ms INTEGER NOT NULL CHECK (typeof(created_ms) = 'integer'),
+  updated_ms INTEGER NOT NULL CHECK (typeof(updated_ms) = 'integer'),
+  failed_fired INTEGER NOT NULL DEFAULT 0 CHECK (typeof(failed_fired) = 'integer'),
+  sorted_by INTEGER NOT NULL DEFAULT 0 CHECK (typeof(sorted_by) = 'integer'),
+  generation INTEGER NOT NULL DEFAULT 0 CHECK (typeof(generation) = 'integer'),
+  newest_ns INTEGER NOT NULL DEFAULT 0 CHECK (typeof(newest_ns) = 'integer'),
+  raw_event INTEGER CHECK (typeof(raw_event) IN ('integer', 'null'))
+);
+CREATE INDEX invoice_order ON invoice (order_id);
+CREATE INDEX invoice_creating ON invoice (creator_deadline_ms) WHERE opening = 'creating';
+CREATE INDEX invoice_attention ON invoice (id) WHERE attention <> '';
+
+CREATE TABLE secret (
+  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
+  sealed BLOB NOT NULL CHECK (typeof(sealed) = 'blob')
+);
+
+CREATE TABLE poll (
+  invoice INTEGER PRIMARY KEY REFERENCES invoice (id),
+  due_ms INTEGER CHECK (typeof(due_ms) IN ('integer', 'null')),
+  asked_ms INTEGER CHECK (typeof(asked_ms) IN ('integer', 'null')),
+  nudged_ms INTEGER CHECK (typeof(nudged_ms) IN ('integer', 'null')),
+  failures INTEGER NOT NULL DEFAULT 0 CHECK (typeof(failures) = 'integer'),
+  class INTEGER NOT NULL CHECK (typeof(class) = 'integer'),
+  service_ms INTEGER CHECK (typeof(service_ms) IN ('integer', 'null')),
+  first_service_ms INTEGER CHECK (typeof(first_service_ms) IN ('integer', 'null')),
+  ended_answers INTEGER NOT NULL CHECK (typeof(ended_answers) = 'integer'),
+  ended_since_ms INTEGER CHECK (typeof(ended_since_ms) IN ('integer', 'null')),
+  retired_ms INTEGER CHECK (typeof(retired_ms) IN ('integer', 'null'))
+);
+-- By class (`silence::class`), so that the due ones of one class are found without reading past those of another.
+CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
+-- Invoices that are polled no more because their time is over: those that a wrong clock put there must be found.
+CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
+
+-- An event with a `revision` stands for the invoice's row, which is left as it was (`standing`). One with a `decision` was made
+-- by the very claim that was heard, and is its line of history too.
+CREATE TABLE event (
+  seq INTEGER PRIMARY KEY,
+  event_id TEXT NOT NULL UNIQUE CHECK (typeof(event_id) <> 'blob'),
+  invoice INTEGER NOT NULL REFERENCES invoice (id) CHECK (typeof(invoice) = 'integer'),
+  kind TEXT NOT NULL CHECK (typeof(kind) <> 'blob'),
+  rewound INTEGER NOT NULL CHECK (typeof(rewound) = 'integer'),
+  cause_status TEXT CHECK (typeof(cause_status) <> 'blob'),
+  cause_differs TEXT CHECK (typeof(cause_differs) <> 'blob'),
+  cause_ns INTEGER CHECK (typeof(cause_ns) IN ('integer', 'null')),
+  status TEXT CHECK (typeof(status) <> 'blob'),
+  previous_status TEXT CHECK (typeof(previous_status) <> 'blob'),
+  outcome TEXT NOT NULL CHECK (typeof(outcome) <> 'blob'),
+  previous_outcome TEXT NOT NULL CHECK (typeof(previous_outcome) <> 'blob'),
+  source TEXT CHECK (typeof(source) <> 'blob'),
+  at_ms INTEGER NOT NULL CHECK (typeof(at_ms) = 'integer'),
+  amount_reported TEXT CHECK (typeof(amount_reported) <> 'blob'),
+  currency_reported TEXT CHECK (typeof(currency_reported) <> 'blob'),
+  raw TEXT CHECK (typeof(raw) <> 'blob'),
+  decision TEXT CHECK (typeof(decision) <> 'blob'),
+  why TEXT CHECK (typeof(why) <> 'blob'),
+  revision INTEGER CHECK (typeof(revision) IN ('integer', 'null'))
+);
+CREATE INDEX event_invoice ON event (invoice);
+
+-- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
+CREATE TABLE delivery (
+  id INTEGER PRIMARY KEY,
+  event INTEGER NOT NULL REFERENCES event (seq) CHECK (typeof(event) = 'integer'),
+  invoice INTEGER NOT NULL REFERENCES invoice (id) CHECK (typeof(invoice) = 'integer'),
+  hook TEXT NOT NULL CHECK (typeof(hook) <> 'blob'),
+  state TEXT NOT NULL CHECK (typeof(state) <> 'blob'),
+  attempts INTEGER NOT NULL DEFAULT 0 CHECK (typeof(attempts) = 'integer'),
+  round_start INTEGER NOT NULL DEFAULT 0 CHECK (typeof(round_start) = 'integer'),
+  replay INTEGER NOT NULL DEFAULT 0 CHECK (typeof(replay) = 'integer'),
+  next_ms INTEGER CHECK (typeof(next_ms) IN ('integer', 'null')),
+  started_ms INTEGER CHECK (typeof(started_ms) IN ('integer', 'null')),
+  claimant_boot TEXT CHECK (typeof(claimant_boot) <> 'blob'),
+  claimant_pid INTEGER CHECK (typeof(claimant_pid) IN ('integer', 'null')),
+  claimant_start INTEGER CHECK (typeof(claimant_start) IN ('integer', 'null')),
+  child_boot TEXT CHECK (typeof(child_boot) <> 'blob'),
+  child_pid INTEGER CHECK (typeof(child_pid) IN ('integer', 'null')),
+  child_start INTEGER CHECK (typeof(child_start) IN ('integer', 'null')),
+  held_why TEXT CHECK (typeof(held_why) <> 'blob'),
+  blocked_by INTEGER CHECK (typeof(blocked_by) IN ('integer', 'null')),
+  gave_up_after INTEGER CHECK (typeof(gave_up_after) IN ('integer', 'null')),
+  abandoned_by TEXT CHECK (typeof(abandoned_by) <> 'blob'),
+  UNIQUE (event, hook)
+);
+-- By hook, so that the due ones of one hook are found without reading past those of another that hangs.
+CREATE INDEX delivery_due ON delivery (hook, blocked_by, next_ms) WHERE state = 'waiting';
 CREATE INDEX delivery_unfinished ON delivery (invoice, hook, event) WHERE state <> 'done' AND state <> 'abandoned';
+-- An index costs a new delivery something even when it does not file it. So these two serve all searches by state, and the
+-- third the question in README for what was given up.
 CREATE INDEX delivery_aside ON delivery (state) WHERE state <> 'waiting' AND state <> 'done';
 CREATE INDEX delivery_aside_why ON delivery (state, abandoned_by, held_why) WHERE state <> 'waiting' AND state <> 'done';
+CREATE INDEX delivery_abandoned ON delivery (id) WHERE state = 'abandoned';
+
+CREATE TABLE attempt (
+  delivery INTEGER NOT NULL REFERENCES delivery (id) CHECK (typeof(delivery) = 'integer'),
+  number INTEGER NOT NULL CHECK (typeof(number) = 'integer'),
+  started_ms INTEGER NOT NULL CHECK (typeof(started_ms) = 'integer'),
+  ended_ms INTEGER NOT NULL CHECK (typeof(ended_ms) = 'integer'),
+  result TEXT NOT NULL CHECK (typeof(result) <> 'blob'),
+  stdout BLOB NOT NULL CHECK (typeof(stdout) = 'blob'),
+  stderr BLOB NOT NULL CHECK (typeof(stderr) = 'blob'),
+  PRIMARY KEY (delivery, number)
+) WITHOUT ROWID;
+
+-- What was heard and is no event; `after_event` is the newest event of that moment.
+CREATE TABLE history (
+  id INTEGER PRIMARY KEY,
+  invoice INTEGER NOT NULL REFERENCES invoice (id) CHECK (typeof(invoice) = 'integer'),
+  at_ms INTEGER NOT NULL CHECK (typeof(at_ms) = 'integer'),
+  source TEXT NOT NULL CHECK (typeof(source) <> 'blob'),
+  status TEXT NOT NULL CHECK (typeof(status) <> 'blob'),
+  differs TEXT CHECK (typeof(differs) <> 'blob'),
+  claim_ns INTEGER CHECK (typeof(claim_ns) IN ('integer', 'null')),
+  decision TEXT NOT NULL CHECK (typeof(decision) <> 'blob'),
+  why TEXT NOT NULL CHECK (typeof(why) <> 'blob'),
+  amount_reported TEXT CHECK (typeof(amount_reported) <> 'blob'),
+  currency_reported TEXT CHECK (typeof(currency_reported) <> 'blob'),
+  updated_at_text TEXT CHECK (typeof(updated_at_text) <> 'blob'),
+  after_event INTEGER NOT NULL CHECK (typeof(after_event) = 'integer')
+);
+CREATE INDEX history_invoice ON history (invoice);
+
+CREATE TABLE refusal (
+  id INTEGER PRIMARY KEY,
+  at_ms INTEGER NOT NULL CHECK (typeof(at_ms) = 'integer'),
+  invoice INTEGER REFERENCES invoice (id) CHECK (typeof(invoice) IN ('integer', 'null')),
+  reason TEXT NOT NULL CHECK (typeof(reason) <> 'blob'),
+  peer TEXT NOT NULL CHECK (typeof(peer) <> 'blob'),
+  body_bytes INTEGER NOT NULL CHECK (typeof(body_bytes) = 'integer'),
+  body_sha256 TEXT NOT NULL CHECK (typeof(body_sha256) <> 'blob'),
+  ref_hash TEXT NOT NULL CHECK (typeof(ref_hash) <> 'blob'),
+  header_names TEXT NOT NULL CHECK (typeof(header_names) <> 'blob')
+);
+
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY CHECK (typeof(key) <> 'blob'),
+  value TEXT NOT NULL CHECK (typeof(value) <> 'blob')
+) WITHOUT ROWID;
+
+INSERT INTO meta VALUES ('ledger_id', lower(hex(randomblob(16)))), ('generation', '0'), ('delivery_steps', '0');
+
+-- A new delivery is written with what it is behind; triggers note it of the others. At most one has its turn when another ends.
 CREATE TRIGGER delivery_waits AFTER UPDATE OF state ON delivery
 WHEN NEW.state = 'waiting' AND OLD.state IN ('held', 'done', 'abandoned')
-BEGIN UPDATE delivery SET blocked_by = ", unfinished_in_front!(), " WHERE id = NEW.id; END;
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
 CREATE TRIGGER delivery_ended AFTER UPDATE OF state ON delivery WHEN NEW.state IN ('done', 'abandoned')
-BEGIN UPDATE delivery SET blocked_by = ", unfinished_in_front!(), " WHERE ", next_behind!("NEW"), "; END;
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE ", next_behind!("NEW"), "; END;
 CREATE TRIGGER delivery_withdrawn AFTER DELETE ON delivery
-BEGIN UPDATE delivery SET blocked_by = ", unfinished_in_front!(), " WHERE ", next_behind!("OLD"), "; END;
+BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE ", next_behind!("OLD"), "; END;
+-- Events and steps together tell an older copy of a ledger from it (`ledger/mark.rs`). No statement can forget to count.
+CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
+BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;
 
-DROP VIEW invoices;
+-- While the newest event of an open invoice has a higher revision than the row, status and times are the event's.
 CREATE VIEW invoices AS SELECT
   i.order_id, i.invoice_id, i.mode, i.method, ifnull(n.status, i.status) AS status, i.outcome,
   i.amount_asked, i.amount_agreed, i.amount_reported,
@@ -373,6 +255,35 @@ CREATE VIEW invoices AS SELECT
   ifnull(n.at_ms, i.updated_ms) AS updated_ms
 FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
   (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
+
+CREATE VIEW events AS SELECT
+  e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
+  e.outcome, e.previous_outcome, e.source, e.rewound, e.amount_reported, e.currency_reported,
+  strftime('%Y-%m-%dT%H:%M:%S', e.at_ms / 1000, 'unixepoch') || printf('.%03dZ', e.at_ms % 1000) AS at,
+  e.at_ms
+FROM event e JOIN invoice i ON i.id = e.invoice;
+
+CREATE VIEW deliveries AS SELECT
+  e.event_id, e.seq, i.order_id, e.kind, d.hook, d.state, d.attempts,
+  strftime('%Y-%m-%dT%H:%M:%S', d.next_ms / 1000, 'unixepoch') || printf('.%03dZ', d.next_ms % 1000) AS next_at,
+  d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.replay, d.abandoned_by
+FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice;
+
+CREATE VIEW attempts AS SELECT
+  e.event_id, d.hook, a.number,
+  strftime('%Y-%m-%dT%H:%M:%S', a.started_ms / 1000, 'unixepoch') || printf('.%03dZ', a.started_ms % 1000) AS started_at,
+  a.started_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', a.ended_ms / 1000, 'unixepoch') || printf('.%03dZ', a.ended_ms % 1000) AS ended_at,
+  a.ended_ms,
+  a.result
+FROM attempt a JOIN delivery d ON d.id = a.delivery JOIN event e ON e.seq = d.event;
+
+CREATE VIEW requisites AS SELECT
+  order_id, invoice_id, method, requisites AS details, payment_url,
+  strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
+  expire_ms
+FROM invoice
+WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
 "
 );
 

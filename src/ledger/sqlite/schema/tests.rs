@@ -1,13 +1,12 @@
-//! The steps keep what stands in a ledger, and the triggers keep what they note.
+//! What the tables take, and that the triggers keep what they note.
 
-use super::*;
+use rusqlite::{Connection, ErrorCode};
+
+use crate::ledger::sqlite::check::as_made;
 
 #[test]
-fn the_steps_run_on_an_empty_database() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS {
-        connection.execute_batch(step).expect("the step runs");
-    }
+fn the_views_of_an_empty_ledger_are_empty() {
+    let connection = as_made().expect("in memory");
     for view in ["invoices", "events", "deliveries", "attempts", "requisites"] {
         let count = connection.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| {
             row.get::<_, i64>(0)
@@ -16,151 +15,103 @@ fn the_steps_run_on_an_empty_database() {
     }
 }
 
-/// What is owed when tilld is brought up to date is owed afterwards, and filed by what it waits for.
-#[test]
-fn what_is_owed_outlives_the_fifth_step() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS.iter().take(4) {
-        connection.execute_batch(step).expect("the step runs");
-    }
-    connection
-        .execute_batch(
-            "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
-               currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
-             VALUES (1, 'r', 'a', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); \
-             WITH n(i) AS (VALUES (1), (2), (3), (4), (5)) \
-             INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
-             SELECT i, 'e' || i, 1, 'status', 0, 'open', 'open', 0 FROM n; \
-             INSERT INTO delivery (id, event, invoice, hook, state, attempts, round_start, next_ms, child_pid) VALUES \
-               (10, 1, 1, 'log', 'done', 1, 0, NULL, NULL), (20, 2, 1, 'log', 'running', 3, 2, NULL, 77), \
-               (30, 3, 1, 'log', 'waiting', 0, 0, 5, NULL), (40, 4, 1, 'log', 'waiting', 0, 0, 6, NULL), \
-               (45, 4, 1, 'mail', 'waiting', 9, 1, 7, NULL), (50, 5, 1, 'log', 'held', 0, 0, NULL, NULL)",
-        )
-        .expect("filled");
-    let all = |columns: &str| -> Vec<String> {
-        let sql = format!("SELECT concat_ws(' ', {columns}) FROM delivery ORDER BY id");
-        let mut statement = connection.prepare(&sql).expect("asked");
-        let rows = statement.query_map([], |row| row.get(0));
-        rows.and_then(Iterator::collect).expect("read")
-    };
-    let columns =
-        "id, event, invoice, hook, state, attempts, round_start, next_ms, child_pid, held_why";
-    let before = all(columns);
-    connection
-        .execute_batch(STEPS.get(4).expect("the fifth step"))
-        .expect("the step runs");
-    assert_eq!(all(columns), before);
-    let blocked = all("id, blocked_by");
-    assert_eq!(blocked, ["10", "20", "30 20", "40 30", "45", "50"]);
+/// A column as `PRAGMA table_xinfo` shows it.
+struct Column {
+    name: String,
+    kind: String,
+    takes_null: bool,
 }
 
-/// Given up by a clock that may have been ahead, and nobody knows: they must be findable when it is set back.
-#[test]
-fn who_was_given_up_before_it_was_noted_when_is_dated_by_what_is_known() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS.iter().take(3) {
-        connection.execute_batch(step).expect("the step runs");
+impl Column {
+    /// A value of its type.
+    fn right(&self) -> &'static str {
+        match self.kind.as_str() {
+            "INTEGER" => "1",
+            "TEXT" => "'word'",
+            "BLOB" => "x'00'",
+            other => panic!("{}: no value of type {other}", self.name),
+        }
     }
-    connection
-        .execute_batch(
-            "WITH n(i, outcome, unresolved, due) AS (VALUES (1, 'open', 1, NULL), (2, 'failed', 0, NULL), \
-               (3, 'paid', 0, NULL), (4, 'open', 0, 900), (5, 'failed', 0, 900)) \
-             INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_deadline_ms, \
-               amount_asked, currency_asked, amount_agreed, currency_agreed, outcome, outcome_ms, created_ms, \
-               updated_ms, unresolved) \
-             SELECT i, printf('%022x', i), 'o' || i, 'id-' || i, 'h2h', 'SBP', 'answered', 0, \
-               '1', 'RUB', '1', 'RUB', outcome, 100, 0, 200, unresolved FROM n; \
-             INSERT INTO poll (invoice, due_ms, class) SELECT id, CASE WHEN id > 3 THEN 900 END, 2 FROM invoice; \
-             UPDATE poll SET asked_ms = 300 WHERE invoice = 2",
-        )
-        .expect("filled");
-    let step = STEPS.get(3).expect("the fourth step");
-    connection.execute_batch(step).expect("the step runs");
-    let mut statement = connection
-        .prepare("SELECT retired_ms FROM poll ORDER BY invoice")
-        .expect("asked");
-    let retired: Vec<Option<i64>> = statement
-        .query_map([], |row| row.get(0))
-        .and_then(Iterator::collect)
-        .expect("read");
-    assert_eq!(retired, [Some(200), Some(300), None, None, None]);
+
+    /// What SQLite does not turn into its type.
+    fn wrong(&self) -> &'static [&'static str] {
+        match self.kind.as_str() {
+            "INTEGER" => &["'word'", "1.5", "x'00'"],
+            "TEXT" => &["x'00'"],
+            _ => &["'word'", "1", "1.5"],
+        }
+    }
 }
 
-/// What was heard before the step stays before what is heard after it, and keeps its order.
+fn names(connection: &Connection) -> Vec<String> {
+    let ask = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    let mut statement = connection.prepare(ask).expect("prepared");
+    let names = statement.query_map([], |row| row.get(0));
+    names.and_then(Iterator::collect).expect("read")
+}
+
+fn columns(connection: &Connection, table: &str) -> Vec<Column> {
+    let ask =
+        "SELECT name, type, \"notnull\" = 0 AND pk = 0 AS takes_null FROM pragma_table_xinfo(?1)";
+    let mut statement = connection.prepare(ask).expect("prepared");
+    let read = |row: &rusqlite::Row<'_>| {
+        Ok(Column {
+            name: row.get("name")?,
+            kind: row.get("type")?,
+            takes_null: row.get("takes_null")?,
+        })
+    };
+    let columns = statement.query_map([table], read);
+    columns.and_then(Iterator::collect).expect("read")
+}
+
+/// Readers in PHP and Python read what stands there without a look at its type.
 #[test]
-fn lines_of_history_keep_their_place_among_events() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS.iter().take(5) {
-        connection.execute_batch(step).expect("the step runs");
+fn a_value_of_a_wrong_type_is_refused_in_every_column() {
+    let connection = as_made().expect("in memory");
+    connection
+        .execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM meta")
+        .expect("set");
+    let tables = names(&connection);
+    assert_eq!(tables.len(), 9, "{tables:?}");
+    for table in tables {
+        let columns = columns(&connection, &table);
+        let values: Vec<&str> = columns.iter().map(Column::right).collect();
+        let row = format!("INSERT INTO {table} VALUES ({})", values.join(", "));
+        assert_eq!(connection.execute(&row, []), Ok(1), "{row}");
+        for column in &columns {
+            let refused = |value: &str| {
+                let set = format!("UPDATE {table} SET {} = {value}", column.name);
+                let ran = connection.execute(&set, []);
+                let code = ran
+                    .as_ref()
+                    .err()
+                    .and_then(rusqlite::Error::sqlite_error_code);
+                match code {
+                    Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch) => true,
+                    Some(other) => panic!("{set}: {other:?}"),
+                    None => false,
+                }
+            };
+            for wrong in column.wrong() {
+                assert!(refused(wrong), "{table}.{} takes {wrong}", column.name);
+            }
+            assert_eq!(
+                refused("NULL"),
+                !column.takes_null,
+                "{table}.{}",
+                column.name
+            );
+            assert!(!refused(column.right()), "{table}.{}", column.name);
+        }
     }
-    let invoice = "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
-       currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, updated_ms) \
-       VALUES (1, 'r', 'a', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 0, 0, 0); ";
-    let event = |seq: i64, status: &str, judged: &str| {
-        format!(
-            "INSERT INTO event (seq, event_id, invoice, kind, rewound, cause_status, outcome, previous_outcome, source, \
-               at_ms, raw{}) VALUES ({seq}, 'e{seq}', 1, 'status', 0, '{status}', 'open', 'open', 'poll', {seq}, '{{}}'{judged}); ",
-            if judged.is_empty() {
-                ""
-            } else {
-                ", decision, why"
-            }
-        )
-    };
-    let line = |at_ms: i64, status: &str, place: &str| {
-        format!(
-            "INSERT INTO history (invoice, at_ms, source, status, decision{}) \
-             VALUES (1, {at_ms}, 'poll', '{status}', 'confirmed'{place}); ",
-            if place.is_empty() {
-                ""
-            } else {
-                ", after_event"
-            }
-        )
-    };
-    // The line of the first event was dropped, that of the second stands.
-    let before = [
-        invoice.to_owned(),
-        event(1, "one", ""),
-        event(2, "two", ""),
-        line(2, "two", ""),
-        line(3, "three", ""),
-    ];
-    connection.execute_batch(&before.concat()).expect("filled");
-    let step = STEPS.get(5).expect("the sixth step");
-    connection.execute_batch(step).expect("the step runs");
-    let unknown = connection.query_row("SELECT newest_ns IS NULL FROM invoice", [], |row| {
-        row.get(0)
-    });
-    assert_eq!(unknown, Ok(true), "what was heard of it is not looked up");
-    let after = [
-        event(3, "four", ", 'advance', 'newer'"),
-        line(9, "five", ", 3"),
-        event(4, "six", ", 'advance', 'newer'"),
-        line(9, "seven", ", 4"),
-    ];
-    connection.execute_batch(&after.concat()).expect("filled");
-    let heard =
-        crate::ledger::sqlite::heard::claims(&connection, crate::ledger::row::InvoiceKey(1));
-    let heard = heard.expect("read");
-    let words: Vec<&str> = heard
-        .iter()
-        .map(|heard| heard.claim.status.as_str())
-        .collect();
-    assert_eq!(
-        words,
-        ["one", "two", "three", "four", "five", "six", "seven"]
-    );
 }
 
 /// What is at stake: only the next one behind is looked at when one ends, and a replay puts one between two that know
 /// nothing of it. None may be taken to be behind another for good.
 #[test]
 fn whoever_is_behind_one_that_is_replayed_has_its_turn_after_it() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS {
-        connection.execute_batch(step).expect("the step runs");
-    }
+    let connection = as_made().expect("in memory");
     let do_all = |sql: &str| connection.execute_batch(sql).expect("stored");
     do_all(
         "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, \
@@ -210,10 +161,7 @@ fn whoever_is_behind_one_that_is_replayed_has_its_turn_after_it() {
 /// README's question for what was given up is asked again and again by whoever watches, however much was ever delivered.
 #[test]
 fn what_was_given_up_is_found_without_reading_all() {
-    let connection = rusqlite::Connection::open_in_memory().expect("in memory");
-    for step in STEPS {
-        connection.execute_batch(step).expect("the step runs");
-    }
+    let connection = as_made().expect("in memory");
     let asked =
         "EXPLAIN QUERY PLAN SELECT hook, order_id FROM deliveries WHERE state = 'abandoned'";
     let mut plan = connection.prepare(asked).expect("asked");
