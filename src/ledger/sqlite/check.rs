@@ -13,6 +13,7 @@ use super::failure::from_sqlite;
 use super::open;
 use super::schema::STEPS;
 use crate::invoice::event::EventKind;
+use crate::invoice::status::Outcome;
 use crate::ledger::check::Looked;
 use crate::ledger::error::OpenError;
 use crate::ledger::mark::Mark;
@@ -207,7 +208,7 @@ pub(super) fn as_made() -> rusqlite::Result<Connection> {
 }
 
 fn words(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
-    let outcomes = ["open", "paid", "failed", "reversed", "mismatch"];
+    let outcomes = Outcome::ALL.map(Outcome::as_str);
     let kinds = EventKind::ALL.map(EventKind::as_str);
     let states = DeliveryState::ALL.map(DeliveryState::as_str);
     for (table, column, known) in [
