@@ -73,7 +73,7 @@
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/reliability`
 //! takes the same worlds through what years bring, each with a control that must fail, and prints a table. `tests/examples`
-//! is what a shop pastes: README shows these files and `tests/it/examples` runs them. `systemd` holds the units, `packaging` what
+//! is what a shop pastes: `docs/shop.md` shows these files and `tests/it/examples` runs them. `systemd` holds the units, `packaging` what
 //! makes the Debian package and a release. `tests/container/run` boots a small Debian with systemd, in which the package is
 //! installed, used, hurt, upgraded and purged: what a unit forbids and restarts cannot be seen elsewhere.
 //!
@@ -140,7 +140,7 @@
 //!
 //! Longer, and by hand: `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one
 //! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
-//! with their commands in `README.md` under "Try it", and nowhere else.
+//! with their commands in `CONTRIBUTING.md`, and nowhere else.
 
 mod admin;
 mod answer;

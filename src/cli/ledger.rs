@@ -140,7 +140,7 @@ impl From<OpenError> for Failure {
             ),
             OpenError::Gone { .. } => (
                 Exit::Ledger,
-                "put the newest backup in its place, as \"Backup and restore\" in the README says; to begin with an empty ledger, \
+                "put the newest backup in its place, as docs/backup.md says; to begin with an empty ledger, \
                  remove `ledger.mark` beside it",
             ),
             OpenError::Absent { .. } => (

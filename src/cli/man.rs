@@ -17,7 +17,7 @@ use super::output::{print, print_json, talk};
 const FILES: &str = r".SH FILES
 .TP
 \fI/etc/tilld/config.toml\fR
-Settings. Each is described in the file itself, and in \fIconfig.example.toml\fR beside the README.
+Settings. Each is described in the file itself, and in \fIconfig.example.toml\fR beside it in the documentation.
 .TP
 \fI/var/lib/tilld\fR
 The ledger and the secrets of the tilld that systemd runs.

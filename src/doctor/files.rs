@@ -48,7 +48,7 @@ pub(super) async fn look(
 fn unread(file: &Path, gone: Option<String>) -> Finding {
     if let Some(gone) = gone {
         return Finding::fail(LEDGER, gone).hint(
-            "put the newest backup in its place, as \"Backup and restore\" in the README says; until then nothing is recorded",
+            "put the newest backup in its place, as docs/backup.md says; until then nothing is recorded",
         );
     }
     match file.try_exists() {

@@ -15,7 +15,7 @@ installed() {
     hold installed 'pages, completions, licences, changelog and drop-ins are there, unchanged' script '
         for file in man/man1/tilld.1.gz man/man1/tilld-invoice-create.1.gz bash-completion/completions/tilld \
             zsh/vendor-completions/_tilld fish/vendor_completions.d/tilld.fish \
-            doc/tilld/LICENSE-MIT doc/tilld/LICENSE-APACHE doc/tilld/copyright doc/tilld/changelog.gz doc/tilld/README.md \
+            doc/tilld/LICENSE-MIT doc/tilld/LICENSE-APACHE doc/tilld/copyright doc/tilld/changelog.gz doc/tilld/README.md doc/tilld/docs/backup.md doc/tilld/docs/reference/settings.md \
             tilld/drop-ins/directory.conf; do
             test -s "/usr/share/$file"
         done

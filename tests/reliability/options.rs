@@ -10,7 +10,7 @@ usage: cargo test --release --test reliability -- [ROW...] [OPTIONS]
   ROW          only these rows, such as R03; all when none is named
   --long       as often as before a release
   --seed N     the same plan as the run that printed N (the machine's own timing cannot be repeated)
-  --markdown   the table as README has it
+  --markdown   the table as the docs have it
   --list       the rows, and what each must show";
 
 /// How much is done.

@@ -1,4 +1,4 @@
-//! The table, as it is printed for a person and as README has it.
+//! The table, as it is printed for a person and as the docs have it.
 
 use std::fmt::Write as _;
 

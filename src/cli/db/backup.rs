@@ -16,7 +16,7 @@ use crate::ledger::{Backup, BackupError, Counts, Draft};
 
 /// What `--help` says below the flags.
 pub(super) const ENDS: &str = "A file that is there already is not touched. The backup holds no secret in readable form, and \
-  not the key either that opens its notify tokens: keep the directory `secret/` apart. \"Backup and restore\" in the README \
+  not the key either that opens its notify tokens: keep the directory `secret/` apart. docs/backup.md \
   says how it is put back.";
 
 /// Flags of `db backup`.

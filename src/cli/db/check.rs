@@ -65,7 +65,7 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
             };
             let told = format!("ledger `{path}` is damaged: {first}{more}");
             Err(Failure::new(Exit::Ledger, told).hint(
-                "stop `tilld serve`, keep the damaged files, and put the newest backup back: \"Backup and restore\" in the README",
+                "stop `tilld serve`, keep the damaged files, and put the newest backup back: docs/backup.md says how",
             ))
         }
     }

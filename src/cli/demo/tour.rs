@@ -133,7 +133,7 @@ impl Tour {
                 title: "All that can go wrong, at once",
                 parts: vec![
                     Part::Say(
-                        "Scenarios play such things by themselves, on a sandbox and a tilld of their\nown, each course of chance by its number; \"Scenarios\" in README.md has more:",
+                        "Scenarios play such things by themselves, on a sandbox and a tilld of their\nown, each course of chance by its number; docs/scenarios.md has more:",
                     ),
                     Part::Run(format!(
                         "command {program} \\\n  sandbox run everything-at-once --seed 1"
@@ -143,7 +143,7 @@ impl Tour {
             Stop {
                 title: "The real service",
                 parts: vec![Part::Say(
-                    "A config of your own takes the place of this one: the service's address and\nyours, its words for paid, your script. \"A first real payment\" in README.md\nhas it, and config.example.toml every other setting.",
+                    "A config of your own takes the place of this one: the service's address and\nyours, its words for paid, your script. docs/first-payment.md\nhas it, and config.example.toml every other setting.",
                 )],
             },
         ];

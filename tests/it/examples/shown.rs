@@ -8,8 +8,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{ALL, Beside, SH};
+use crate::docs::{example, rows};
 use crate::harness::{PATIENCE, Process, Setup, skip, wait_until};
-use crate::readme::{example, rows};
 
 #[test]
 fn the_examples_are_those_of_the_files() {

@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::endpoint::{Asked, Endpoint, says};
 use super::{results, state};
+use crate::docs::example;
 use crate::harness::{PATIENCE, Process, SECRET, Setup, skip, wait_until, write_secret};
-use crate::readme::example;
 
 /// A second secret, as in the middle of a rotation.
 const NEW: &str = "whsec_YSBuZXcgc2VjcmV0IGluIHRoZSBtaWRkbGUgb2YgYSByb3RhdGlvbg==";

@@ -4,8 +4,8 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 
+use crate::docs::example;
 use crate::harness::{PATIENCE, Process, World, next_name, wait_until};
-use crate::readme::example;
 
 /// The address tilld has in README.
 const TILLD: &str = "127.0.0.1:8480";

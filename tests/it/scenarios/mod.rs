@@ -2,10 +2,10 @@
 //! scenario that is said to hold when it does not is worse than none, and one that leaves something behind is not run twice.
 
 mod course;
+mod docs;
 mod files;
 mod interrupted;
 mod named;
-mod readme;
 mod trace;
 mod verify;
 

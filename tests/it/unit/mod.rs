@@ -78,9 +78,7 @@ fn the_watchdog_waits_longer_than_the_ledger_may_be_held() {
 fn the_unit_says_how_a_directory_is_opened_for_hooks() {
     let unit = fs::read_to_string(unit_path("tilld.service")).expect("the unit");
     assert_eq!(value(&unit, "ProtectSystem"), "strict");
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
-    let readme = fs::read_to_string(readme).expect("the README");
-    for (place, text) in [("unit", &unit), ("README", &readme)] {
+    for (place, text) in [("unit", &unit), ("docs", &crate::docs::docs())] {
         assert!(text.contains("ReadWritePaths=/"), "{place}");
     }
 }

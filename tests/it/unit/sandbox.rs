@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{lacks_systemd, unit_path, verified};
+use crate::docs::{example, rows};
 use crate::harness::skip;
-use crate::readme::{example, rows};
 
 /// In tenths, as `systemd-analyze` takes it: 1.5 of 10.
 const MOST_EXPOSED: &str = "--threshold=15";

@@ -175,7 +175,7 @@ CREATE TABLE delivery (
 CREATE INDEX delivery_due ON delivery (hook, blocked_by, next_ms) WHERE state = 'waiting';
 CREATE INDEX delivery_unfinished ON delivery (invoice, hook, event) WHERE state <> 'done' AND state <> 'abandoned';
 -- An index costs a new delivery something even when it does not file it. So these two serve all searches by state, and the
--- third the question in README for what was given up.
+-- third the documented question for what was given up.
 CREATE INDEX delivery_aside ON delivery (state) WHERE state <> 'waiting' AND state <> 'done';
 CREATE INDEX delivery_aside_why ON delivery (state, abandoned_by, held_why) WHERE state <> 'waiting' AND state <> 'done';
 CREATE INDEX delivery_abandoned ON delivery (id) WHERE state = 'abandoned';

@@ -158,7 +158,7 @@ fn whoever_is_behind_one_that_is_replayed_has_its_turn_after_it() {
     assert_eq!(behind(), "");
 }
 
-/// README's question for what was given up is asked again and again by whoever watches, however much was ever delivered.
+/// The documented question for what was given up is asked again and again by whoever watches, however much was ever delivered.
 #[test]
 fn what_was_given_up_is_found_without_reading_all() {
     let connection = as_made().expect("in memory");

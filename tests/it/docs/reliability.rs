@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::{readme, table};
+use super::{docs, page, table};
 
 #[path = "../../reliability/list.rs"]
 mod list;
@@ -13,7 +13,7 @@ use self::list::{ROWS, Row};
 
 #[test]
 fn the_rows_are_those_the_command_knows() {
-    let shown = table(&readme(), "id");
+    let shown = table(&docs(), "id");
     let told: Vec<[&str; 3]> = shown
         .iter()
         .map(|row| [0, 1, 6].map(|at| row.get(at).map_or("", String::as_str)))
@@ -37,11 +37,7 @@ fn the_rows_are_those_the_command_knows() {
 fn the_reliability_commands_are_ones_that_are_taken() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reliability/options.rs");
     let options = fs::read_to_string(path).expect("the options");
-    let readme = readme();
-    let (_, section) = readme
-        .split_once("\n## Reliability\n")
-        .expect("the section");
-    let (section, _) = section.split_once("\n## ").expect("others follow");
+    let section = page("docs/reliability.md");
     assert!(section.contains("cargo test --release --test reliability\n"));
     let mut named = 0;
     for words in section

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use super::{block, readme};
+use super::{block, docs};
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 
 /// What the lines name, and what stands for it here.
@@ -12,8 +12,8 @@ const STATE: &str = "/var/lib/tilld";
 const BACKUPS: &str = "/var/backups/tilld";
 
 /// The line that makes the backup.
-fn backup_line(readme: &str) -> String {
-    let mut lines = readme.lines();
+fn backup_line(docs: &str) -> String {
+    let mut lines = docs.lines();
     let line = lines
         .find(|line| line.starts_with("sudo -u tilld tilld --state-dir /var/lib/tilld db backup "));
     line.expect("a line that makes one").to_owned()
@@ -36,7 +36,7 @@ fn run_line(world: &World, line: &str) {
 
 #[test]
 fn the_lines_that_restore_a_backup_do_and_what_is_lost_is_refused() {
-    let readme = readme();
+    let docs = docs();
     let mut world = Setup::new()
         .quiet()
         .noting_hook("fulfil", &["paid"])
@@ -45,8 +45,7 @@ fn the_lines_that_restore_a_backup_do_and_what_is_lost_is_refused() {
     world.settle();
     let paid_later = [world.create("A-2"), world.create("A-4")];
     fs::create_dir(world.dir().join("backups")).expect("a directory");
-    let line =
-        backup_line(&readme).replace(BACKUPS, &world.dir().join("backups").to_string_lossy());
+    let line = backup_line(&docs).replace(BACKUPS, &world.dir().join("backups").to_string_lossy());
     let args: Vec<&str> = line.split(' ').skip_while(|word| *word != "db").collect();
     world.tilld(&args).ends_with(0);
     let lost = world.create("A-3");
@@ -56,7 +55,7 @@ fn the_lines_that_restore_a_backup_do_and_what_is_lost_is_refused() {
     }
     world.settle();
 
-    for line in block(&readme, "restore").lines() {
+    for line in block(&docs, "restore").lines() {
         match line {
             "sudo systemctl stop tilld" => assert_eq!(world.stop_serve(PATIENCE), 0),
             "sudo systemctl start tilld" => world.start_serve(),
@@ -84,7 +83,7 @@ fn the_lines_that_restore_a_backup_do_and_what_is_lost_is_refused() {
     // The lines that release it, and give it up.
     for (act, order, readers) in [("release", "A-2", "1042"), ("abandon", "A-4", "1041")] {
         let line = format!("tilld delivery {act} --order {readers}");
-        assert!(readme.contains(&line), "{line}");
+        assert!(docs.contains(&line), "{line}");
         world
             .tilld(&["delivery", act, "--order", order])
             .ends_with(0);

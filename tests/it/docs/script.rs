@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -10,17 +9,17 @@ use tilld::hook::Selector;
 use tilld::hook::abandonment::STDERR_TAIL;
 use tilld::hook::payload::VARIABLES;
 
-use super::{block, column, readme, table};
+use super::{block, column, docs, table};
 use crate::harness::{Setup, skip, sql};
 
 #[test]
 fn the_variables_are_those_a_script_gets() {
-    assert_eq!(column(&table(&readme(), "variable"), 0), VARIABLES);
+    assert_eq!(column(&table(&docs(), "variable"), 0), VARIABLES);
 }
 
 #[test]
 fn every_selector_it_names_is_one() {
-    for word in column(&table(&readme(), "`on`"), 0) {
+    for word in column(&table(&docs(), "`on`"), 0) {
         let read = Selector::parse(&word).map(|selector| selector.to_string());
         assert_eq!(read, Ok(word));
     }
@@ -48,7 +47,7 @@ fn the_document_has_the_fields_a_script_is_given() {
     assert_eq!(answer.status, 200, "{answer:?}");
     world.settle();
     let given: Value = serde_json::from_str(&world.hook_log("fulfil").concat()).expect("JSON");
-    let shown: Value = serde_json::from_str(&block(&readme(), "document")).expect("JSON");
+    let shown: Value = serde_json::from_str(&block(&docs(), "document")).expect("JSON");
     let (mut known, mut told) = (BTreeSet::new(), BTreeSet::new());
     fields(&given, "", &mut known);
     fields(&shown, "", &mut told);
@@ -71,8 +70,8 @@ fn what_was_given_up_is_told_with_the_fields_it_shows() {
     world.settle();
     let given: Value =
         serde_json::from_str(&world.hook_log("on_abandoned").concat()).expect("JSON");
-    let readme = readme();
-    let fragment = block(&readme, "abandoned");
+    let docs = docs();
+    let fragment = block(&docs, "abandoned");
     let shown: Value = serde_json::from_str(&format!("{{{fragment}}}")).expect("JSON");
     let (mut known, mut told) = (BTreeSet::new(), BTreeSet::new());
     let below = |value: &Value| value.get("abandoned").cloned().unwrap_or_default();
@@ -81,41 +80,44 @@ fn what_was_given_up_is_told_with_the_fields_it_shows() {
     assert_eq!(told, known);
     let stderr = given.pointer("/abandoned/stderr").and_then(Value::as_str);
     assert_eq!(stderr.map(str::len), Some(STDERR_TAIL));
-    assert!(readme.contains(&format!("at most {STDERR_TAIL} bytes as text")));
+    assert!(docs.contains(&format!("at most {STDERR_TAIL} bytes as text")));
 }
 
 #[test]
-fn the_example_script_lists_an_order_once_however_often_it_runs() {
+fn the_example_scripts_list_an_order_once_however_often_it_runs() {
     if Command::new("sqlite3").arg("--version").output().is_err() {
         skip!("sqlite3 is not installed");
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    let script = dir.path().join("fulfil");
-    fs::write(&script, block(&readme(), "fulfil")).expect("written");
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("a mode");
-    let run = |event: &str, order: &str| {
-        // By way of the shell: a file written just now may still be open in a child about to start another program.
-        let mut command = Command::new("/bin/sh");
-        command.arg(&script).stdin(Stdio::null());
-        command.env("HOME", dir.path());
-        command
-            .env("TILLD_EVENT_ID", event)
-            .env("TILLD_ORDER_ID", order);
-        let output = command.output().expect("sh runs");
-        assert!(output.status.success(), "{output:?}");
-        assert!(output.stdout.is_empty(), "{output:?}");
-    };
-    for (event, order) in [
-        ("e-1", "it's"),
-        ("e-1", "it's"),
-        ("e-2", "1043"),
-        ("e-3", "1043"),
+    for (name, book, columns) in [
+        ("fulfil", "shop.db", "event_id, order_id"),
+        ("first-script", "to-ship.db", "order_id"),
     ] {
-        run(event, order);
+        let dir = tempfile::tempdir().expect("a directory");
+        let script = dir.path().join("fulfil");
+        fs::write(&script, block(&docs(), name)).expect("written");
+        for (event, order) in [
+            ("e-1", "it's"),
+            ("e-1", "it's"),
+            ("e-2", "1043"),
+            ("e-3", "1043"),
+        ] {
+            // By way of the shell: a file written just now may still be open in a child about to start another program.
+            let mut command = Command::new("/bin/sh");
+            command.arg(&script).stdin(Stdio::null());
+            command.env("HOME", dir.path());
+            command.env("TILLD_EVENT_ID", event);
+            command.env("TILLD_ORDER_ID", order);
+            let output = command.output().expect("sh runs");
+            assert!(output.status.success(), "{output:?}");
+            assert!(output.stdout.is_empty(), "{output:?}");
+        }
+        let listed = sql(
+            &dir.path().join(book),
+            &format!("SELECT {columns} FROM to_ship ORDER BY order_id DESC"),
+        );
+        let wanted = [vec!["e-1", "it's"], vec!["e-2", "1043"]];
+        let shown = columns.split(", ").count();
+        let wanted = wanted.map(|row| row.into_iter().rev().take(shown).rev().collect::<Vec<_>>());
+        assert_eq!(listed, wanted, "{name}");
     }
-    let listed = sql(
-        &dir.path().join("shop.db"),
-        "SELECT event_id, order_id FROM to_ship",
-    );
-    assert_eq!(listed, [["e-1", "it's"], ["e-2", "1043"]]);
 }

@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use tilld::config::{keys, variable_of};
 use tilld::listener::presentation::Presentations;
 
-use super::{block, column, readme, table};
+use super::{block, column, docs, table};
 
 #[test]
 fn the_table_holds_every_setting_with_default_and_range() {
-    let rows = table(&readme(), "key");
+    let rows = table(&docs(), "key");
     let shown: BTreeMap<String, (String, String)> = rows
         .iter()
         .filter_map(|row| match row.as_slice() {
@@ -41,7 +41,7 @@ fn the_table_holds_every_setting_with_default_and_range() {
 fn the_example_of_a_variable_is_right() {
     let key = "listener.listen";
     let sentence = format!("`{key}` is `{}`", variable_of(key));
-    assert!(readme().contains(&sentence), "{sentence}");
+    assert!(docs().contains(&sentence), "{sentence}");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_first_config_is_one_that_tilld_takes() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("tilld.toml");
     // The script is the reader's own; any program stands for it.
-    let config = block(&readme(), "config").replace("/usr/local/bin/fulfil", "/bin/true");
+    let config = block(&docs(), "config").replace("/usr/local/bin/fulfil", "/bin/true");
     assert!(config.contains("/bin/true"), "the config has a hook");
     std::fs::write(&file, config).expect("written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tilld"));
@@ -62,12 +62,12 @@ fn the_first_config_is_one_that_tilld_takes() {
 
 #[test]
 fn the_presentations_are_those_that_auto_tries_in_their_order() {
-    let shown: Vec<String> = block(&readme(), "presentations")
+    let shown: Vec<String> = block(&docs(), "presentations")
         .lines()
         .filter(|line| !line.is_empty())
         .map(str::to_owned)
         .collect();
     let pinned = Presentations::only(&shown).expect("places");
     assert_eq!(pinned.places(), Presentations::auto().places());
-    assert!(column(&table(&readme(), "key"), 0).contains(&"listener.presentations".to_owned()));
+    assert!(column(&table(&docs(), "key"), 0).contains(&"listener.presentations".to_owned()));
 }

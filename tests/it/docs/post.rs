@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{block, column, readme, table};
+use super::{block, column, docs, table};
 use crate::harness::Setup;
 use crate::shop::Shop;
 
@@ -25,7 +25,7 @@ fn the_headers_it_names_are_sent() {
         .and_then(|headers| headers.as_object());
     let mut sent: Vec<&String> = sent.expect("headers").keys().collect();
     sent.sort();
-    let mut named = column(&table(&readme(), "header"), 0);
+    let mut named = column(&table(&docs(), "header"), 0);
     named.sort();
     assert_eq!(named.iter().collect::<Vec<_>>(), sent);
 }
@@ -38,7 +38,7 @@ fn the_hook_it_shows_with_the_secret_it_makes_can_post() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("shop.secret");
     let here = |name: &str| {
-        let text = block(&readme(), name);
+        let text = block(&docs(), name);
         assert!(text.contains(THERE), "{text}");
         text.replace(THERE, &file.to_string_lossy())
     };

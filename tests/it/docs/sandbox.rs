@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{block, column, readme, table};
+use super::{block, column, docs, page, table};
 use crate::harness::{PATIENCE, Setup, World, request_to, run, skip, wait_until};
 
 /// A sandbox with an invoice of order A-1.
@@ -28,7 +28,7 @@ fn the_pages_it_lists_are_there() {
     let page = state.pointer("/invoices/0/page").and_then(Value::as_str);
     let (_, opaque) = page.and_then(|page| page.rsplit_once('/')).expect("a page");
     let service = world.address("service");
-    let listed = column(&table(&readme(), "page"), 0);
+    let listed = column(&table(&docs(), "page"), 0);
     for page in &listed {
         let page = page.replace('…', opaque);
         let answer = request_to(&service.to_string(), service, "GET", &page, &[], "");
@@ -60,7 +60,7 @@ fn the_requests_it_lists_are_those_of_the_control_listener() {
         code.and_then(|code| code.as_str().map(str::to_owned))
             .expect("a code")
     };
-    let rows = table(&readme(), "request | such as");
+    let rows = table(&docs(), "request | such as");
     for row in &rows {
         let [request, body, _] = row.as_slice() else {
             panic!("{row:?}");
@@ -92,7 +92,7 @@ fn the_requests_it_lists_are_those_of_the_control_listener() {
 #[test]
 fn the_faults_it_lists_are_those_that_can_be_set() {
     let world = with_an_invoice();
-    let rows = table(&readme(), "word | such as");
+    let rows = table(&docs(), "word | such as");
     for row in &rows {
         let [key, value, _] = row.as_slice() else {
             panic!("{row:?}");
@@ -127,8 +127,8 @@ fn the_faults_it_lists_are_those_that_can_be_set() {
 #[test]
 fn the_chances_it_lists_can_be_set() {
     let world = with_an_invoice();
-    let readme = readme();
-    let (_, list) = readme.split_once("**By chance** go ").expect("the list");
+    let docs = docs();
+    let (_, list) = docs.split_once("**By chance** go ").expect("the list");
     let list = list.split("\n\n").next().unwrap_or_default();
     let answers = ["html", "redirect", "hang", "cut", "drop_answer"];
     for word in list.split('`').skip(1).step_by(2) {
@@ -156,7 +156,7 @@ fn the_requests_it_shows_can_be_pasted() {
     }
     let world = with_an_invoice();
     let control = format!("http://{}/", world.address("control"));
-    let text = block(&readme(), "faults");
+    let text = block(&docs(), "faults");
     assert!(text.lines().all(|line| line.starts_with("curl ")), "{text}");
     let text = text
         .replace("http://127.0.0.1:8491/", &control)
@@ -176,7 +176,7 @@ fn the_requests_it_shows_can_be_pasted() {
 fn the_status_names_it_shows_are_taken() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("names.toml");
-    std::fs::write(&file, block(&readme(), "statuses")).expect("written");
+    std::fs::write(&file, block(&docs(), "statuses")).expect("written");
     let flag = format!("--statuses={}", file.display());
     let world = Setup::new()
         .quiet()
@@ -192,11 +192,7 @@ fn the_status_names_it_shows_are_taken() {
 
 #[test]
 fn the_flags_of_the_sandbox_it_names_are_there() {
-    let readme = readme();
-    let (_, section) = readme
-        .split_once("\n## The sandbox\n")
-        .expect("the section");
-    let section = section.split("\n## ").next().unwrap_or_default();
+    let section = page("docs/sandbox.md");
     let help = Command::new(env!("CARGO_BIN_EXE_tilld"))
         .args(["sandbox", "--help"])
         .output();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use super::{column, readme, table};
+use super::{column, docs, table};
 use crate::harness::{PATIENCE, Setup, skip, wait_until};
 
 /// What `tilld ARGS --help` prints.
@@ -38,7 +38,7 @@ fn the_list_of_commands_is_the_programs_own() {
             known.push(name);
         }
     }
-    let mut shown = column(&table(&readme(), "command"), 0);
+    let mut shown = column(&table(&docs(), "command"), 0);
     known.sort();
     shown.sort();
     assert_eq!(shown, known);
@@ -46,8 +46,8 @@ fn the_list_of_commands_is_the_programs_own() {
 
 #[test]
 fn the_flags_it_names_are_there() {
-    let readme = readme();
-    for row in table(&readme, "command") {
+    let docs = docs();
+    for row in table(&docs, "command") {
         let (command, meaning) = (row.first().cloned(), row.get(1).cloned());
         let (command, meaning) = (command.unwrap_or_default(), meaning.unwrap_or_default());
         let words: Vec<&str> = command.split(' ').collect();
@@ -61,7 +61,7 @@ fn the_flags_it_names_are_there() {
 
 #[test]
 fn the_reasons_of_refusals_are_the_programs_own() {
-    let shown: Vec<String> = table(&readme(), "reason | answer and meaning")
+    let shown: Vec<String> = table(&docs(), "reason | answer and meaning")
         .iter()
         .map(|row| row.join(" "))
         .collect();
@@ -73,7 +73,7 @@ fn the_reasons_of_refusals_are_the_programs_own() {
 
 #[test]
 fn the_exit_codes_are_the_programs_own() {
-    let shown: Vec<String> = table(&readme(), "code | meaning")
+    let shown: Vec<String> = table(&docs(), "code | meaning")
         .iter()
         .map(|row| row.join(" "))
         .collect();
@@ -90,9 +90,9 @@ fn the_exit_codes_are_the_programs_own() {
 /// The line that asks whether the proxy leads here.
 #[test]
 fn an_address_that_nobody_has_is_answered_as_it_says() {
-    let readme = readme();
+    let docs = docs();
     let line = "curl -i -H 'Content-Type: application/json' -d '{}' ";
-    let (_, rest) = readme.split_once(line).expect("the line");
+    let (_, rest) = docs.split_once(line).expect("the line");
     let (address, _) = rest.split_once('`').expect("its end");
     let path = address
         .strip_prefix("https://shop.example")

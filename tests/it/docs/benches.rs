@@ -3,11 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::readme;
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
+use super::{docs, root};
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -37,7 +33,7 @@ fn options(bench: &str) -> String {
 #[test]
 fn the_bench_commands_are_ones_that_the_benches_take() {
     let about = read(&root().join("benches/README.md"));
-    let (own, further) = (commands(&readme()), commands(&about));
+    let (own, further) = (commands(&docs()), commands(&about));
     assert!(!own.is_empty() && further.len() > 8, "{own:?} {further:?}");
     for command in own.iter().chain(&further) {
         let mut words = command.iter();

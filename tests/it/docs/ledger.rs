@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::{block, readme, table};
+use super::{block, docs, table};
 use crate::harness::{Setup, World, skip};
 
 /// Where README's lines look for the ledger.
@@ -52,7 +52,7 @@ fn works(program: &str, args: &[&str]) -> bool {
 fn the_tables_of_columns_are_the_views() {
     let world = world();
     let mut shown: Vec<(String, String)> = Vec::new();
-    for row in table(&readme(), "view") {
+    for row in table(&docs(), "view") {
         let name = row.first().cloned().filter(|name| !name.is_empty());
         let before = shown.last().map(|(view, _)| view.clone());
         let view = name.or(before).expect("the first row names a view");
@@ -78,7 +78,7 @@ fn the_sqlite3_lines_answer() {
         skip!("sqlite3 is not installed");
     }
     let world = world();
-    let said = run(&world, "sh", &block(&readme(), "sqlite3"));
+    let said = run(&world, "sh", &block(&docs(), "sqlite3"));
     for line in ["1042|paid|paid", "1043|new|open", "bad|paid|paid"] {
         assert!(said.lines().any(|said| said == line), "{line}: {said}");
     }
@@ -100,7 +100,7 @@ fn the_php_lines_answer() {
     ) {
         skip!("PHP with PDO for SQLite is not installed");
     }
-    assert_eq!(run(&world(), "php", &block(&readme(), "php")), "paid\n");
+    assert_eq!(run(&world(), "php", &block(&docs(), "php")), "paid\n");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn the_python_lines_answer() {
     if !works("python3", &["-c", "import sqlite3"]) {
         skip!("Python with sqlite3 is not installed");
     }
-    let said = run(&world(), "python3", &block(&readme(), "python"));
+    let said = run(&world(), "python3", &block(&docs(), "python"));
     let first: Vec<&str> = said.lines().take(2).collect();
     assert_eq!(first, ["1 opened 1042", "2 paid 1042"], "{said}");
 }

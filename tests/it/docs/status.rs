@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{readme, table};
+use super::{docs, table};
 use crate::harness::{PATIENCE, Setup, wait_until};
 
 /// The names inside a field: of an object, or of what a list holds. An object inside is named by its path.
@@ -54,7 +54,7 @@ fn the_fields_of_status_are_the_programs_own() {
         .iter()
         .map(|(name, value)| (name.clone(), inside(value, "")))
         .collect();
-    let shown: Vec<(String, Vec<String>)> = table(&readme(), "field of `status --json`")
+    let shown: Vec<(String, Vec<String>)> = table(&docs(), "field of `status --json`")
         .iter()
         .map(|row| {
             let cell = |at: usize| row.get(at).cloned().unwrap_or_default();
