@@ -119,11 +119,13 @@ fn column(rows: &[Vec<String>], at: usize) -> Vec<String> {
     cells.map(Option::unwrap_or_default).collect()
 }
 
-/// The anchors of a page's headings, as a forge makes them: small letters, and hyphens for spaces.
+/// The anchors of a page's headings, as a forge makes them: small letters, hyphens for spaces, no other punctuation.
 fn anchors(page: &str) -> Vec<String> {
     let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
     let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
-    words.map(|words| words.replace(' ', "-")).collect()
+    let stays = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+    let plain = words.map(|words| words.chars().filter(stays).collect::<String>());
+    plain.map(|words| words.replace(' ', "-")).collect()
 }
 
 #[test]
