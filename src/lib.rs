@@ -5,6 +5,9 @@
 //! test and measure it, and which files a change touches; `README.md` is for operators. The library exists for the binary, its
 //! tests and its benches: nothing here is a promise to other crates.
 //!
+//! How it works and why is in `docs/design.md`. Comments cite it (`design 4`), `docs/contract.md` (`contract 4.3`) and the
+//! cases of `docs/cases.md` (`A17`).
+//!
 //! **The promise.** What the payment service says about an invoice ends up in the ledger exactly once, and every hook that
 //! wants to know is run until it says it is done: through lost notifications, crashes, full disks and lies.
 //!

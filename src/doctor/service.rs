@@ -96,7 +96,7 @@ async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
     login == Some(LoginState::Good)
 }
 
-/// The contract does not show what is answered to somebody without a token (section 7), so any word of it will do but one: 5xx
+/// Contract 7 does not show what is answered to somebody without a token, so any word of it will do but one: 5xx
 /// says that whoever stands there is in trouble, or has the service behind it in vain (RFC 9110 15.6).
 fn judge_status(origin: &str, status: u16) -> Finding {
     let told = format!("{origin} answers ({status})");

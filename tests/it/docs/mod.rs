@@ -3,6 +3,7 @@
 
 mod backup;
 mod benches;
+mod cited;
 mod commands;
 mod ledger;
 mod post;
