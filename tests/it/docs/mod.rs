@@ -4,6 +4,7 @@
 mod backup;
 mod benches;
 mod commands;
+mod first_payment;
 mod ledger;
 mod post;
 mod reliability;
