@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List deliveries, newest first
+    /// List deliveries: which events are owed to which hooks, newest first
     #[command(after_long_help = when::FORMS)]
     List(list::Args),
     /// Show the deliveries of an event, with every attempt and what it wrote

@@ -24,7 +24,7 @@ pub(super) struct Args {
 enum Action {
     /// List events, oldest first
     List(list::Args),
-    /// Tell events as they happen, until it is ended
+    /// Print events as they happen, one line or JSON object each, until it is stopped
     #[command(after_help = FOLLOW_ENDS)]
     Follow(follow::Args),
 }

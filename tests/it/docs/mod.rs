@@ -3,10 +3,11 @@
 
 mod backup;
 mod benches;
-mod commands;
 mod first_payment;
+mod generated;
 mod ledger;
 mod post;
+mod proxy;
 mod reliability;
 mod sandbox;
 mod script;
