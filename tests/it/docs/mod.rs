@@ -121,10 +121,12 @@ fn column(rows: &[Vec<String>], at: usize) -> Vec<String> {
     cells.map(Option::unwrap_or_default).collect()
 }
 
-/// The anchors of a page's headings, as a forge makes them: small letters, and hyphens for spaces.
+/// The anchors of a page's headings, as a forge makes them: small letters, hyphens for spaces, and no other marks.
 fn anchors(page: &str) -> Vec<String> {
+    let stays = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
     let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
     let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
+    let words = words.map(|words| words.chars().filter(stays).collect::<String>());
     words.map(|words| words.replace(' ', "-")).collect()
 }
 
