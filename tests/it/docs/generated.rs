@@ -112,28 +112,21 @@ fn commands() -> Vec<Listed> {
     known
 }
 
-/// A help text as the page has it: the flags of every command only where they are other ones.
-fn help_block(name: &str, all_flags: &str) -> String {
+/// The flags that every command takes, but for the few that read no settings.
+const EVERYWHERE: [&str; 4] = ["--config", "--state-dir", "--socket", "--json"];
+
+/// A help text as the page has it. The flags of every command stand in the first one, and where they are other ones.
+fn help_block(name: &str) -> String {
     let words: Vec<&str> = name.split(' ').filter(|word| !word.is_empty()).collect();
-    let text = help(&words);
-    let text = match text.split_once(GLOBAL) {
-        Some((head, rest)) if !name.is_empty() => {
-            let (flags, tail) = rest.split_once("\n\n").map_or((rest, ""), |found| found);
-            // The long form has empty lines between the flags.
-            let in_short = !all_flags.split(' ').all(|flag| rest.contains(flag));
-            if in_short {
-                text
-            } else if flags.contains("--json") {
-                format!("{head}\n{tail}")
-            } else {
-                let (_, tail) = rest
-                    .split_once("Answer in JSON")
-                    .expect("the last of these flags");
-                format!("{head}\n{}", tail.trim_start())
-            }
-        }
-        _ => text,
-    };
+    let mut text = help(&words);
+    if let Some((head, rest)) = text.split_once(GLOBAL)
+        && !name.is_empty()
+        && EVERYWHERE.iter().all(|flag| rest.contains(flag))
+    {
+        // What the command adds stands behind the last of these flags.
+        let (_, notes) = rest.split_once("Answer in JSON").expect("the last flag");
+        text = format!("{head}\n{}", notes.trim_start());
+    }
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     format!("```text\n{}\n```", lines.join("\n").trim_end())
 }
@@ -157,10 +150,9 @@ fn the_commands_are_the_programs_own() {
         ));
     }
     assert_eq!(shown, known.len(), "every command is in one group");
-    let all = "--config --state-dir --socket --json";
-    parts.push(format!("## tilld\n\n{}", help_block("", all)));
+    parts.push(format!("## tilld\n\n{}", help_block("")));
     for Listed { name, .. } in &known {
-        parts.push(format!("## {name}\n\n{}", help_block(name, all)));
+        parts.push(format!("## {name}\n\n{}", help_block(name)));
     }
     assert_generated("docs/reference/commands.md", &parts.join("\n\n"));
 }
@@ -191,10 +183,16 @@ fn the_exit_codes_are_the_programs_own() {
     text += "\n\n## What they mean for one command\n";
     for Listed { name, .. } in commands() {
         if let Some(ends) = ends(&name) {
-            text += &format!(
-                "\n- [`{name}`](commands.md#{}): {ends}.",
-                name.replace(' ', "-")
-            );
+            let anchor = name.replace(' ', "-");
+            text.extend([
+                "\n- [`",
+                &name,
+                "`](commands.md#",
+                &anchor,
+                "): ",
+                &ends,
+                ".",
+            ]);
         }
     }
     assert_generated("docs/reference/exit-codes.md", &text);
@@ -235,10 +233,10 @@ fn prose(lines: &[&str]) -> String {
             Some(item) => {
                 let (form, about) = item.split_once("  ").unwrap_or((item, ""));
                 let gap = if text.contains("\n- ") { "\n" } else { "\n\n" };
-                text += &format!("{gap}- `{}`: {}", form.trim(), about.trim());
+                text.extend([gap, "- `", form.trim(), "`: ", about.trim()]);
             }
             None if text.is_empty() => text += line,
-            None => text += &format!(" {line}"),
+            None => text.extend([" ", line]),
         }
     }
     linked(&text)
@@ -250,7 +248,7 @@ fn linked(text: &str) -> String {
     let mut linked = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (page, rest) = part.split_once(".md").expect("the name of a page");
-        linked += &format!("[docs/{page}.md](../{page}.md){rest}");
+        linked.extend(["[docs/", page, ".md](../", page, ".md)", rest]);
     }
     linked
 }
