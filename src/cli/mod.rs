@@ -76,7 +76,7 @@ struct Global {
     /// Keep ledger and secrets in DIR, whatever the settings say
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL, display_order = 1001)]
     state_dir: Option<PathBuf>,
-    /// Ask the daemon that listens on PATH and do nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
+    /// Use the daemon that listens on PATH and nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
     /// `status`. Once begun, `invoice wait` and `event follow` live through its restarts
     #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL, display_order = 1002)]
     socket: Option<PathBuf>,
@@ -111,7 +111,7 @@ enum Command {
     /// Show the shop, the service and where the access token is stored. Sends nothing to the service without `--check`
     #[command(after_help = whoami::ENDS)]
     Whoami(whoami::Args),
-    /// Open invoices, show them, and settle what only a person can
+    /// Open invoices, show them, and settle by hand what tilld cannot
     Invoice(invoice::Args),
     /// Show what happened to invoices, or follow it as it happens
     Event(event::Args),

@@ -33,7 +33,7 @@ invoice, 4 login needed, 8 service unreachable";
 
 /// The ends of `poll`.
 const POLL_ENDS: &str = "Exit codes: 0 the service answered, 1 it does not let this shop see the invoice, 3 no such order or invoice, here or
-there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to ask for yet";
+there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to poll yet";
 
 /// What the ids of the service look like.
 const IDS: &str = "An invoice id is the service's, to the letter: 1 to 255 bytes without control characters, and not `.` or `..`. An order id
