@@ -356,11 +356,12 @@ fn the_settings_are_the_programs_own_with_the_comments_of_the_example() {
             parts.extend([format!("### {key}"), facts(found), about.clone()]);
             // The keys that the comment lists: inside the setting, or beside it where only one of two can stand.
             for item in about.lines().filter_map(|line| line.strip_prefix("- `")) {
-                let leaf = item.split('`').next().unwrap_or_default();
-                for key in [format!("{key}.{leaf}"), format!("{name}.{leaf}")] {
-                    if known.iter().any(|one| one.name == key) {
-                        shown.push(key);
-                    }
+                let (leaf, meaning) = item.split_once("`: ").unwrap_or_default();
+                let listed = [format!("{key}.{leaf}"), format!("{name}.{leaf}")];
+                if let Some(key) = known.iter().find(|one| listed.contains(&one.name)) {
+                    shown.push(key.name.clone());
+                    let meaning = format!("{meaning}.");
+                    parts.extend([format!("### {}", key.name), facts(key), meaning]);
                 }
             }
         }

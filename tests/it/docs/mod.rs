@@ -5,6 +5,7 @@ mod backup;
 mod benches;
 mod first_payment;
 mod generated;
+mod install;
 mod ledger;
 mod post;
 mod proxy;
