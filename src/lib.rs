@@ -1,8 +1,12 @@
-//! tilld stands beside a merchant's shop. It opens invoices at the payment service, hears every notification, asks when
-//! none arrives, and runs the shop's scripts when an order's money has come. One binary, one SQLite file.
+//! tilld runs next to a merchant's shop. It opens invoices at the payment service, receives notifications (webhooks), polls
+//! when none arrive, and runs the shop's scripts when an order is paid. One binary, one SQLite file.
 //!
-//! This page is for whoever carries the work on; `README.md` is for whoever runs it. The library exists for the binary,
-//! its tests and its benches: nothing here is a promise to other crates.
+//! This page is for those who read and change the code: how it works and where things are. `CONTRIBUTING.md` says how to build,
+//! test and measure it, and which files a change touches; `README.md` is for operators. The library exists for the binary, its
+//! tests and its benches: nothing here is a promise to other crates.
+//!
+//! How it works and why is in `docs/design.md`. Comments cite it (`design 4`), `docs/contract.md` (`contract 4.3`) and the
+//! cases of `docs/cases.md` (`A17`).
 //!
 //! **The promise.** What the payment service says about an invoice ends up in the ledger exactly once, and every hook that
 //! wants to know is run until it says it is done: through lost notifications, crashes, full disks and lies.
@@ -71,16 +75,17 @@
 //! | [`clock`] [`entropy`] [`fault`] [`panics`] [`process_mark`] [`pulse`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
-//! builds a world of sandbox, daemon and ledger, and looks over the ledger's invariants after every scenario. `tests/reliability`
+//! builds a world of sandbox, daemon and ledger, and checks the ledger's invariants after every scenario. `tests/reliability`
 //! takes the same worlds through what years bring, each with a control that must fail, and prints a table. `tests/examples`
-//! is what a shop pastes: `docs/shop.md` shows these files and `tests/it/examples` runs them. `systemd` holds the units, `packaging` what
-//! makes the Debian package and a release. `tests/container/run` boots a small Debian with systemd, in which the package is
-//! installed, used, hurt, upgraded and purged: what a unit forbids and restarts cannot be seen elsewhere.
+//! is what a shop pastes: `docs/shop-examples.md` shows these files and `tests/it/examples` runs them. `benches/figures` starts
+//! the release binary as a merchant does and measures it. `systemd` holds the units, `packaging` what makes the Debian package
+//! and a release. `tests/container/run` boots a small Debian with systemd, in which the package is installed, used, hurt,
+//! upgraded and purged: what a unit forbids and restarts cannot be seen elsewhere.
 //!
 //! `src/simulation` is the other half of the tests: no process, no file, no clock but its own. It plays thousands of seeded
-//! courses of events and looks over the promises after each. A seed that breaks one is named, and replays. Beside them one
+//! courses of events and checks the promises after each. A seed that breaks one is named, and replays. Beside them one
 //! long course is written out, `simulation/outage`: an hour without a service for thousands of invoices, with a bound for
-//! everything that follows. `cargo test --lib outage -- --nocapture` draws it.
+//! everything that follows.
 //!
 //! # Who may import whom
 //!
@@ -123,24 +128,6 @@
 //! Read `invoice/transition/mod.rs` (what a claim does), then `ledger/apply/mod.rs` (how it is recorded), then
 //! `daemon/mod.rs` (what runs beside what). `tilld demo` shows all of it at work, and `tests/it/notifications.rs` is how a
 //! behaviour is pinned down from outside.
-//!
-//! Builds with debug assertions play faults, and releases play none: `TILLD_FAULTS=DIR` names a directory whose files say at which
-//! point a loop panics or stands still (`fault.rs`), and `tests/it/supervised` is where they are played.
-//!
-//! All checks, in the order of `.ci/run`: `cargo deny check`, `shellcheck`, `cargo fmt --check`, `cargo clippy --all-targets --
-//! -D warnings`, `cargo doc --no-deps --document-private-items` with `RUSTDOCFLAGS="-D warnings"`, `cargo test`,
-//! `tests/container/run`, the benches, and some rows of `tests/reliability`. A test that lacks a program of the machine says
-//! `skipped: WHY` and passes; with `TILLD_NO_SKIP=1`, as in `.ci/run`, it fails.
-//!
-//! `cargo bench --bench figures -- --quick` measures the program beside what limits it and what could stand in its place,
-//! in two minutes; `cargo bench --bench instructions` counts the instructions of a notification, the same each time.
-//! `benches/README.md` says what each figure means and what it should be. A figure is taken by the harness in
-//! `benches/figures`, which starts the release binary as a merchant does; what it reaches of the crate is in `bench`.
-//! `.ci/run` holds the instructions against the recorded ones and asks of the other figures only that they can be taken.
-//!
-//! Longer, and by hand: `cargo mutants -f 'src/invoice/transition/*.rs' -- --lib invoice::transition` breaks the moves one
-//! by one: every break must be noticed by a test. The tests that have a long form, which does more and prints figures, stand
-//! with their commands in `CONTRIBUTING.md`, and nowhere else.
 
 mod admin;
 mod answer;

@@ -24,7 +24,7 @@ use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
 use crate::{listener, opening, outbox, poller};
 
-/// How long a one-shot command waits for another process's lock (design, section 5).
+/// How long a one-shot command waits for another process's lock (design 5).
 const COMMAND_BUSY: Duration = Duration::from_secs(15);
 
 /// What the ledger acts on.

@@ -29,10 +29,9 @@ pub(super) async fn healthz(parts: &Parts) -> Response {
 pub(super) async fn readyz(parts: &Parts) -> Response {
     let (turn, looked) = tokio::join!(turn(&parts.writer, &parts.reader), (parts.look)());
     let login = match looked {
-        Ok((_overview, report)) => match (report.polling.login, report.polling.login.problem()) {
-            (LoginState::Unknown, _) => Err("the daemon has not looked at it yet".to_owned()),
-            (_, Some(problem)) => Err(problem.to_owned()),
-            (_, None) => Ok(()),
+        Ok((_overview, report)) => match report.polling.login {
+            LoginState::Good => Ok(()),
+            state => Err(state.sentence().to_owned()),
         },
         Err(error) => Err(chain(&error)),
     };

@@ -122,7 +122,7 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
     page.single(
         "tilld_dead_letters",
         "gauge",
-        "Deliveries that were given up and that no person has seen to.",
+        "Deliveries that were given up and are not acknowledged.",
         &seen.unfinished.given_up.to_string(),
     );
     page.family(

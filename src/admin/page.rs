@@ -16,7 +16,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::ledger::{DeliveryRow, Filter, InvoiceRow, Overview, ReadError, Reader};
 use crate::status::measures::{number, size, span};
-use crate::status::{LoginState, Need, Report};
+use crate::status::{Need, Report};
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.
@@ -254,11 +254,7 @@ fn deliveries(seen: &Seen<'_>) -> Markup {
 
 fn standing(seen: &Seen<'_>) -> Markup {
     let report = seen.report;
-    let state = report.polling.login;
-    let login = state.problem().unwrap_or(match state {
-        LoginState::Unknown => "not looked at yet",
-        LoginState::Good | LoginState::Needed | LoginState::Refused => "good",
-    });
+    let login = report.polling.login.sentence();
     html! {
         h2 { "How it stands" }
         dl {

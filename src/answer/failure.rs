@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::telemetry::escape;
 
-/// The exit codes (section 11 of the design). Scripts rely on the numbers: they never change their meaning.
+/// The exit codes (design 11). Scripts rely on the numbers: they never change their meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.

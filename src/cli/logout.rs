@@ -1,5 +1,5 @@
 //! `tilld logout`: removes the local token. The service knows no request that revokes one: that is done in the cabinet,
-//! and is said here (contract, section 5).
+//! and is said here (contract 5).
 
 use serde_json::json;
 

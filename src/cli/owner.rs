@@ -1,5 +1,5 @@
 //! Whose the state directory is. A command that would write it, or read its secrets, as somebody else leaves files behind
-//! that the daemon cannot read: it stops before any request and names the line that works (design, section 5; A44).
+//! that the daemon cannot read: it stops before any request and names the line that works (design 5; A44).
 
 use std::fs;
 use std::io;

@@ -117,7 +117,7 @@ pub(crate) enum Foreign {
 /// which is a refusal (408 means the request never arrived whole); a 301, 307 or 308, which only point elsewhere.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CreateError {
-    /// The contract's 503: all requisites for the amount and method are occupied (section 7). Nothing was created.
+    /// The 503 of contract 7: all requisites for the amount and method are occupied. Nothing was created.
     #[error("the payment service has no requisites free: {}", escape(text))]
     NoRequisites {
         /// The service's `error` text.

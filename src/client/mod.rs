@@ -1,4 +1,4 @@
-//! The typed client of the payment service: the four requests of the contract, section 4.
+//! The typed client of the payment service: the four requests of contract 4.
 //!
 //! Promises: an access token is sent to the configured origin only, since every address is built from it and no redirect
 //! is followed; every exchange ends within the two time limits and every answer within [`LARGEST_ANSWER`]; nothing is
@@ -325,7 +325,7 @@ pub(crate) fn install_tls() {
     }
 }
 
-/// Idle connections kept for fetches. As many as are asked at once under the default caps (design, section 7).
+/// Idle connections kept for fetches. As many as are asked at once under the default caps (design 7).
 const ASKING_IDLE: usize = 4;
 
 fn missing(field: &'static str) -> Error {

@@ -16,7 +16,7 @@ use crate::secret::Secret;
 
 const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
-/// Mode of the state directory, should it have to be made: its reader group may enter (design, section 5).
+/// Mode of the state directory, should it have to be made: its reader group may enter (design 5).
 const PARENT_MODE: u32 = 0o750;
 /// Largest file read, in bytes. A token and a few words have less than one KiB.
 const LARGEST: u64 = 64 * 1024;

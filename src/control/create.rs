@@ -37,7 +37,7 @@ const PREFER: HeaderName = HeaderName::from_static("prefer");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// How long `Prefer: wait` waits at most, seconds: a customer is gone by then.
 const LONGEST_WAIT_S: u64 = 300;
-/// The payment methods of the contract (section 2.3).
+/// The payment methods of contract 2.3.
 const METHODS: [&str; 2] = ["SBP", "TO_CARD"];
 
 /// What is wished for.

@@ -90,12 +90,13 @@ async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
     let Some(reader) = reader else {
         return false;
     };
-    // It writes down what is not as it should be: without a word all is well.
+    // The first look writes it: without a word, or with one that cannot be read, nothing is known.
     let standing = reader.fact(&standing::FACT).await;
-    standing.is_ok_and(|standing| standing.unwrap_or_default().login == LoginState::Good)
+    let login = standing.ok().flatten().map(|standing| standing.login);
+    login == Some(LoginState::Good)
 }
 
-/// The contract does not show what is answered to somebody without a token (section 7), so any word of it will do but one: 5xx
+/// Contract 7 does not show what is answered to somebody without a token, so any word of it will do but one: 5xx
 /// says that whoever stands there is in trouble, or has the service behind it in vain (RFC 9110 15.6).
 fn judge_status(origin: &str, status: u16) -> Finding {
     let told = format!("{origin} answers ({status})");

@@ -45,7 +45,7 @@ pub enum Severity {
 pub enum End {
     /// With its cause.
     ByItself,
-    /// With `tilld ack`, since nothing that happens later settles it for sure.
+    /// With its cause at the earliest, and else with `tilld ack`, since nothing that happens later settles it for sure.
     Ack,
     /// It has none: it is an event, and each is reported once.
     Once,
@@ -83,18 +83,25 @@ impl Attention {
         Self::UnsortedStatus,
     ];
 
+    /// Word, severity and end.
+    const fn row(self) -> (&'static str, Severity, End) {
+        use End::{Ack, ByItself};
+        use Severity::{Critical, Warning};
+        match self {
+            Self::AmountDiffers => ("amount_differs", Warning, ByItself),
+            Self::Mismatch => ("mismatch", Critical, Ack),
+            Self::NotFound => ("not_found", Warning, Ack),
+            Self::OtherId => ("other_id", Warning, Ack),
+            Self::OutcomeUnknown => ("outcome_unknown", Warning, Ack),
+            Self::Rewound => ("rewound", Warning, Ack),
+            Self::Unresolved => ("unresolved", Warning, Ack),
+            Self::UnsortedStatus => ("unsorted_status", Critical, ByItself),
+        }
+    }
+
     /// The word used in the ledger, in JSON and on the command line.
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AmountDiffers => "amount_differs",
-            Self::Mismatch => "mismatch",
-            Self::NotFound => "not_found",
-            Self::OtherId => "other_id",
-            Self::OutcomeUnknown => "outcome_unknown",
-            Self::Rewound => "rewound",
-            Self::Unresolved => "unresolved",
-            Self::UnsortedStatus => "unsorted_status",
-        }
+        self.row().0
     }
 
     /// Reads the word back.
@@ -104,25 +111,12 @@ impl Attention {
 
     /// How much it matters.
     pub const fn severity(self) -> Severity {
-        match self {
-            Self::Mismatch | Self::UnsortedStatus => Severity::Critical,
-            Self::AmountDiffers
-            | Self::NotFound
-            | Self::OtherId
-            | Self::OutcomeUnknown
-            | Self::Rewound
-            | Self::Unresolved => Severity::Warning,
-        }
+        self.row().1
     }
 
     /// How it ends.
     pub const fn end(self) -> End {
-        match self {
-            Self::Mismatch | Self::OtherId | Self::Rewound | Self::Unresolved => End::Ack,
-            Self::AmountDiffers | Self::NotFound | Self::OutcomeUnknown | Self::UnsortedStatus => {
-                End::ByItself
-            }
-        }
+        self.row().2
     }
 
     /// What an operator does about it, at any invoice.
@@ -136,13 +130,14 @@ impl Attention {
                  sum; `tilld ack ORDER` when that is done"
             }
             Self::NotFound => {
-                "look whether its id and the shop are right: `tilld whoami` names the shop"
+                "look whether its id and the shop are right: `tilld whoami` names the shop. Then `tilld ack ORDER`"
             }
             Self::OtherId => {
                 "look both ids up in the cabinet; the first one stands. Then `tilld ack ORDER`"
             }
             Self::OutcomeUnknown => {
-                "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`"
+                "look for the order in the cabinet, and give its id to `tilld invoice adopt ORDER --id ID`; `tilld ack ORDER` when \
+                 there is none"
             }
             Self::Rewound => {
                 "look it up in the cabinet: the service went back to an older status. Then `tilld ack ORDER`"

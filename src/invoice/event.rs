@@ -5,7 +5,7 @@ use std::fmt;
 use super::status::{Outcome, Status};
 use super::transition::Claim;
 
-/// What kind of change an event is (section 4 of the design).
+/// What kind of change an event is (design 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
     /// The first claim, and the invoice is open.

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
 /// Longest order id, in bytes.
 pub const LONGEST_ID: usize = 128;
-/// Longest invoice id, in bytes. The contract (2.3) shows no bound; this is far above any kind in use, and has room in a
+/// Longest invoice id, in bytes. Contract 2.3 shows no bound; this is far above any kind in use, and has room in a
 /// path, a column and a log line.
 pub const LONGEST_INVOICE_ID: usize = 255;
 

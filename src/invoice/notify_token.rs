@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq as _;
 
 use crate::secret::Secret;
 
-/// Fewest characters the contract's usage implies for `notificationToken` (section 4.3).
+/// Fewest characters the usage in contract 4.3 implies for `notificationToken`.
 pub const SHORTEST_TOKEN: usize = 32;
 
 /// Longest token that is compared as it is, in bytes. Ours have 43; the digest a longer one is compared by takes several
@@ -23,7 +23,7 @@ const LONGEST_COMPARED: usize = 64;
 /// How a secret begins whose rest is a key in base64 (Standard Webhooks 1.0, "Signature scheme").
 const ENCODED_KEY: &str = "whsec_";
 
-/// Fewest bytes of such a key, by the same section.
+/// Fewest bytes of such a key, by the same scheme.
 const SHORTEST_KEY: usize = 24;
 
 /// The `notificationToken` of one invoice: at least 32 characters. No `Display`; `Debug` shows a fixed word.

@@ -32,7 +32,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a status name is sorted as. Ordered: at the same instant the higher one stands (section 4 of the design).
+/// What a status name is sorted as. Ordered: at the same instant the higher one stands (design 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Meaning {
     /// Still to be paid.
@@ -112,7 +112,7 @@ pub struct StatusLists {
 }
 
 impl Default for StatusLists {
-    /// Only the one name the contract shows (section 3).
+    /// Only the one name that contract 3 shows.
     fn default() -> Self {
         Self {
             open: vec!["new".to_owned()],

@@ -65,7 +65,7 @@ impl Reader {
         self.ask(ReadStore::quick_check).await
     }
 
-    /// The newest deliveries that were given up and no person has seen to.
+    /// The newest deliveries that were given up and not acknowledged.
     pub(crate) async fn given_up(&self, limit: u32) -> Result<Vec<DeliveryRow>, ReadError> {
         self.ask(move |store| store.given_up(limit)).await
     }

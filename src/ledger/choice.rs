@@ -45,13 +45,23 @@ pub enum Act {
     Replay,
     /// What is held is due now.
     Release,
-    /// What waits or is held is given up.
+    /// What waits or is held is given up, and raises no alert.
     Abandon,
-    /// What was given up needs no operator any more.
+    /// What was given up raises no alert any more.
     Acknowledge,
 }
 
 impl Act {
+    /// All of them.
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Retry,
+        Self::Replay,
+        Self::Release,
+        Self::Abandon,
+        Self::Acknowledge,
+    ];
+
     /// The states it changes. It never touches a run under way.
     pub const fn takes(self) -> &'static [DeliveryState] {
         match self {
@@ -63,15 +73,27 @@ impl Act {
         }
     }
 
-    /// True when it passes over what a person gave up or acknowledged: to acknowledge it again is nothing, and to retry
-    /// everything is no wish to run what somebody decided against; that is named by its event or its order.
-    pub(super) const fn leaves_what_a_person_gave_up(self, whose: &Whose) -> bool {
+    /// What it passes over of the states it takes. To acknowledge twice is nothing; to retry everything is no wish to run what
+    /// the operator decided against, which is named by its event or its order.
+    pub(super) const fn spares(self, whose: &Whose) -> Spared {
         match (self, whose) {
-            (Self::Acknowledge, _) | (Self::Retry, Whose::All) => true,
+            (Self::Acknowledge, _) => Spared::Acknowledged,
+            (Self::Retry, Whose::All) => Spared::GivenUpByOperator,
             (Self::Retry, Whose::Event(_) | Whose::Order(_))
-            | (Self::Replay | Self::Release | Self::Abandon, _) => false,
+            | (Self::Replay | Self::Release | Self::Abandon, _) => Spared::None,
         }
     }
+}
+
+/// What an act passes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spared {
+    /// Nothing.
+    None,
+    /// What the operator gave up.
+    GivenUpByOperator,
+    /// What is acknowledged already.
+    Acknowledged,
 }
 
 /// One page of what an act would change, in the order the deliveries were made.

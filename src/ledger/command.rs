@@ -1,5 +1,6 @@
 //! What can be asked of the writer, and what it answers. One command is one all-or-nothing change.
 
+use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::observation::{Observation, Odd};
@@ -334,8 +335,8 @@ pub(crate) enum Command {
     Adopt(InvoiceKey, Box<Observation>),
     /// A person agrees to reported figures.
     Accept(Acceptance),
-    /// The operator acknowledged what needed a look at this invoice; now, milliseconds since 1970.
-    Acknowledge(InvoiceKey, i64),
+    /// The operator acknowledged these reasons at this invoice; now, milliseconds since 1970.
+    Acknowledge(InvoiceKey, Vec<Attention>, i64),
     /// The next step of the pass after the lists changed; now, milliseconds since 1970.
     Reassess(i64),
     /// Outdated texts of these invoices to be emptied, at most [`super::retention::EMPTIED_AT_ONCE`].

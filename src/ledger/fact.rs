@@ -1,5 +1,5 @@
 //! The facts of the ledger: what it remembers beside its rows, each under a word of its own in the table `meta`. All words
-//! stand here, each with what it holds, in which form, and who writes it.
+//! stand here, each with what it holds and who writes it; the form of a type that lives above the ledger stands beside the type.
 //!
 //! Relies on the stores, which keep texts. Promises that a fact is read in the form it is written in, and that a text in any
 //! other form says nothing. Pure.
@@ -45,7 +45,7 @@ facts! {
     /// The latest time our clock has shown when a due time was stored. By what stores due times, a minute late at most; the
     /// poller takes it back once it has counted the due times again.
     pub(crate) static CLOCK_MARK: Fact<i64> = Fact::text(Key("clock_ms"));
-    /// Since when a daemon serves: what the service dates before that, it could tell nobody. By the daemon.
+    /// Since when a daemon serves: notifications of before that were lost. By the daemon.
     pub(crate) static SERVING_SINCE: Fact<i64> = Fact::text(Key("serving_since"));
     /// When a notification was last stored, and of which invoice. By the listener, once a minute at most; the history
     /// forgets, this does not.
@@ -67,7 +67,7 @@ facts! {
     pub(super) static PASS: Key = Key("reassess");
     /// How the poller stands with the service, as JSON. By the poller.
     pub(crate) static POLLER: Key = Key("poller");
-    /// The needs a person was alarmed for, as JSON. By the alarm.
+    /// The reasons that raised an alarm and still stand, as JSON. By the alarm.
     pub(crate) static ALARMED: Key = Key("attention_told");
     /// Of each status name that stands on no list, with the name behind the word: how many events it came with. By whatever
     /// records.

@@ -17,6 +17,7 @@ use super::queue::Queue;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 use super::seal::{Sealed, Sealer};
+use crate::invoice::attention::Attention;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
@@ -278,9 +279,15 @@ impl Writer {
         self.operate(Command::Accept(wish)).await
     }
 
-    /// The operator acknowledged this invoice: the reasons go that end with that.
-    pub async fn acknowledge(&self, key: InvoiceKey, now_ms: i64) -> Result<Operated, WriteError> {
-        self.operate(Command::Acknowledge(key, now_ms)).await
+    /// The operator acknowledged these reasons at an invoice.
+    pub async fn acknowledge(
+        &self,
+        key: InvoiceKey,
+        reasons: Vec<Attention>,
+        now_ms: i64,
+    ) -> Result<Operated, WriteError> {
+        self.operate(Command::Acknowledge(key, reasons, now_ms))
+            .await
     }
 
     async fn operate(&self, command: Command) -> Result<Operated, WriteError> {

@@ -65,7 +65,7 @@ impl HeldBy {
             ),
             Self::Disk(reason) => format!(
                 "{reason}: look at the disk of {ledger} and how it is mounted, `dmesg` says what failed; it is moved by itself \
-                 when that is mended"
+                 when that is fixed"
             ),
         }
     }

@@ -208,9 +208,14 @@ impl Reader {
         self.ask(move |store| store.invoice_by_key(key)).await
     }
 
-    /// Invoices with a reason that ends with `tilld ack`, newest first.
-    pub async fn to_acknowledge(&self, limit: u32) -> Result<Vec<InvoiceRow>, ReadError> {
-        self.ask(move |store| store.to_acknowledge(limit)).await
+    /// Invoices below a key with a reason that ends with `tilld ack`, newest first.
+    pub async fn to_acknowledge(
+        &self,
+        below: InvoiceKey,
+        limit: u32,
+    ) -> Result<Vec<InvoiceRow>, ReadError> {
+        self.ask(move |store| store.to_acknowledge(below, limit))
+            .await
     }
 
     /// Invoices, newest first.
@@ -397,7 +402,7 @@ impl Reader {
         self.ask(ReadStore::owed_count).await
     }
 
-    /// How many deliveries were given up and no person has seen to.
+    /// How many deliveries were given up and not acknowledged.
     pub async fn abandoned_count(&self) -> Result<u64, ReadError> {
         self.ask(ReadStore::abandoned_count).await
     }

@@ -101,6 +101,14 @@ impl InvoiceRow {
         }
     }
 
+    /// Drops the reasons that a final outcome settles: an answer came, and the sums were compared or are none of interest.
+    pub fn drop_settled(&mut self) {
+        if self.outcome.is_final() {
+            self.set_attention(Attention::Unresolved, false);
+            self.set_attention(Attention::AmountDiffers, false);
+        }
+    }
+
     /// True when nobody knows whether its create reached the service, and nothing has named its id since.
     pub fn is_lost(&self, now_ms: i64) -> bool {
         let unknown = match self.opening {
@@ -222,8 +230,10 @@ pub struct DeliveryRow {
     pub next_ms: Option<i64>,
     /// Why a person must release it, while it is held.
     pub held_why: Option<String>,
-    /// Who gave it up, when that was a person: `operator`. Then nobody need look at it.
+    /// Who gave it up, when that was a person: `operator`.
     pub abandoned_by: Option<String>,
+    /// It was given up, and raises no alert any more.
+    pub acknowledged: bool,
     /// The event, by its number, whose delivery to the same hook it waits for, while it waits.
     pub behind: Option<i64>,
 }

@@ -42,12 +42,18 @@ pub(crate) enum LoginState {
 }
 
 impl LoginState {
-    /// Why nothing can be polled with it; `None` where nothing is known against it.
-    pub(crate) const fn problem(self) -> Option<&'static str> {
+    /// True where nothing is known against it.
+    pub(crate) const fn is_usable(self) -> bool {
+        matches!(self, Self::Good | Self::Unknown)
+    }
+
+    /// The state in words.
+    pub(crate) const fn sentence(self) -> &'static str {
         match self {
-            Self::Good | Self::Unknown => None,
-            Self::Needed => Some("there is none that can be used"),
-            Self::Refused => Some("the service refuses it"),
+            Self::Good => "good",
+            Self::Needed => "there is none that can be used",
+            Self::Refused => "the service refuses it",
+            Self::Unknown => "the daemon has not looked at it yet",
         }
     }
 }
@@ -110,14 +116,13 @@ impl Book {
         let before = self.stored.as_ref();
         let before = before.filter(|stored| stored.login == found.login);
         let since_ms = before.and_then(|stored| stored.login_since_ms);
-        let problem = found.login.problem();
         let began = found.outage.as_ref().map(|(since, _)| *since);
         self.outage = dated(self.outage, began, found);
         self.shut_until = dated(self.shut_until, found.shut_until, found);
         let outage = self.outage.zip(found.outage.as_ref());
         let standing = Standing {
             login: found.login,
-            login_since_ms: problem.map(|_| since_ms.unwrap_or(found.now_ms)),
+            login_since_ms: (!found.login.is_usable()).then(|| since_ms.unwrap_or(found.now_ms)),
             outage: outage.map(|((_, since_ms), (_, reason))| Outage {
                 since_ms,
                 reason: reason.clone(),

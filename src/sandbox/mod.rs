@@ -102,7 +102,7 @@ pub(crate) struct Settings {
     pub is_plain: bool,
 }
 
-/// Life of a login request (contract, section 8), s.
+/// Life of a login request (contract 8), s.
 const LOGIN_S: u64 = 600;
 /// A person confirms a login at a person's speed: its life does not become shorter than this by itself, s.
 const SHORTEST_LOGIN_S: u64 = 120;

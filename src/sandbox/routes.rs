@@ -1,4 +1,4 @@
-//! The service's API, as the contract shows it (section 4). Where it shows nothing (error texts, bounds) the answers are
+//! The service's API, as contract 4 shows it. Where it shows nothing (error texts, bounds) the answers are
 //! the sandbox's own; a client must not rely on them.
 
 use std::borrow::Cow;
@@ -143,7 +143,7 @@ fn own(
     replied.unwrap_or_else(|refusal| Reply::Now(refusal.told(state)))
 }
 
-/// The one JSON object of a body. The contract (section 4) says that bodies are JSON and come with
+/// The one JSON object of a body. Contract 4 says that bodies are JSON and come with
 /// `Content-Type: application/json`; how strictly, is the sandbox's own.
 fn object(parts: &Parts, body: &[u8]) -> Result<json::Object, Refusal> {
     let mut types = parts.headers.get_all(CONTENT_TYPE).iter();
@@ -164,7 +164,7 @@ fn object(parts: &Parts, body: &[u8]) -> Result<json::Object, Refusal> {
     }
 }
 
-/// Sections 4.1, 4.2 and 5: no Authorization header is sent. A client that sends one gives its token away.
+/// Contract 4.1, 4.2 and 5: no Authorization header is sent. A client that sends one gives its token away.
 fn no_authorization(parts: &Parts) -> Result<(), Refusal> {
     if parts.headers.contains_key(AUTHORIZATION) {
         return Err(Refusal::new(

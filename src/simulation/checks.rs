@@ -1,5 +1,5 @@
 //! The promises, looked over when a scenario has come to rest. What is expected is derived from what the service said and
-//! what was acknowledged, by section 4 of the design, and not by the code that decides. Where the end depends on what
+//! what was acknowledged, by design 4, and not by the code that decides. Where the end depends on what
 //! was heard, several ends are allowed.
 
 use std::collections::{BTreeMap, HashMap};

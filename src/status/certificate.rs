@@ -1,4 +1,5 @@
-//! What of the listener's certificate needs a person: before its end, and when its files could not be used by a start.
+//! Whether the listener's certificate needs an operator: before its end, and when no start could use its files. Relies on
+//! [`super::reason`] for the sentences; promises to leave alone what is being renewed.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -41,33 +42,18 @@ fn told(
     judged: Result<i64, CertificateError>,
     (now_ms, owns): (i64, bool),
 ) -> Option<Need> {
-    let file = files.certificate.display();
-    let need = |told: String, help: String| Some(Need::certificate(told, help));
+    let file = files.certificate.display().to_string();
     let ends_ms = match judged {
         Ok(ends_at_s) => ends_at_s.saturating_mul(1_000),
         Err(closed) if closed.is_closed() && !owns => return None,
-        Err(error) => {
-            let told = format!(
-                "the certificate of the listener cannot be used, and tilld would not start with it: {}",
-                chain(&error)
-            );
-            return need(told, error.hint());
-        }
+        Err(error) => return Some(Need::certificate_unusable(&chain(&error), error.hint())),
     };
     let (left_ms, ends_at) = (ends_ms.saturating_sub(now_ms), Moment::from_ms(ends_ms));
-    let renew = "renew it: new files are taken up within 20 s".to_owned();
     if left_ms <= 0 {
-        let told = format!("the certificate `{file}` ended at {ends_at}: no sender takes it");
-        return need(told, renew);
+        return Some(Need::certificate_ended(&file, ends_at));
     }
-    if left_ms > TOLD_AHEAD_S * 1_000 {
-        return None;
-    }
-    let days = left_ms / DAY_MS;
-    need(
-        format!("the certificate `{file}` ends in {days} days, at {ends_at}"),
-        renew,
-    )
+    let soon = left_ms <= TOLD_AHEAD_S * 1_000;
+    soon.then(|| Need::certificate_ends(&file, left_ms / DAY_MS, ends_at))
 }
 
 #[cfg(test)]

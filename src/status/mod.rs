@@ -1,5 +1,6 @@
-//! How everything stands, from the ledger and the settings: what `tilld status` shows and the control socket gives. Reads no
-//! big table and no secret, so it is quick with a million invoices.
+//! How everything stands: the one report that `tilld status`, the alarms, the page and the control socket show. Relies on the
+//! ledger and the settings alone; what another process knows comes in before it is built. Promises to read no secret, and no
+//! table that grows, so it is quick with a million invoices.
 
 mod certificate;
 pub(crate) mod measures;

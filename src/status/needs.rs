@@ -1,7 +1,7 @@
 //! What needs an operator: the one list that `status` shows, the status page shows, and alarms are made of. Pure.
 //!
-//! Relies on [`super::reason`] for words and sentences; decides only which of them stand. A reason that is new here is an alarm
-//! by itself.
+//! Relies on [`super::reason`] for words and sentences. Promises that each reason that stands is on the list, so a new one is an
+//! alarm by itself.
 
 use super::polling::Polling;
 use super::reason::{Need, Reason};
@@ -68,9 +68,9 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
 }
 
 fn login(polling: &Polling) -> Option<Need> {
-    let problem = polling.login.problem()?;
     let since = polling.login_since.as_deref().unwrap_or_default();
-    Some(Need::login(problem, since))
+    let state = polling.login;
+    (!state.is_usable()).then(|| Need::login(state, since))
 }
 
 /// No notification for as long as the merchant finds too long, whether invoices are open or not. Before the first one it is

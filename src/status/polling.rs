@@ -83,7 +83,7 @@ impl Polling {
             .and_then(|standing| standing.left_alone_until_ms)
             .filter(|until_ms| *until_ms > around.now_ms);
         let asks = around.daemon_running
-            && login.problem().is_none()
+            && login.is_usable()
             && outage.is_none()
             && left_alone_until_ms.is_none();
         let young = overview.silent.young;
@@ -196,7 +196,7 @@ mod tests {
                 let found = (
                     told.login,
                     told.login_since.clone(),
-                    told.login.problem().is_some(),
+                    !told.login.is_usable(),
                 );
                 assert_eq!(found, (state, since, missed), "{stored_ms:?}");
                 let finds = daemon_running && !missed;
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(told.outage_since, Some(time(now_ms - 5_000)));
         assert_eq!(told.outage_reason.as_deref(), Some("could not connect"));
         assert_eq!(
-            (told.found_within_ms, told.login.problem().is_some()),
+            (told.found_within_ms, !told.login.is_usable()),
             (None, false)
         );
 
@@ -245,7 +245,7 @@ mod tests {
         let told = polling(&said(left_alone(now_ms + 1)));
         assert_eq!(told.left_alone_until, Some(time(now_ms + 1)));
         assert_eq!(
-            (told.found_within_ms, told.login.problem().is_some()),
+            (told.found_within_ms, !told.login.is_usable()),
             (None, false)
         );
         let over = polling(&said(left_alone(now_ms)));

@@ -4,19 +4,21 @@
 //! Pure; relies on its caller for what was measured. Promises that each word is read back as it was written, so `status`, the
 //! alarms, the page and the control socket name a reason alike.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::measures::{number, span};
 use super::report::{Count, LedgerFile, UnderAttention, Unsorted, time};
 use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
+use crate::invoice::moment::Moment;
 use crate::ledger::LogHeld;
+use crate::poller::standing::LoginState;
 
 /// A reason, in the order of their words; those of invoices come last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reason {
     /// Deliveries were given up.
     Abandoned,
@@ -53,11 +55,39 @@ pub(crate) enum Reason {
     /// The same, and it is beyond its limit for attention.
     WalLarge,
     /// Something is wrong with an invoice.
-    #[serde(untagged)]
     Invoice(Attention),
+    /// A word of another version of tilld, as its daemon said it.
+    Other,
 }
 
 impl Reason {
+    /// Those of tilld itself.
+    const OWN: [Self; 17] = [
+        Self::Abandoned,
+        Self::CannotRead,
+        Self::CannotStore,
+        Self::Certificate,
+        Self::Daemon,
+        Self::DiskLow,
+        Self::Held,
+        Self::Login,
+        Self::Polled,
+        Self::ReadOnly,
+        Self::Reversed,
+        Self::Silent,
+        Self::Unowned,
+        Self::Unreadable,
+        Self::WalFull,
+        Self::WalHeld,
+        Self::WalLarge,
+    ];
+
+    /// All of them, those of invoices last.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        let of_invoices = Attention::ALL.into_iter().map(Self::Invoice);
+        Self::OWN.into_iter().chain(of_invoices)
+    }
+
     /// Word, severity and end.
     const fn row(self) -> (&'static str, Severity, End) {
         use End::{Ack, ByItself, Once};
@@ -69,18 +99,19 @@ impl Reason {
             Self::Certificate => ("certificate", Warning, ByItself),
             Self::Daemon => ("daemon", Critical, ByItself),
             Self::DiskLow => ("disk_low", Warning, ByItself),
-            Self::Held => ("held", Warning, ByItself),
+            Self::Held => ("held", Critical, ByItself),
             Self::Login => ("login", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
             Self::Silent => ("silent", Critical, ByItself),
-            Self::Unowned => ("unowned", Warning, ByItself),
-            Self::Unreadable => ("unreadable", Warning, ByItself),
+            Self::Unowned => ("unowned", Critical, ByItself),
+            Self::Unreadable => ("unreadable", Critical, ByItself),
             Self::WalFull => ("wal_full", Critical, ByItself),
             Self::WalHeld => ("wal_held", Warning, ByItself),
             Self::WalLarge => ("wal_large", Warning, ByItself),
             Self::Invoice(of) => (of.as_str(), of.severity(), of.end()),
+            Self::Other => ("other", Warning, ByItself),
         }
     }
 
@@ -127,6 +158,21 @@ impl Reason {
     }
 }
 
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// A daemon of another version may say a word that is none of ours, and the rest of what it says still counts.
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = Cow::<str>::deserialize(deserializer)?;
+        let known = Self::all().find(|reason| reason.as_str() == word);
+        Ok(known.unwrap_or(Self::Other))
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
@@ -152,6 +198,9 @@ pub(crate) struct Need {
 
 /// What to do when notifications do not arrive.
 const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
+
+/// What to do about a certificate's end.
+const RENEW: &str = "renew it: new files are taken up within 20 s";
 
 impl Need {
     fn new(reason: Reason, told: impl Into<String>) -> Self {
@@ -198,9 +247,30 @@ impl Need {
         .helped_by("look at its disk, and at what `tilld db check` says of it")
     }
 
-    /// The certificate of the listener needs something.
-    pub(super) fn certificate(told: String, help: String) -> Self {
-        Self::new(Reason::Certificate, told).helped_by(help)
+    /// The listener's certificate cannot be used.
+    pub(super) fn certificate_unusable(why: &str, help: String) -> Self {
+        let told = format!(
+            "the certificate of the listener cannot be used, and tilld would not start with it: {why}"
+        );
+        Self {
+            severity: Severity::Critical,
+            ..Self::new(Reason::Certificate, told).helped_by(help)
+        }
+    }
+
+    /// It ended.
+    pub(super) fn certificate_ended(file: &str, at: Moment) -> Self {
+        let told = format!("the certificate `{file}` ended at {at}: no sender takes it");
+        Self {
+            severity: Severity::Critical,
+            ..Self::new(Reason::Certificate, told).helped_by(RENEW)
+        }
+    }
+
+    /// It ends soon.
+    pub(super) fn certificate_ends(file: &str, days: i64, at: Moment) -> Self {
+        let told = format!("the certificate `{file}` ends in {days} days, at {at}");
+        Self::new(Reason::Certificate, told).helped_by(RENEW)
     }
 
     /// No daemon runs.
@@ -248,8 +318,9 @@ impl Need {
     }
 
     /// Nothing can be polled with the login.
-    pub(super) fn login(problem: &str, since: &str) -> Self {
-        let told = format!("{problem} since {since}, so nothing is asked");
+    pub(super) fn login(state: LoginState, since: &str) -> Self {
+        let why = state.sentence();
+        let told = format!("{why} since {since}, so nothing is asked");
         Self::new(Reason::Login, told).helped_by(format!("run `{}`", argv::login()))
     }
 
@@ -400,36 +471,30 @@ fn deliveries(count: Count) -> String {
 mod tests {
     use super::*;
 
-    const OWN: [Reason; 17] = [
-        Reason::Abandoned,
-        Reason::CannotRead,
-        Reason::CannotStore,
-        Reason::Certificate,
-        Reason::Daemon,
-        Reason::DiskLow,
-        Reason::Held,
-        Reason::Login,
-        Reason::Polled,
-        Reason::ReadOnly,
-        Reason::Reversed,
-        Reason::Silent,
-        Reason::Unowned,
-        Reason::Unreadable,
-        Reason::WalFull,
-        Reason::WalHeld,
-        Reason::WalLarge,
-    ];
-
     #[test]
     fn words_are_in_order_and_read_back_from_json() {
-        assert!(OWN.is_sorted_by(|a, b| a < b && a.as_str() < b.as_str()));
-        let of_invoices = Attention::ALL.into_iter().map(Reason::Invoice);
-        for reason in OWN.into_iter().chain(of_invoices) {
+        let own = Reason::OWN;
+        assert!(own.is_sorted_by(|a, b| a < b && a.as_str() < b.as_str()));
+        for reason in Reason::all() {
             let word = serde_json::to_string(&reason).expect("a word");
             assert_eq!(word, format!("\"{reason}\""));
             let read: Reason = serde_json::from_str(&word).expect("one of ours");
             assert_eq!(read, reason);
         }
-        assert!(serde_json::from_str::<Reason>("\"newer\"").is_err());
+        let newer: Reason = serde_json::from_str("\"newer\"").expect("a word");
+        assert_eq!(newer, Reason::Other);
+    }
+
+    #[test]
+    fn a_worse_form_is_no_less_severe() {
+        for reason in Reason::all() {
+            let worse = reason.worse().iter();
+            assert!(
+                worse
+                    .clone()
+                    .all(|worse| worse.severity() <= reason.severity()),
+                "{reason}"
+            );
+        }
     }
 }

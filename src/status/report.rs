@@ -215,6 +215,8 @@ impl Report {
         let is_news = |of: &UnderAttention| storage.iter().all(|own| own.reason != of.reason);
         let daemons: Vec<_> = around.caller.storage.into_iter().filter(is_news).collect();
         storage.splice(0..0, daemons);
+        let stand: Vec<Reason> = storage.iter().map(|of| of.reason).collect();
+        storage.retain(|of| !of.reason.worse().iter().any(|worse| stand.contains(worse)));
         let held_since = held.map(|held| time(held.since_ms));
         let invoices = overview.attention.iter().map(|of| UnderAttention {
             reason: Reason::Invoice(of.reason),

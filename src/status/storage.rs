@@ -1,5 +1,5 @@
-//! What of the ledger's file and its disk needs an operator. Pure; relies on [`super::reason`] for the sentences, and decides
-//! only which of them stand.
+//! What of the ledger's file and its disk needs an operator. Pure; relies on [`super::reason`] for the sentences. Promises one
+//! reason for the WAL: the worst that stands.
 
 use super::reason::Reason;
 use super::report::{LedgerFile, UnderAttention};

@@ -61,7 +61,7 @@ impl CreateRequest {
     }
 
     /// Reads a request; for the sandbox, which is strict where the contract shows nothing: what is there has the form that
-    /// section 4.3 shows, and null is none. `Err` names the first field that is missing or has the wrong form.
+    /// contract 4.3 shows, and null is none. `Err` names the first field that is missing or has the wrong form.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
         let string = |name: &'static str| match object.get(name) {
             None => Ok(None),

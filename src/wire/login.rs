@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::json::{Object, text};
 use crate::secret::Secret;
 
-/// Lifetime taken when the service names none or nonsense: the contract's 600 s (section 8).
+/// Lifetime taken when the service names none or nonsense: the 600 s of contract 8.
 const DEFAULT_LIFETIME_S: u64 = 600;
-/// Interval taken when the service names none or nonsense: the contract's 5 s (section 8).
+/// Interval taken when the service names none or nonsense: the 5 s of contract 8.
 const DEFAULT_INTERVAL_S: u64 = 5;
 /// Longest lifetime taken, a day: more is a mistake of the service, and would outlast the merchant who is to confirm.
 const LONGEST_LIFETIME_S: u64 = 86_400;

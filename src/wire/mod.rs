@@ -1,4 +1,4 @@
-//! The payment service's JSON, as `service-contract` shows it. The only place where the service's field names occur.
+//! The payment service's JSON, as the contract shows it (`docs/contract.md`). The only place where the service's field names occur.
 //! Pure: text in, values out. Lenient where the contract is silent, strict where a guess could move money.
 
 pub mod create;

@@ -1,5 +1,5 @@
 //! The service's word for what went wrong: `{ "error": "…" }`. Shown to the operator, never parsed for meaning, except
-//! the codes RFC 8628 names for the device login and the 503 of the contract's section 7.
+//! the codes RFC 8628 names for the device login and the 503 of contract 7.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ pub const SLOW_DOWN: &str = "slow_down";
 pub const EXPIRED_TOKEN: &str = "expired_token";
 /// RFC 8628 3.5: the merchant refused.
 pub const ACCESS_DENIED: &str = "access_denied";
-/// The contract's text for "all requisites are occupied" (section 7).
+/// The text of contract 7 for "all requisites are occupied".
 pub const NO_REQUISITES: &str = "Нет доступных реквизитов";
 
 /// The `error` text of an answer, when the body is a JSON object that has one: without the hidden secrets, and then

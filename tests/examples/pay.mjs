@@ -5,25 +5,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 const [socketPath, order, amount] = process.argv.slice(2);
 
 // One request: its status, headers and text.
-const ask = (method, path, body) =>
+const send = (method, path, body) =>
   new Promise((resolve, reject) => {
     const headers = body ? { "Content-Type": "application/json", Prefer: "wait=20" } : {};
-    const asked = request({ socketPath, method, path, headers, timeout: 90_000 }, (answer) => {
+    const sent = request({ socketPath, method, path, headers, timeout: 90_000 }, (answer) => {
       let text = "";
       answer.setEncoding("utf8");
       answer.on("data", (piece) => (text += piece));
       answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, text }));
       answer.on("error", reject);
     });
-    asked.on("timeout", () => asked.destroy(new Error("no answer in time")));
-    asked.on("error", reject);
-    asked.end(body && JSON.stringify(body));
+    sent.on("timeout", () => sent.destroy(new Error("no answer in time")));
+    sent.on("error", reject);
+    sent.end(body && JSON.stringify(body));
   });
 
-// One call: its status and its document. A 429 or 503 is asked again when its Retry-After is over.
+// One call: its status and its document. A 429 or 503 is retried after its Retry-After.
 async function call(method, path, body) {
   for (let attempt = 1; ; attempt++) {
-    const { status, headers, text } = await ask(method, path, body);
+    const { status, headers, text } = await send(method, path, body);
     if (attempt === 5 || ![429, 503].includes(status)) {
       try {
         return [status, JSON.parse(text)];
@@ -48,7 +48,7 @@ const [status, invoice] = await call("POST", "/v1/invoices", wish).catch((error)
   fail(`tilld does not answer at ${socketPath}: ${error.message}`),
 );
 if (status === 202) {
-  console.log("nobody knows yet whether the service opened it: show nothing, a notification may tell");
+  console.log("not known yet whether the service opened it: show nothing, a notification may settle it");
 } else if (status < 300) {
   const requisites = JSON.stringify(invoice.requisites);
   console.log(`pay ${invoice.amount_agreed} ${invoice.currency} to ${requisites} until ${invoice.expire_at}`);
@@ -59,7 +59,7 @@ if (status === 202) {
   refused(status, invoice);
 }
 
-// 202 is "not yet", and while tilld is started anew nobody answers: ask again, for a quarter of an hour.
+// 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 const until = Date.now() + 900_000;
 while (Date.now() < until) {
   const [status, invoice] = await call("GET", `/v1/invoices/${encodeURIComponent(order)}/wait?timeout=60`).catch(() => []);

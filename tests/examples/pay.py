@@ -16,7 +16,7 @@ class Tilld(http.client.HTTPConnection):
 
 
 def call(method, path, body=None):
-    """One call: its status and its document. A 429 or 503 is asked again when its Retry-After is over."""
+    """One call: its status and its document. A 429 or 503 is retried after its Retry-After."""
     headers = {"Content-Type": "application/json", "Prefer": "wait=20"} if body else {}
     for last in (False, False, False, False, True):
         tilld = Tilld(SOCKET)
@@ -48,7 +48,7 @@ try:
 except no_answer as error:
     sys.exit(f"tilld does not answer at {SOCKET}: {error}")
 if status == 202:
-    print("nobody knows yet whether the service opened it: show nothing, a notification may tell", flush=True)
+    print("not known yet whether the service opened it: show nothing, a notification may settle it", flush=True)
 elif status < 300:
     requisites = json.dumps(invoice["requisites"], ensure_ascii=False)
     print(f"pay {invoice['amount_agreed']} {invoice['currency']} to {requisites} until {invoice['expire_at']}", flush=True)
@@ -58,7 +58,7 @@ elif status == 409 and invoice.get("invoice", {}).get("outcome") == "paid":
 else:
     refused(status, invoice)
 
-# 202 is "not yet", and while tilld is started anew nobody answers: ask again, for a quarter of an hour.
+# 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 until = time.monotonic() + 900
 while time.monotonic() < until:
     try:

@@ -1,18 +1,18 @@
 #!/bin/sh
 # pay.sh SOCKET ORDER AMOUNT: opens an invoice, shows the requisites, waits for the money. Ends with 0 when it is paid.
 socket=$1 order=$2 amount=$3
-case $order$amount in '' | *[!A-Za-z0-9._-]*) echo "this script takes plain order ids alone" >&2; exit 2 ;; esac
+case $order$amount in '' | *[!A-Za-z0-9._-]*) echo "this script takes only plain order ids" >&2; exit 2 ;; esac
 answer=$(mktemp) || exit 1
 trap 'rm -f "$answer"' EXIT
 
-# One call: sets `status`, leaves the document in the file. A 429 or 503 is asked again when its Retry-After is over.
+# One call: sets `status`, leaves the document in the file. A 429 or 503 is retried after its Retry-After.
 call() {
     status=$(curl --silent --show-error --unix-socket "$socket" --max-time 90 --retry 5 --retry-max-time 60 \
         --output "$answer" --write-out '%{http_code}' "$@") || return 1
 }
-# The first of a name: the service's own object, which may have it too, stands behind these. With jq: jq -r ".$1" "$answer"
+# The first match is tilld's: the service's own object, which may have the name too, follows. jq: jq -r ".$1" "$answer"
 text() { grep -o "\"$1\":\"[^\"]*\"" "$answer" | head -n 1 | cut -d '"' -f 4; }
-# Name and value of each, without the marks of JSON.
+# Name and value of each, without JSON's quotes and braces.
 requisites() { grep -o '"requisites":{[^}]*}' "$answer" | sed 's/^[^{]*{//; s/}$//; s/","/, /g; s/":"/ /g; s/"//g'; }
 # A problem document says what is wrong and what to do.
 refused() { echo "$status $(text error): $(text detail); $(text hint)" >&2; exit 1; }
@@ -21,7 +21,7 @@ call --header 'Prefer: wait=20' --data "{\"order_id\": \"$order\", \"amount\": \
     http://tilld/v1/invoices || exit 1
 case $status in
 200 | 201) echo "pay $(text amount_agreed) $(text currency) to $(requisites) until $(text expire_at)" ;;
-202) echo "nobody knows yet whether the service opened it: show nothing, a notification may tell" ;;
+202) echo "not known yet whether the service opened it: show nothing, a notification may settle it" ;;
 409) # The customer came back after paying.
     [ "$(text outcome)" = paid ] || refused
     echo "order $order: paid"
@@ -30,7 +30,7 @@ case $status in
 *) refused ;;
 esac
 
-# 202 is "not yet", and while tilld is started anew nobody answers: ask again, for a quarter of an hour.
+# 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 until=$(($(date +%s) + 900))
 while [ "$(date +%s)" -lt "$until" ]; do
     call "http://tilld/v1/invoices/$order/wait?timeout=60" || { sleep 2; continue; }

@@ -3,7 +3,7 @@
 // is paid. Needs no extension.
 [, $socket, $order, $amount] = $argv;
 
-// One call: its status and its document. A 429 or 503 is asked again when its Retry-After is over.
+// One call: its status and its document. A 429 or 503 is retried after its Retry-After.
 function call(string $method, string $path, ?array $body = null): array
 {
     global $socket;
@@ -47,7 +47,7 @@ try {
     exit(1);
 }
 if ($status === 202) {
-    echo "nobody knows yet whether the service opened it: show nothing, a notification may tell\n";
+    echo "not known yet whether the service opened it: show nothing, a notification may settle it\n";
 } elseif ($status < 300) {
     $requisites = json_encode($invoice['requisites'], JSON_UNESCAPED_UNICODE);
     echo "pay $invoice[amount_agreed] $invoice[currency] to $requisites until $invoice[expire_at]\n";
@@ -58,7 +58,7 @@ if ($status === 202) {
     refused($status, $invoice);
 }
 
-// 202 is "not yet", and while tilld is started anew nobody answers: ask again, for a quarter of an hour.
+// 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 $until = time() + 900;
 while (time() < $until) {
     try {

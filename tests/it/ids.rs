@@ -1,4 +1,4 @@
-//! The service's ids, of which the contract (2.3) says that they are strings: whatever one holds, an invoice is opened,
+//! The service's ids, of which contract 2.3 says that they are strings: whatever one holds, an invoice is opened,
 //! told of, asked for, waited for, shown and adopted by it.
 
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! The rows of the table: what each does to the daemon, and what must be seen. README shows these rows; a test holds its
-//! table against this list.
+//! The rows of the table: what each does to the daemon, and what must be seen. `docs/reliability.md` shows these
+//! rows; a test holds its table against this list.
 
 /// A row.
 #[derive(Clone, Copy, Debug)]

@@ -310,7 +310,7 @@ async fn nothing(reader: &Reader, act: Act, choice: &Choice) -> Result<Failure, 
         let meant: Vec<&DeliveryRow> = rows.iter().filter(wanted).collect();
         let reasons: Vec<String> = meant
             .iter()
-            .map(|row| format!("`{}` {}", row.hook, stands(act, row.state)))
+            .map(|row| format!("`{}` {}", row.hook, stands(act, row)))
             .collect();
         let runs = meant.iter().any(|row| row.state == DeliveryState::Running);
         let hint = if act == Act::Abandon && runs {
@@ -345,14 +345,15 @@ async fn nothing(reader: &Reader, act: Act, choice: &Choice) -> Result<Failure, 
 }
 
 /// How a delivery stands that an act does not take.
-const fn stands(act: Act, state: DeliveryState) -> &'static str {
-    match (state, act) {
+const fn stands(act: Act, row: &DeliveryRow) -> &'static str {
+    match (row.state, act) {
         (DeliveryState::Done, Act::Retry) => {
             "is done already, `tilld delivery replay` runs it once more"
         }
         (DeliveryState::Done, _) => "is done already",
         (DeliveryState::Running, _) => "is running now",
         (DeliveryState::Waiting, _) => "waits to be run",
+        (DeliveryState::Abandoned, Act::Abandon) if row.acknowledged => "was given up already",
         (DeliveryState::Abandoned, Act::Abandon) => {
             "was given up already, `tilld ack ORDER` ends its alert"
         }

@@ -273,6 +273,7 @@ mod tests {
             next_ms: Some(1_795_860_720_000),
             held_why: None,
             abandoned_by: None,
+            acknowledged: false,
             behind: None,
         };
         let attempt = AttemptRow {

@@ -1,4 +1,4 @@
-//! `tilld login`: shows where to confirm and which code to compare, waits, and stores the token (design, section 9).
+//! `tilld login`: shows where to confirm and which code to compare, waits, and stores the token (design 9).
 //!
 //! In one go, or in two steps for programs that must not block (`steps`). No browser is opened and the token is never
 //! shown. The old login stands until the new one is on disk.

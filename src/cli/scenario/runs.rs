@@ -12,6 +12,7 @@ use super::report::Row;
 use super::scene::Scene;
 use crate::cli::output::escape;
 use crate::cli::stage::trouble::Trouble;
+use crate::invoice::status::Outcome;
 
 /// So much is kept of what a run says, bytes: the 512 blocks that the witness has.
 const LARGEST: u64 = 512 * 512;
@@ -73,8 +74,8 @@ impl Run {
     }
 
     fn is_good(&self) -> bool {
-        let person =
-            self.outcome == "mismatch" && self.code.is_some_and(|code| A_PERSON.contains(&code));
+        let person = self.outcome == Outcome::Mismatch.as_str()
+            && self.code.is_some_and(|code| A_PERSON.contains(&code));
         self.code == Some(0) || person
     }
 

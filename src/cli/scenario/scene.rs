@@ -23,6 +23,7 @@ use crate::cli::stage::{self, command};
 use crate::client::address::Address;
 use crate::client::credentials::{Credentials, Store};
 use crate::clock;
+use crate::invoice::event::EventKind;
 use crate::ledger::{Ledger, Reader};
 use crate::sandbox::{self, Sandbox, Visitor};
 use crate::secret::Secret;
@@ -173,7 +174,7 @@ fn tables(directory: &Directory, settings: &Settings, script: Option<&Script>) -
                 let [runs, command, again] = script.witnessed(path(&directory.runs()));
                 json!(["/bin/sh", fulfil, runs, command, again])
             },
-            json!(super::judged::ON),
+            json!(super::judged::ON.map(EventKind::as_str)),
             "[0, 0, 0]",
         ),
         None => (

@@ -12,7 +12,7 @@ use super::remote::{self, Way};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
 use crate::ledger::is_served;
-use crate::status::{self, FromCaller, Report, StoredLogin, UnderAttention};
+use crate::status::{self, FromCaller, Reason, Report, StoredLogin, UnderAttention};
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 all clear, 3 there is no ledger yet, 16 something needs attention: no daemon runs,
@@ -70,7 +70,7 @@ async fn storage_of_daemon(context: &Context, state_dir: &Path) -> Vec<UnderAtte
     }
     let report = told_by_daemon(context).await;
     let mut all = report.map_or_else(Vec::new, |report| report.attention);
-    all.retain(|of| of.orders.is_empty());
+    all.retain(|of| !matches!(of.reason, Reason::Invoice(_)));
     all
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Limits {
 }
 
 impl Default for Limits {
-    /// 5 per second, 4 at once (design, section 7).
+    /// 5 per second, 4 at once (design 7).
     fn default() -> Self {
         let number = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         Self {

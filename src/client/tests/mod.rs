@@ -66,7 +66,7 @@ async fn the_requests_are_the_contracts() {
         "{token}"
     );
     for open in [login, token] {
-        assert!(!open.contains("authorization"), "contract 5.3: {open}");
+        assert!(!open.contains("authorization"), "contract 5: {open}");
     }
 }
 

@@ -70,7 +70,7 @@ pub struct Transition {
     pub ask: Ask,
 }
 
-/// Decides on one observation; the rules and their numbers are those of the design's section 4. The first that fits wins.
+/// Decides on one observation; the rules and their numbers are those of design 4. The first that fits wins.
 pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> Transition {
     let report = &observation.report;
     if report.names_other_order(&invoice.order_id) {

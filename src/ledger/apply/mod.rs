@@ -156,8 +156,8 @@ pub(super) fn apply<S: Store>(
             store, rules, *key, answer,
         )?)),
         Command::Accept(wish) => Ok(Reply::Operated(operator::accept(store, rules, wish)?)),
-        Command::Acknowledge(key, now_ms) => Ok(Reply::Operated(operator::acknowledge(
-            store, *key, *now_ms,
+        Command::Acknowledge(key, reasons, now_ms) => Ok(Reply::Operated(operator::acknowledge(
+            store, *key, reasons, *now_ms,
         )?)),
         Command::Reassess(now_ms) => Ok(Reply::Reassessed(reassess_some(store, rules, *now_ms)?)),
         Command::Empty(keys, cutoffs) => {

@@ -11,7 +11,7 @@ use super::reassess::freshen;
 use super::record::{nothing, record_on};
 use super::{ApplyError, Rules, dates, load, restored};
 use crate::invoice::amount::Amount;
-use crate::invoice::attention::{Attention, End};
+use crate::invoice::attention::Attention;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
@@ -27,14 +27,13 @@ use crate::process_mark::ProcessMark;
 pub(super) fn acknowledge<S: Store>(
     store: &mut S,
     key: InvoiceKey,
+    reasons: &[Attention],
     now_ms: i64,
 ) -> Result<Operated, ApplyError> {
     let mut stored = load(store, key)?;
     let before = stored.row.attention.len();
-    stored
-        .row
-        .attention
-        .retain(|reason| reason.end() != End::Ack);
+    let attention = &mut stored.row.attention;
+    attention.retain(|reason| !reasons.contains(reason));
     if stored.row.attention.len() == before {
         return Ok(Operated::Already(Box::new(stored.row)));
     }
@@ -236,9 +235,7 @@ fn take_outcome(stored: &mut Stored, now_ms: i64) {
     row.updated_ms = now_ms;
     row.set_attention(Attention::AmountDiffers, false);
     row.set_attention(Attention::Mismatch, outcome == Outcome::Mismatch);
-    if outcome.is_final() {
-        row.set_attention(Attention::Unresolved, false);
-    }
+    row.drop_settled();
 }
 
 /// The change that tells of a person's hand: status and outcome stay as they are.

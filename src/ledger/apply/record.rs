@@ -292,9 +292,7 @@ fn take_over(
     if opened_with && differs_from_asked(stored, report) {
         stored.row.set_attention(Attention::AmountDiffers, true);
     }
-    if stored.row.outcome.is_final() {
-        stored.row.set_attention(Attention::Unresolved, false);
-    }
+    stored.row.drop_settled();
     (change, ask)
 }
 

@@ -26,6 +26,7 @@ impl MemoryStore {
                 replay: false,
                 held_why: None,
                 abandoned_by: None,
+                acknowledged: false,
                 started_ms: 0,
                 claimant: None,
                 child: None,
@@ -38,6 +39,7 @@ impl MemoryStore {
                     owed.next_ms = Some(at_ms);
                     owed.round_start = owed.attempts;
                     (owed.replay, owed.abandoned_by) = (false, None);
+                    owed.acknowledged = false;
                 }
                 owed.gave_up_after = gave_up_after;
                 self.deliveries.put(id, owed);

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::{Attempt, MemoryStore, Owed};
 use crate::invoice::event::EventKind;
-use crate::ledger::choice::{Act, Acting, Choice, Page, Whose};
+use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryRow, DeliveryState, InvoiceKey, Outlook};
 use crate::ledger::store::Withdrawn;
@@ -138,7 +138,7 @@ impl MemoryStore {
 
     /// True when an act takes a delivery as it stands.
     fn takes(act: Act, owed: &Owed) -> bool {
-        let settled = act == Act::Acknowledge && owed.abandoned_by.is_some();
+        let settled = act == Act::Acknowledge && owed.acknowledged;
         act.takes().contains(&owed.state) && !settled
     }
 
@@ -154,14 +154,18 @@ impl MemoryStore {
                 (owed.state, owed.next_ms) = (DeliveryState::Waiting, now);
             }
             match acting.act {
-                Act::Retry => (owed.round_start, owed.abandoned_by) = (owed.attempts, None),
+                Act::Retry => {
+                    (owed.round_start, owed.abandoned_by) = (owed.attempts, None);
+                    owed.acknowledged = false;
+                }
                 Act::Replay => (owed.round_start, owed.replay) = (owed.attempts, true),
                 Act::Release => owed.held_why = None,
                 Act::Abandon => {
                     (owed.state, owed.next_ms) = (DeliveryState::Abandoned, None);
                     (owed.held_why, owed.abandoned_by) = (None, Some("operator"));
+                    owed.acknowledged = true;
                 }
-                Act::Acknowledge => owed.abandoned_by = Some("operator"),
+                Act::Acknowledge => owed.acknowledged = true,
             }
             self.deliveries.put(key.0, owed);
             changed += 1;
@@ -180,9 +184,14 @@ impl MemoryStore {
 
     /// What an act would change of the deliveries a person means, a page of it.
     pub(crate) fn would_change(&self, act: Act, choice: &Choice, page: &Page) -> Vec<DeliveryRow> {
-        let leaves = act.leaves_what_a_person_gave_up(&choice.whose);
+        let spared = act.spares(&choice.whose);
         let taken = |row: &DeliveryRow| {
-            act.takes().contains(&row.state) && !(leaves && row.abandoned_by.is_some())
+            act.takes().contains(&row.state)
+                && match spared {
+                    Spared::None => true,
+                    Spared::GivenUpByOperator => row.abandoned_by.is_none(),
+                    Spared::Acknowledged => !row.acknowledged,
+                }
         };
         let rows = self.deliveries().into_iter();
         rows.filter(|row| is_meant(row, choice) && taken(row))

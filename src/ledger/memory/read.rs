@@ -209,6 +209,7 @@ impl MemoryStore {
                 .filter(|_| owed.state == DeliveryState::Held)
                 .map(str::to_owned),
             abandoned_by: owed.abandoned_by.map(str::to_owned),
+            acknowledged: owed.acknowledged,
             behind: self.in_front_of(owed),
         })
     }

@@ -21,6 +21,7 @@ pub(super) fn owe(connection: &Connection, key: DeliveryKey, at_ms: i64) -> rusq
            next_ms = iif(state IN ('done', 'abandoned'), excluded.next_ms, next_ms), \
            round_start = iif(state IN ('done', 'abandoned'), attempts, round_start), \
            abandoned_by = iif(state IN ('done', 'abandoned'), NULL, abandoned_by), \
+           acknowledged = iif(state IN ('done', 'abandoned'), 0, acknowledged), \
            replay = iif(state IN ('done', 'abandoned'), 0, replay), \
            state = iif(state IN ('done', 'abandoned'), 'waiting', state)",
     ))?;

@@ -2,7 +2,7 @@
 //! the writer promises of rows that belong together. Reads only, and holds no moment of the ledger for longer than one
 //! question takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use super::facts::position;
 use super::failure::from_sqlite;
 use super::open;
 use super::schema::STEPS;
+use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::status::Outcome;
 use crate::ledger::check::Looked;
@@ -132,7 +133,15 @@ pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<Strin
         tables.entry(table).or_default().push((column, kind));
     }
     let mut wrong = Vec::new();
-    for (table, columns) in tables {
+    for (table, mut columns) in tables {
+        // What the schema lacks is found there.
+        let mut there = connection.prepare("SELECT name FROM pragma_table_xinfo(?1)")?;
+        let there = there.query_map([&table], |row| row.get(0))?;
+        let there: Vec<String> = there.collect::<rusqlite::Result<_>>()?;
+        columns.retain(|(column, _)| there.contains(column));
+        if columns.is_empty() {
+            continue;
+        }
         let sums = columns.iter().map(|(column, kind)| {
             format!("ifnull(sum(typeof({column}) NOT IN ('{kind}', 'null')), 0)")
         });
@@ -147,7 +156,7 @@ pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<Strin
                 let count: i64 = row.get(place)?;
                 if count > 0 {
                     wrong.push(format!(
-                        "{count} values in `{column}` of `{table}` are not of type {kind}"
+                        "values in `{column}` of `{table}` that are not of type {kind}: {count}"
                     ));
                 }
             }
@@ -211,8 +220,10 @@ fn words(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
     let outcomes = Outcome::ALL.map(Outcome::as_str);
     let kinds = EventKind::ALL.map(EventKind::as_str);
     let states = DeliveryState::ALL.map(DeliveryState::as_str);
+    let reasons = Attention::ALL.map(Attention::as_str);
     for (table, column, known) in [
         ("invoice", "outcome", outcomes.as_slice()),
+        ("invoice", "attention", &reasons),
         ("event", "outcome", &outcomes),
         ("event", "kind", &kinds),
         ("delivery", "state", &states),
@@ -222,14 +233,17 @@ fn words(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
             "SELECT DISTINCT iif(typeof({column}) = 'text', {column}, quote({column})) FROM {table}"
         ))?;
         let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
-        for word in rows {
-            let word = word?;
-            if !known.contains(&word.as_str()) {
-                looked.findings.push(format!(
-                    "the {column} `{word}` in `{table}` is no word of tilld"
-                ));
-            }
+        let mut unknown = BTreeSet::new();
+        for words in rows {
+            let words = words?;
+            let words = words.split_ascii_whitespace();
+            let words = words.filter(|word| !known.contains(word));
+            unknown.extend(words.map(str::to_owned));
         }
+        let unknown = unknown.into_iter();
+        looked.findings.extend(
+            unknown.map(|word| format!("the {column} `{word}` in `{table}` is no word of tilld")),
+        );
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, ToSql, params};
 
 use super::deliveries::aside;
 use super::rows;
-use crate::ledger::choice::{Act, Acting, Choice, Page, Whose};
+use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::row::{DeliveryKey, DeliveryRow, DeliveryState};
 
 /// Statements differ by whose deliveries are meant, so that each is planned from the index that answers it.
@@ -91,16 +91,16 @@ pub(super) fn list(
     statement.query_map(values, rows::delivery)?.collect()
 }
 
-/// What was given up and no person has seen to, found by the index before anything else is read: what a person gave up may be
+/// What was given up and is not acknowledged, found by the index before anything else is read: what is acknowledged may be
 /// newer, and more than is listed.
 const GIVEN_UP: &str = concat!(
     "FROM delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice WHERE d.id IN \
      (SELECT id FROM delivery INDEXED BY delivery_aside_why WHERE ",
     aside!("abandoned"),
-    " AND abandoned_by IS NULL ORDER BY id DESC LIMIT ?1) ORDER BY d.id DESC"
+    " AND acknowledged = 0 ORDER BY id DESC LIMIT ?1) ORDER BY d.id DESC"
 );
 
-/// The newest that were given up and that no person has seen to.
+/// The newest that were given up and are not acknowledged.
 pub(super) fn given_up(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<DeliveryRow>> {
     let sql = format!("SELECT {} {GIVEN_UP}", rows::DELIVERY);
     let mut statement = connection.prepare_cached(&sql)?;
@@ -120,10 +120,10 @@ fn changeable(act: Act, choice: &Choice, page: &Page) -> Option<(String, Vec<Box
         return None;
     }
     let (chosen, mut values) = chosen(choice, &states);
-    let unseen = if act.leaves_what_a_person_gave_up(&choice.whose) {
-        UNSEEN
-    } else {
-        "1"
+    let taken = match act.spares(&choice.whose) {
+        Spared::None => "1",
+        Spared::GivenUpByOperator => "(d.state <> 'abandoned' OR d.abandoned_by IS NULL)",
+        Spared::Acknowledged => NOT_ACKNOWLEDGED,
     };
     // The plus keeps the key's range from being walked where an index names the few that are meant.
     let key = match choice.whose {
@@ -137,7 +137,7 @@ fn changeable(act: Act, choice: &Choice, page: &Page) -> Option<(String, Vec<Box
     ];
     values.extend(bounds);
     let sql =
-        format!("{chosen} AND {unseen} AND {key} > ?5 AND {key} <= ?6 ORDER BY {key} LIMIT ?7");
+        format!("{chosen} AND {taken} AND {key} > ?5 AND {key} <= ?6 ORDER BY {key} LIMIT ?7");
     Some((sql, values))
 }
 
@@ -157,21 +157,21 @@ pub(super) fn page(
     statement.query_map(values, rows::delivery)?.collect()
 }
 
-/// True for all but what a person gave up.
-const UNSEEN: &str = "(d.state <> 'abandoned' OR d.abandoned_by IS NULL)";
+/// True for all but what is acknowledged already.
+const NOT_ACKNOWLEDGED: &str = "d.acknowledged = 0";
 
 /// Changes those of the named that still stand so that the act takes them. Returns how many.
 pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<usize> {
     let set = match acting.act {
         Act::Retry => {
-            "state = 'waiting', next_ms = ?2, round_start = attempts, abandoned_by = NULL"
+            "state = 'waiting', next_ms = ?2, round_start = attempts, abandoned_by = NULL, acknowledged = 0"
         }
         Act::Replay => "state = 'waiting', next_ms = ?2, round_start = attempts, replay = 1",
         Act::Release => "state = 'waiting', next_ms = ?2, held_why = NULL",
         Act::Abandon => {
-            "state = 'abandoned', next_ms = NULL, held_why = NULL, abandoned_by = 'operator'"
+            "state = 'abandoned', next_ms = NULL, held_why = NULL, abandoned_by = 'operator', acknowledged = 1"
         }
-        Act::Acknowledge => "abandoned_by = 'operator'",
+        Act::Acknowledge => "acknowledged = 1",
     };
     let words: Vec<String> = acting
         .act
@@ -183,7 +183,7 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
         "UPDATE delivery AS d SET {set} WHERE d.id IN (SELECT value FROM json_each(?1)) AND d.state IN ({}) AND {}",
         words.join(", "),
         match acting.act {
-            Act::Acknowledge => UNSEEN,
+            Act::Acknowledge => NOT_ACKNOWLEDGED,
             Act::Retry | Act::Replay | Act::Release | Act::Abandon => "1",
         }
     );
@@ -237,14 +237,7 @@ mod tests {
                 upto: DeliveryKey(9),
                 most: 5,
             };
-            let acts = [
-                Act::Retry,
-                Act::Replay,
-                Act::Release,
-                Act::Abandon,
-                Act::Acknowledge,
-            ];
-            let asked = acts.map(|act| changeable(act, &choice, &page).expect("it takes some"));
+            let asked = Act::ALL.map(|act| changeable(act, &choice, &page).expect("it takes some"));
             for asked in asked.into_iter().chain([listed(&choice, 5)]) {
                 let plan = plan(&connection, asked);
                 assert!(!plan.contains("SCAN"), "{choice:?}: {plan}");
@@ -261,7 +254,7 @@ mod tests {
             assert!(plan.contains(index), "{}: {plan}", state.as_str());
         }
         let given_up = plan(&connection, (GIVEN_UP.to_owned(), vec![Box::new(5)]));
-        let index = "USING COVERING INDEX delivery_aside_why (state=? AND abandoned_by=?)";
+        let index = "USING COVERING INDEX delivery_aside_why (state=? AND acknowledged=?)";
         assert!(given_up.contains(index), "{given_up}");
         assert!(!given_up.contains("SCAN"), "{given_up}");
     }

@@ -62,13 +62,13 @@ pub(super) fn owed_count(connection: &Connection) -> rusqlite::Result<u64> {
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }
 
-/// Deliveries that were given up and that no person has seen to.
+/// Deliveries that were given up and are not acknowledged.
 pub(super) fn abandoned_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
         .prepare_cached(concat!(
             "SELECT count(*) FROM delivery INDEXED BY delivery_aside_why WHERE ",
             aside!("abandoned"),
-            " AND abandoned_by IS NULL"
+            " AND acknowledged = 0"
         ))?
         .query_row([], |row| row.get(0).map(i64::unsigned_abs))
 }

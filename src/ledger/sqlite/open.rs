@@ -172,9 +172,9 @@ fn settle(connection: &Connection, busy: Duration) -> rusqlite::Result<()> {
     // What a row belongs to was read or written in the same transaction, whatever the row: looking it up again would take a
     // tenth of what SQLite does for a notification. That each belongs somewhere is looked at after every test, on the file.
     connection.pragma_update(None, "foreign_keys", false)?;
-    // Nor are the types of the values checked, which would take a fifth more than SQLite does for a notification: the code's own
-    // types bind them. What another program writes is checked, and `wrong_types` looks at the file.
-    connection.pragma_update(None, "ignore_check_constraints", true)?;
+    // Nor are the types of the values checked by a release, which would take a fifth more than SQLite does for a notification:
+    // the code's own types bind them, and every test runs with the checks.
+    connection.pragma_update(None, "ignore_check_constraints", !cfg!(debug_assertions))?;
     // The side files stay after a clean close: without them a reader that may not write cannot open the file (A25).
     let mut keep = 1;
     connection.file_control(Some("main"), rusqlite::FileControl::PersistWal(&mut keep))?;

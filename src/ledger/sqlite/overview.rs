@@ -13,6 +13,7 @@ use super::failure::from_sqlite;
 use super::heard::found_by;
 use super::last_heard;
 use super::read_store::ReadStore;
+use super::rows;
 use super::silent::silent;
 use crate::invoice::attention::Attention;
 use crate::ledger::apply::HELD_RESTORED;
@@ -78,7 +79,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             concat!(
                 "delivery INDEXED BY delivery_aside_why WHERE ",
                 aside!("abandoned"),
-                " AND abandoned_by IS NULL"
+                " AND acknowledged = 0"
             ),
             [],
         )?,
@@ -86,11 +87,11 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         restore: fact(connection, &RESTORED)?,
         held_restored: tally(
             connection,
-            // What is held was given up by nobody; the index files by that first.
+            // What is held is never acknowledged; the index files by that first.
             concat!(
                 "delivery INDEXED BY delivery_aside_why WHERE ",
                 aside!("held"),
-                " AND abandoned_by IS NULL AND held_why = ?1"
+                " AND acknowledged = 0 AND held_why = ?1"
             ),
             [HELD_RESTORED],
         )?,
@@ -150,9 +151,9 @@ pub(super) fn tally(
 fn abandoned_orders(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let sql = format!(
         concat!(
-            "SELECT i.order_id FROM (SELECT id, invoice, abandoned_by FROM delivery INDEXED BY delivery_aside WHERE ",
+            "SELECT i.order_id FROM (SELECT id, invoice, acknowledged FROM delivery INDEXED BY delivery_aside WHERE ",
             aside!("abandoned"),
-            " ORDER BY id DESC LIMIT {}) d JOIN invoice i ON i.id = d.invoice WHERE d.abandoned_by IS NULL ORDER BY d.id DESC"
+            " ORDER BY id DESC LIMIT {}) d JOIN invoice i ON i.id = d.invoice WHERE d.acknowledged = 0 ORDER BY d.id DESC"
         ),
         Tally::MOST
     );
@@ -247,8 +248,7 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, 
             break;
         }
         let (words, order): (String, String) = (row.get(0)?, row.get(1)?);
-        // A word of another hand is reported where its row is read, and hides no other reason here.
-        for reason in words.split_ascii_whitespace().filter_map(Attention::parse) {
+        for reason in rows::attention(&words) {
             let counted = counts.entry(reason).or_insert(AttentionCount {
                 reason,
                 count: 0,

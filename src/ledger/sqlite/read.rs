@@ -103,34 +103,42 @@ pub(super) fn list_invoices(
         Filter::Open => "i.outcome = 'open' AND i.opening <> 'refused'",
         Filter::Attention => "i.attention <> ''",
     };
-    newest(connection, wish, limit)
+    newest(connection, wish, InvoiceKey(i64::MAX), limit)
 }
 
-/// The newest with a reason that ends with `tilld ack`.
+/// The newest below a key with a reason that ends with `tilld ack`.
 pub(super) fn to_acknowledge(
     connection: &Connection,
+    below: InvoiceKey,
     limit: u32,
 ) -> rusqlite::Result<Vec<InvoiceRow>> {
     let reasons = Attention::ALL.iter();
     let reasons = reasons.filter(|reason| reason.end() == End::Ack);
-    let has = reasons.map(|reason| format!("instr(i.attention, '{reason}') > 0"));
+    let has = reasons.map(|reason| format!("instr(' ' || i.attention || ' ', ' {reason} ') > 0"));
     let has: Vec<String> = has.collect();
     let wish = format!("i.attention <> '' AND ({})", has.join(" OR "));
-    newest(connection, &wish, limit)
+    newest(connection, &wish, below, limit)
 }
 
-fn newest(connection: &Connection, wish: &str, limit: u32) -> rusqlite::Result<Vec<InvoiceRow>> {
+fn newest(
+    connection: &Connection,
+    wish: &str,
+    below: InvoiceKey,
+    limit: u32,
+) -> rusqlite::Result<Vec<InvoiceRow>> {
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
             standing!(),
-            " WHERE {} ORDER BY i.id DESC LIMIT ?1"
+            " WHERE {} AND i.id < ?2 ORDER BY i.id DESC LIMIT ?1"
         ),
         rows::INVOICE,
         wish
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([limit], rows::invoice)?.collect()
+    statement
+        .query_map(params![limit, below.0], rows::invoice)?
+        .collect()
 }
 
 /// With the token by a query of its own: for a join SQLite would weigh the ref anew at every binding, which takes ten times

@@ -105,9 +105,10 @@ impl ReadStore {
 
     pub(in crate::ledger) fn to_acknowledge(
         &self,
+        below: InvoiceKey,
         limit: u32,
     ) -> Result<Vec<InvoiceRow>, StoreError> {
-        to_acknowledge(&self.0, limit).map_err(from_sqlite)
+        to_acknowledge(&self.0, below, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn list_invoices(

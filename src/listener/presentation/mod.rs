@@ -1,6 +1,6 @@
 //! Where a notification proves its notify token, and whether what it carries is the right one. Pure.
 //!
-//! The contract does not show the place (section 6), so the usual ones are tried, each judged on its own: an empty or
+//! Contract 6 does not show the place, so the usual ones are tried, each judged on its own: an empty or
 //! missing place never makes up for another (A19). Every comparison is `NotifyToken`'s, in constant time; what was
 //! presented is neither kept nor told, only the place is.
 

@@ -26,7 +26,7 @@ const MOST_INVOICES: usize = 50_000;
 /// `dealRate` of every deal: the sandbox exchanges nothing.
 const RATE: &str = "1";
 
-/// How the customer gets the requisites (contract section 1).
+/// How the customer gets the requisites (contract 1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// From the shop, which got them in the create answer.

@@ -36,9 +36,9 @@ pub(crate) const SHOPS: [&str; 3] = ["Tea on Rails", "Лавка у моста",
 pub(crate) struct Rules {
     /// The service's status names.
     pub(crate) statuses: Statuses,
-    /// Life of a login request, s (contract section 8: 600).
+    /// Life of a login request, s (contract 8: 600).
     pub(crate) login_lifetime_s: u64,
-    /// Polling interval, s (contract section 8: 5).
+    /// Polling interval, s (contract 8: 5).
     pub(crate) interval_s: u64,
     /// Payment window of an invoice, s.
     pub(crate) invoice_lifetime_s: u64,

@@ -1,4 +1,4 @@
-//! The finite pool of requisites. Contract section 7: 503 when all of them "for the amount and method are occupied", and
+//! The finite pool of requisites. Contract 7: 503 when all of them "for the amount and method are occupied", and
 //! then another amount may find one. So each method has so many, and each takes one open invoice of an amount at a time;
 //! how the service counts beyond that is not shown. In Redirect mode, where the customer gets them on the payment page, one
 //! is taken with the choice of a method. The people, phones and cards in it are plainly fake.
@@ -63,7 +63,7 @@ impl Requisite {
         BANKS.get(self.1 % BANKS.len()).map_or("", |bank| bank.0)
     }
 
-    /// The object that goes into `dealRequisites`. For `SBP` its fields are the contract's (2.4); for `TO_CARD`, which
+    /// The object that goes into `dealRequisites`. For `SBP` its fields are those of contract 2.4; for `TO_CARD`, which
     /// the contract does not show, they are the sandbox's own invention.
     pub(crate) fn details(self, method: Method) -> Value {
         let bank = BANKS.get(self.1 % BANKS.len()).map_or("", |bank| bank.1);
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(pool.take_again(second, "1 RUB"), None);
     }
 
-    /// Contract section 7: the client retries later or with another amount.
+    /// Contract 7: the client retries later or with another amount.
     #[test]
     fn another_amount_or_method_finds_one() {
         let mut pool = Pool::new(1);

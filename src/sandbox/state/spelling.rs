@@ -1,4 +1,4 @@
-//! How the values of an invoice object are spelt, where the contract (2.3) leaves it open: an `id` is a string, an `amount`
+//! How the values of an invoice object are spelt, where contract 2.3 leaves it open: an `id` is a string, an `amount`
 //! and a `dealRate` are decimals, times are ISO 8601 in UTC and only `expireAt` is promised with milliseconds. No spelling
 //! says anything else than another.
 

@@ -15,7 +15,7 @@ const LOGIN: &str = "/api/v1/agent/login";
 const TOKEN: &str = "/api/v1/agent/token";
 const INVOICES: &str = "/api/v1/invoices";
 
-/// Section 4: bodies are JSON and are sent with the header `Content-Type: application/json`.
+/// Contract 4: bodies are JSON and are sent with the header `Content-Type: application/json`.
 #[tokio::test]
 async fn a_body_is_one_json_object_and_says_so() {
     let ground = Ground::new(&[]).await;
@@ -58,7 +58,7 @@ async fn a_body_is_one_json_object_and_says_so() {
     ground.stop().await;
 }
 
-/// Sections 4.1, 4.2 and 5: no Authorization there, and one elsewhere.
+/// Contract 4.1, 4.2 and 5: no Authorization there, and one elsewhere.
 #[tokio::test]
 async fn a_token_goes_where_it_belongs() {
     let ground = Ground::new(&[]).await;
@@ -86,7 +86,7 @@ async fn a_token_goes_where_it_belongs() {
     ground.stop().await;
 }
 
-/// Section 7: with all requisites of an amount and a method occupied, another amount is tried, or another time.
+/// Contract 7: with all requisites of an amount and a method occupied, another amount is tried, or another time.
 #[tokio::test]
 async fn another_amount_finds_a_requisite() {
     let ground = Ground::new(&[]).await;

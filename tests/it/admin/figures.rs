@@ -294,7 +294,7 @@ fn what_is_not_done_is_counted_to_the_last_and_what_was_seen_to_hides_nothing() 
     neighbour.tamper(&format!(
         "BEGIN; INSERT INTO delivery (event, invoice, hook, state, next_ms) SELECT seq, invoice, 'gone', 'waiting', 0 FROM event; \
          INSERT INTO delivery (event, invoice, hook, state) SELECT seq, invoice, 'left', 'abandoned' FROM event; \
-         UPDATE delivery SET abandoned_by = 'operator' WHERE id IN \
+         UPDATE delivery SET acknowledged = 1 WHERE id IN \
            (SELECT id FROM delivery WHERE state = 'abandoned' ORDER BY id DESC LIMIT {SEEN}); COMMIT"
     ));
     world.start_serve();

@@ -22,7 +22,7 @@ const ROOT: [&str; 1] = ["env"];
 
 const STATE: &str = "var/lib/tilld";
 const CONFIG: &str = "etc/tilld/config.toml";
-/// The secret of a hook that posts, as the README has it made.
+/// The secret of a hook that posts, as `docs/posting.md` has it made.
 const HOOKS_SECRET: &str = "etc/tilld/shop.secret";
 /// A hook whose runs have working directories.
 const SCRIPT: &str = "[[hook]]\nname = \"runs\"\non = [\"*\"]\nrun = [\"/bin/true\"]\n";

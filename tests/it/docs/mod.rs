@@ -3,6 +3,7 @@
 
 mod backup;
 mod benches;
+mod cited;
 mod first_payment;
 mod generated;
 mod install;
@@ -122,13 +123,13 @@ fn column(rows: &[Vec<String>], at: usize) -> Vec<String> {
     cells.map(Option::unwrap_or_default).collect()
 }
 
-/// The anchors of a page's headings, as a forge makes them: small letters, hyphens for spaces, and no other marks.
+/// The anchors of a page's headings, as a forge makes them: small letters, hyphens for spaces, no other punctuation.
 fn anchors(page: &str) -> Vec<String> {
-    let stays = |letter: &char| letter.is_alphanumeric() || [' ', '-', '_'].contains(letter);
     let headings = page.lines().filter_map(|line| line.strip_prefix('#'));
     let words = headings.map(|line| line.trim_start_matches('#').trim().to_lowercase());
-    let words = words.map(|words| words.chars().filter(stays).collect::<String>());
-    words.map(|words| words.replace(' ', "-")).collect()
+    let stays = |letter: &char| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_');
+    let plain = words.map(|words| words.chars().filter(stays).collect::<String>());
+    plain.map(|words| words.replace(' ', "-")).collect()
 }
 
 #[test]

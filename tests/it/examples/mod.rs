@@ -29,7 +29,7 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// One file of `tests/examples`.
 #[derive(Clone, Copy, Debug)]
 struct Example {
-    /// Its name, and the mark of its block in README.
+    /// Its name, and the mark of its block in `docs/shop-examples.md`.
     file: &'static str,
     /// What runs it.
     program: &'static str,

@@ -1,4 +1,5 @@
-//! README's section "Use it from the shop": the examples to the letter, and its tables as the description has them.
+//! The pages about the shop: the examples to the letter, the lines that take one payment, and the tables of the socket as its
+//! description has them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{ALL, Beside, SH};
 use crate::docs::{example, rows};
-use crate::harness::{PATIENCE, Process, Setup, skip, wait_until};
+use crate::harness::{PATIENCE, Process, Setup, run, skip, wait_until};
 
 #[test]
 fn the_examples_are_those_of_the_files() {
@@ -115,6 +116,28 @@ fn the_problem_it_shows_is_one_that_is_answered() {
     let shown: Value = serde_json::from_str(&example("problem")).expect("JSON");
     assert_eq!((status, problem), (503, shown));
     assert!(head.contains("retry-after: "), "{head}");
+}
+
+#[test]
+fn the_lines_of_one_payment_take_it() {
+    if let Some(why) = SH.lacks() {
+        skip!("{why}");
+    }
+    let shop = Beside::start(Setup::new().quiet());
+    let (socket, control) = ("state/control.sock", "http://127.0.0.1:8491/");
+    let lines = example("one-payment");
+    assert!(lines.contains(socket) && lines.contains(control), "{lines}");
+    let there = format!("http://{}/", shop.world.address("control"));
+    let lines = lines
+        .replace(socket, &shop.socket().to_string_lossy())
+        .replace(control, &there)
+        .replace("curl ", "curl -sS --fail ");
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", &lines]);
+    let said = run(&mut command, shop.world.dir(), "payment").ends_with(0);
+    let shows = |part: &str| said.stdout.contains(part);
+    assert!(shows("\"requisites\":{\"bankName\""), "{said:?}");
+    assert!(shows("\"outcome\":\"paid\""), "{said:?}");
 }
 
 #[test]

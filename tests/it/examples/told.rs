@@ -181,7 +181,7 @@ fn they_show_nothing_of_a_lost_create() {
         let said = running.stdout();
         assert!(code != 0, "{example:?}: {said}");
         assert!(
-            said.starts_with("nobody knows yet whether"),
+            said.starts_with("not known yet whether"),
             "{said}{}",
             running.stderr()
         );

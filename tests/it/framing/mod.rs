@@ -1,5 +1,5 @@
 //! Framing, and what one client may cost, at the public listener over raw sockets. What is at stake: a proxy in front and tilld
-//! behind it must never see different requests in the same bytes (T5), and no client may keep the honest from being heard (T6).
+//! behind it must never see different requests in the same bytes (T05), and no client may keep the honest from being heard (T06).
 
 pub(crate) mod corpus;
 mod limits;

@@ -1,7 +1,7 @@
 //! SIGKILL of the daemon again and again while orders are paid and hooks run, then a quiet end (A40, A41). What is at
 //! stake: goods that are never sent, sent twice for no reason, or two scripts at work on one order at once.
 //!
-//! The long form, with its command in `README.md`, kills as often as it is told and prints its seed and a table;
+//! The long form, with its command in `CONTRIBUTING.md`, kills as often as it is told and prints its seed and a table;
 //! `TILLD_SEED` repeats its plan (the machine's own timing cannot be repeated). The plan of [`Load`] says what is sent
 //! before each kill, [`Moment`] when it comes; the scripts note what they do (`marks`), and `judge` compares that with
 //! what the service says and with the ledger.

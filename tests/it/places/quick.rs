@@ -53,7 +53,7 @@ impl Holds {
     }
 }
 
-/// The long form, with its command in `README.md`, does as many as it is told.
+/// The long form, with its command in `CONTRIBUTING.md`, does as many as it is told.
 #[test]
 fn quick_runs_leave_nothing_behind() {
     let runs = dice::count("TILLD_RUNS", RUNS);

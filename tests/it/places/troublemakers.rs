@@ -24,8 +24,8 @@ const SCRIPT: &str = "case $TILLD_ORDER_ID in\n\
     esac\n\
     echo \"$TILLD_ORDER_ID\" >> \"$1\"";
 
-/// The long form, with its command in `README.md`, plays them with the two and without them, and prints how long after its
-/// event the last run of an order had ended.
+/// The long form, with its command in `CONTRIBUTING.md`, plays them with the two and without them, and prints how long
+/// after its event the last run of an order had ended.
 #[test]
 fn two_troublemakers_hold_up_nobody() {
     let invoices = dice::wanted("TILLD_INVOICES");

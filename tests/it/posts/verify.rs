@@ -1,5 +1,5 @@
-//! What is posted is taken by the public `standardwebhooks` libraries of two languages and by the README's PHP page, and a
-//! changed body is refused by all of them.
+//! What is posted is taken by the public `standardwebhooks` libraries of two languages and by the PHP page of
+//! `docs/posting.md`, and a changed body is refused by all of them.
 
 use std::fs;
 use std::net::TcpListener;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Started, TOKEN};
 use crate::harness::{PATIENCE, Service, Setup, segment, wait_for, wait_until};
 
-/// The invoice object of the contract (section 2.3) without requisites: its Redirect subset, but for `paymentUrl`.
+/// The invoice object of contract 2.3 without requisites: its Redirect subset, but for `paymentUrl`.
 const BOTH: [&str; 10] = [
     "id",
     "direction",

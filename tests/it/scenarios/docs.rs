@@ -1,4 +1,4 @@
-//! the docs's section about scenarios: its lines work as they stand, and its tables are the program's own.
+//! `docs/scenarios.md`: its lines work as they stand, and its tables are the program's own.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,7 +8,7 @@ use super::{out, run, talk};
 use crate::docs::{example, rows};
 use crate::harness::under_test;
 
-/// Once for each order and only for what was paid, as the docs asks for.
+/// Once for each order and only for what was paid, as the page asks for.
 const FULFIL: &str = r#"#!/bin/sh
 [ "$TILLD_OUTCOME" = paid ] || exit 0
 if mkdir "SHIPPED/$TILLD_ORDER_ID" 2>/dev/null; then echo "handed over $TILLD_ORDER_ID"; fi

@@ -159,8 +159,8 @@ fn caps_and_delay_are_those_of_the_settings() {
 
     // Nothing is asked here, so what the daemon said of itself stays as it is put.
     world.neighbour().tamper(
-        "UPDATE meta SET value = '{\"login\":{\"state\":\"good\"},\"outage\":{\"since_ms\":0,\
-         \"reason\":\"odd \\u001b[31m\\u202e\"}}' WHERE key = 'poller'",
+        "UPDATE meta SET value = '{\"login\":\"good\",\"login_since_ms\":null,\"left_alone_until_ms\":null,\
+         \"outage\":{\"since_ms\":0,\"reason\":\"odd \\u001b[31m\\u202e\"}}' WHERE key = 'poller'",
     );
     let shown = people(
         &world,

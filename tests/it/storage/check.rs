@@ -67,7 +67,7 @@ fn what_does_not_belong_together_is_told_with_11() {
         ),
         (
             "PRAGMA ignore_check_constraints = ON; UPDATE event SET kind = x'00' WHERE seq = 1",
-            "1 values in `kind` of `event` are not of type text",
+            "values in `kind` of `event` that are not of type text: 1",
             "UPDATE event SET kind = 'opened' WHERE seq = 1; PRAGMA ignore_check_constraints = OFF",
         ),
         (

@@ -76,7 +76,7 @@ enum Fallback {
     Redirect,
 }
 
-/// The payment methods of the contract (section 2.3).
+/// The payment methods of contract 2.3.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Method {
     /// By phone number

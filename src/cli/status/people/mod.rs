@@ -20,24 +20,20 @@ pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
 /// What needs a person, each under its word and with what helps below. What is about invoices has one word in common, for
 /// which there is one command.
 fn needs(needs: &[Need]) -> Vec<(&str, String)> {
+    let is_of_invoice =
+        |need: &&Need| !need.orders.is_empty() && matches!(need.reason, Reason::Invoice(_));
+    let last = needs.iter().rposition(|need| is_of_invoice(&need));
     let mut pairs = Vec::new();
-    let (mut of_invoices, mut listed) = (false, false);
-    for need in needs {
-        let is_of_invoice = !need.orders.is_empty() && matches!(need.reason, Reason::Invoice(_));
-        if of_invoices && !is_of_invoice && !listed {
-            pairs.push(("", LISTS_THEM.to_owned()));
-            listed = true;
-        }
-        of_invoices |= is_of_invoice;
-        pairs.push(if is_of_invoice {
+    for (place, need) in needs.iter().enumerate() {
+        pairs.push(if is_of_invoice(&need) {
             ("attention", format!("{}: {}", need.reason, need.told))
         } else {
             (need.reason.as_str(), need.told.clone())
         });
         pairs.extend(need.advice.iter().map(|advice| ("", advice.clone())));
-    }
-    if of_invoices && !listed {
-        pairs.push(("", LISTS_THEM.to_owned()));
+        if last == Some(place) {
+            pairs.push(("", LISTS_THEM.to_owned()));
+        }
     }
     pairs
 }

@@ -240,9 +240,7 @@ fn take_over(stored: &mut Stored, change: Option<&Change>, source: Option<Source
         row.found_by = source;
     }
     row.set_attention(Attention::Mismatch, row.outcome == Outcome::Mismatch);
-    if row.outcome.is_final() {
-        row.set_attention(Attention::Unresolved, false);
-    }
+    row.drop_settled();
 }
 
 /// A doubt is asked about at once, and an invoice that is open again is asked about by the plan. One that is past its

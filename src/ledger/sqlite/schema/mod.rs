@@ -169,6 +169,7 @@ CREATE TABLE delivery (
   blocked_by INTEGER CHECK (typeof(blocked_by) IN ('integer', 'null')),
   gave_up_after INTEGER CHECK (typeof(gave_up_after) IN ('integer', 'null')),
   abandoned_by TEXT CHECK (typeof(abandoned_by) <> 'blob'),
+  acknowledged INTEGER NOT NULL DEFAULT 0 CHECK (typeof(acknowledged) = 'integer'),
   UNIQUE (event, hook)
 );
 -- By hook, so that the due ones of one hook are found without reading past those of another that hangs.
@@ -177,7 +178,7 @@ CREATE INDEX delivery_unfinished ON delivery (invoice, hook, event) WHERE state 
 -- An index costs a new delivery something even when it does not file it. So these two serve all searches by state, and the
 -- third the documented question for what was given up.
 CREATE INDEX delivery_aside ON delivery (state) WHERE state <> 'waiting' AND state <> 'done';
-CREATE INDEX delivery_aside_why ON delivery (state, abandoned_by, held_why) WHERE state <> 'waiting' AND state <> 'done';
+CREATE INDEX delivery_aside_why ON delivery (state, acknowledged, held_why) WHERE state <> 'waiting' AND state <> 'done';
 CREATE INDEX delivery_abandoned ON delivery (id) WHERE state = 'abandoned';
 
 CREATE TABLE attempt (

@@ -235,14 +235,7 @@ impl Pair {
             let (in_file, in_memory) = (choice(in_file), choice(in_memory));
             let file = self.beside.chosen_deliveries(&in_file, 3).expect("read");
             self.same("chosen", &file, &self.memory.chosen(&in_memory, 3));
-            let acts = [
-                Act::Retry,
-                Act::Replay,
-                Act::Release,
-                Act::Abandon,
-                Act::Acknowledge,
-            ];
-            for act in acts {
+            for act in Act::ALL {
                 let file = self.beside.would_change(act, &in_file, &page);
                 let memory = self.memory.would_change(act, &in_memory, &page);
                 self.same("would change", &file.expect("read"), &memory);

@@ -176,7 +176,7 @@ fn the_pool_is_finite_and_an_end_frees_one() {
     assert_eq!(told, ["expired"]);
 }
 
-/// Contract section 1: in Redirect mode the customer gets the requisites on the payment page.
+/// Contract 1: in Redirect mode the customer gets the requisites on the payment page.
 #[test]
 fn a_payment_page_needs_a_requisite_only_when_its_customer_has_chosen() {
     let mut state = state(1);
