@@ -96,7 +96,7 @@ impl Exit {
             Self::LoginExpired => (13, "login expired"),
             Self::LoginMaybe => (14, "login may have been granted"),
             Self::Ownership => (15, "wrong owner or mode"),
-            Self::Attention => (16, "something needs a person"),
+            Self::Attention => (16, "something needs attention"),
             Self::Bug => (17, "tilld has a bug, which the log names"),
         }
     }

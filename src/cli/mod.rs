@@ -49,7 +49,7 @@ use crate::answer::argv;
 use context::Context;
 use failure::{Exit, Failure};
 
-/// Stands beside a merchant's shop: hears payment notifications, asks when none arrives, runs fulfilment scripts.
+/// Runs next to a merchant's shop: receives payment webhooks, polls when none arrive, runs fulfilment scripts.
 #[derive(Debug, Parser)]
 #[command(
     name = "tilld",
@@ -76,7 +76,7 @@ struct Global {
     /// Keep ledger and secrets in DIR, whatever the settings say
     #[arg(long, global = true, value_name = "DIR", help_heading = GLOBAL, display_order = 1001)]
     state_dir: Option<PathBuf>,
-    /// Ask the daemon that listens on PATH and do nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
+    /// Use the daemon that listens on PATH and nothing else: `invoice create`, `show`, `list`, `wait` and `poll`, `event` and
     /// `status`. Once begun, `invoice wait` and `event follow` live through its restarts
     #[arg(long, global = true, value_name = "PATH", help_heading = GLOBAL, display_order = 1002)]
     socket: Option<PathBuf>,
@@ -87,9 +87,9 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Receive notifications, poll and run hooks
+    /// Run the daemon: receive notifications (webhooks), poll and run hooks
     Serve(serve::Args),
-    /// Run an imitation of the payment service on this machine, to try tilld out and to test against
+    /// Run an imitation of the payment service, with its pages, on this machine, to try tilld out and to test against
     #[command(
         arg(hidden("config", "config")),
         arg(hidden("state_dir", "state-dir")),
@@ -103,34 +103,34 @@ enum Command {
         arg(hidden("socket", "socket"))
     )]
     Demo(demo::Args),
-    /// Obtain an access token: shows an address and a code, and waits for the confirmation
+    /// Log in to the payment service: show an address and a code, and wait for the confirmation
     #[command(after_help = login::ENDS)]
     Login(login::Args),
-    /// Remove the local access token
+    /// Remove the local access token. It stays good at the service until it is revoked in the cabinet
     Logout(logout::Args),
-    /// Show the shop, the service and where the access token lies
+    /// Show the shop, the service and where the access token is stored. Sends nothing to the service without `--check`
     #[command(after_help = whoami::ENDS)]
     Whoami(whoami::Args),
-    /// Open invoices, show them, and settle what only a person can
+    /// Open invoices, show them, and settle by hand what tilld cannot
     Invoice(invoice::Args),
-    /// Show what happened to invoices, or tell it as it happens
+    /// Show what happened to invoices, or follow it as it happens
     Event(event::Args),
-    /// Show what hooks were told and what they answered, and have them told again
+    /// Show deliveries to hooks and their attempts; retry, replay, release or give them up
     Delivery(delivery::Args),
     /// Describe the control socket, through which the shop uses tilld without holding its secrets
     Control(control::Args),
-    /// Show which notifications were refused, and why
+    /// Show which notifications (webhooks) were rejected, and why
     Refusal(refusal::Args),
     /// List the configured hooks and try one out
     Hook(hook::Args),
-    /// Look after the ledger's file: back it up, look it over, empty what is old
+    /// Maintain the ledger's file: back it up, verify it, remove old details
     Db(db::Args),
-    /// Show all that happened to an order, oldest first, and why each thing was decided
+    /// Show everything that happened to an order, oldest first, and why each decision was made
     Explain(explain::Args),
-    /// Look at everything a payment needs on its way, and say what to mend
+    /// Check the whole payment path, the public address too, and suggest fixes
     #[command(after_help = doctor::ENDS)]
     Doctor(doctor::Args),
-    /// Show how everything stands and what needs a person
+    /// Show the current state and what needs attention
     #[command(after_help = status::ENDS)]
     Status(status::Args),
     /// Acknowledge alerts that do not end by themselves
@@ -143,7 +143,7 @@ enum Command {
         arg(hidden("socket", "socket"))
     )]
     Completions(completions::Args),
-    /// Print the manual page of tilld or of one of its commands, or write all of them
+    /// Print the manual page of tilld or of one of its commands, for `man -l -` to show, or write all of them
     #[command(
         arg(hidden("config", "config")),
         arg(hidden("state_dir", "state-dir")),

@@ -82,12 +82,12 @@ pub(super) struct Args {
     /// Seconds before a notification is tried again
     #[arg(long, value_name = "S", default_value_t = 60, value_parser = whole::<u64>(0..=3_600))]
     notify_retry: u64,
-    /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60. The times as they
-    /// are then are told at the start, in whole seconds where the service tells them so
+    /// Let these times pass N times faster: an invoice that can be paid for 30 min is over in 30 s with 60. The start
+    /// shows the shortened times, in whole seconds where the service gives them so
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u32>(1..=3_600))]
     speed: u32,
-    /// Spell answers plainly. Otherwise ids have any form, fields any order, unknown ones come too, some that nobody needs are
-    /// missing or null, and amounts and times have more or fewer zeros
+    /// Simple, predictable answers. Otherwise ids have any form, fields any order, unknown ones come too, some that no client
+    /// needs are missing or null, and amounts and times have more or fewer zeros
     #[arg(long)]
     plain: bool,
     /// Use the status names of FILE: lists `open` (which begins with `new`), `paid`, `failed` and `reversed`, in TOML

@@ -17,16 +17,16 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Make a backup of the ledger, while `serve` runs or not: one complete file, looked over before it gets its name
+    /// Make a backup of the ledger, while `serve` runs or not: one complete file, verified before it gets its name
     #[command(after_help = backup::ENDS)]
     Backup(backup::Args),
-    /// Look the whole ledger over, while `serve` runs or not
+    /// Verify the whole ledger, while `serve` runs or not
     #[command(after_help = check::ENDS)]
     Check(check::Args),
     /// Empty requisites and raw documents of invoices that were over long ago
     #[command(after_help = prune::ENDS)]
     Prune(prune::Args),
-    /// Print the views that readers of the ledger rely on
+    /// Print the views that readers of the ledger rely on, with their columns. Needs no ledger
     #[command(after_help = schema::ENDS)]
     Schema(schema::Args),
 }

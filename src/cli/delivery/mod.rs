@@ -25,7 +25,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List deliveries, newest first
+    /// List deliveries: which events are owed to which hooks, newest first
     #[command(after_long_help = when::FORMS)]
     List(list::Args),
     /// Show the deliveries of an event, with every attempt and what it wrote
@@ -37,14 +37,14 @@ enum Action {
     Retry(retry::Args),
     /// Run hooks once more for what is done
     ///
-    /// For one event, or all of an order. The hook is told the same event id, the next attempt number, and `TILLD_REPLAY=1`;
+    /// For one event, or all of an order. The hook gets the same event id, the next attempt number, and `TILLD_REPLAY=1`;
     /// when it fails it is tried again by a fresh schedule. Later events of the invoice wait for it. `--dry-run` shows what
     /// would be run.
     #[command(alias = "resend")]
     Replay(replay::Args),
     /// Make held deliveries due now: of one event, of an order, or all
     ///
-    /// Deliveries are held when what a hook would do may be out of date, so a person looks first: when the ledger was put
+    /// Deliveries are held when what a hook would do may be out of date, so you decide first: when the ledger was put
     /// back from a copy, since the hook may have run before, and when a change of the lists under `[statuses]` makes an old
     /// order paid, failed or reversed. What was done already is better given up (`abandon`). `--dry-run` shows what would run.
     Release(release::Args),

@@ -31,7 +31,7 @@ const PAGE: u32 = 200;
 /// Flags of `event follow`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Begin after the event with this number, 0 with the first one; without it only what happens from now on is told
+    /// Begin after the event with this number, 0 with the first one; without it only events from now on
     #[arg(long, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     after: Option<i64>,
     /// Only those of this order

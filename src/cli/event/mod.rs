@@ -9,8 +9,8 @@ use super::failure::{Exit, Failure};
 
 /// How `follow` lives, and ends.
 const FOLLOW_ENDS: &str = "A daemon that restarts or cannot read its ledger for a while is waited for: one line on stderr says that it is lost, one that
-it answers again, and the events go on after the last one told.
-Exit codes: 0 nobody reads any more, 1 what answers is no tilld, 8 there is no daemon on `--socket` to begin with, 15 this user may
+it answers again, and the events go on after the last one printed.
+Exit codes: 0 the reader is gone, 1 another program answers, 8 there is no daemon on `--socket` to begin with, 15 this user may
 not connect, or not read the ledger";
 
 /// The commands about events.
@@ -24,7 +24,7 @@ pub(super) struct Args {
 enum Action {
     /// List events, oldest first
     List(list::Args),
-    /// Tell events as they happen, until it is ended
+    /// Print events as they happen, one line or JSON object each, until it is stopped
     #[command(after_help = FOLLOW_ENDS)]
     Follow(follow::Args),
 }

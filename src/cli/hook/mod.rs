@@ -17,14 +17,15 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List the configured hooks, which events each would get, and whether they can be run or posted to now
+    /// List the configured hooks: which events each gets, how many runs it may have at once, and whether it can be
+    /// run or posted to now
     List(list::Args),
-    /// Run a hook once, and show what it was told and what it answered
+    /// Run a hook once, and show what it received and what it answered
     ///
     /// The program really runs, or its document is really posted, as the user of this command, with a sample of an
-    /// event, or with the newest event it wants of the invoice that `--invoice` names. That one is told as a replay:
+    /// event, or with the newest event it wants of the invoice that `--invoice` names. It gets that one as a replay:
     /// `TILLD_REPLAY` is 1, and a script that must not do its work twice looks there or at `TILLD_EVENT_ID`. Nothing is
-    /// recorded, and no delivery changes. `on_abandoned` is the hook that is told of what was given up.
+    /// recorded, and no delivery changes. `on_abandoned` is the hook for deliveries that were given up.
     Test(test::Args),
 }
 

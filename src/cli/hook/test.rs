@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// The hook's name in the config
     #[arg(value_name = "NAME")]
     name: String,
-    /// Tell it the newest event of this invoice that it wants, as a replay: by the order id, the service's id or the ref
+    /// Give it the newest event of this invoice that it wants, as a replay: by the order id, the service's id or the ref
     #[arg(
         long,
         value_name = "ORDER-OR-ID",
@@ -37,7 +37,7 @@ pub(super) struct Args {
         conflicts_with = "sample"
     )]
     invoice: Option<String>,
-    /// Tell it a sample of an event that it wants, as without any flag
+    /// Give it a sample of an event that it wants, as without any flag
     #[arg(long)]
     sample: bool,
 }

@@ -13,7 +13,7 @@ pub(super) struct Args {
     /// Only those still to be paid
     #[arg(long, conflicts_with = "attention")]
     open: bool,
-    /// Only those a person must look at
+    /// Only those that need attention
     #[arg(long)]
     attention: bool,
     /// At most N

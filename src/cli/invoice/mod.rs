@@ -20,12 +20,12 @@ pub(super) use crate::answer::find::{find, not_found};
 
 /// The ends of `create` a script must tell apart.
 const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or paid already, or it differs, 4 login needed,
-7 no requisites free, 8 service unreachable, 9 nobody knows whether it was opened: look in the cabinet";
+7 no requisites free, 8 service unreachable, 9 it is unknown whether it was opened: look in the cabinet";
 
 /// The ends of `wait`.
 const WAIT_ENDS: &str = "A daemon that restarts or cannot read its ledger for a while is waited for, as long as `--timeout` allows.
-Exit codes: 0 paid, 5 failed, reversed or paid with another amount, 6 still open when the time was over, 8 no daemon answered,
-9 nobody can tell: look in the cabinet";
+Exit codes: 0 paid, 5 failed, reversed, paid with another amount, or its create was refused, 6 still open when the time was
+over, 8 no daemon answered, 9 outcome unknown: look in the cabinet";
 
 /// The ends of `adopt`.
 const ADOPT_ENDS: &str = "Exit codes: 0 the order has that invoice now, 1 refused, or its amount differs, 3 no such order or no such
@@ -33,7 +33,7 @@ invoice, 4 login needed, 8 service unreachable";
 
 /// The ends of `poll`.
 const POLL_ENDS: &str = "Exit codes: 0 the service answered, 1 it does not let this shop see the invoice, 3 no such order or invoice, here or
-there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to ask for yet";
+there, 4 login needed, 5 its create opened nothing, 8 service unreachable or no answer of its own, 9 no id to poll yet";
 
 /// What the ids of the service look like.
 const IDS: &str = "An invoice id is the service's, to the letter: 1 to 255 bytes without control characters, and not `.` or `..`. An order id
@@ -59,7 +59,7 @@ enum Action {
     /// Wait until an order is paid, or until it is clear that it will not be
     #[command(after_help = WAIT_ENDS)]
     Wait(wait::Args),
-    /// Ask the service about an invoice now, however it stands
+    /// Poll the service about an invoice now, whatever its status, and show it
     #[command(after_help = POLL_ENDS)]
     Poll(poll::Args),
     /// Watch over an invoice that the shop's own code opened

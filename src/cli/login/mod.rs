@@ -35,10 +35,10 @@ pub(super) struct Args {
     /// Only begin: show address and code, keep the login request for `--finish`, and do not wait
     #[arg(long, conflicts_with = "finish")]
     start: bool,
-    /// Go on with what `--start` began: ask once if its interval is over, and end with 6 while nobody has confirmed
+    /// Go on with what `--start` began: poll once if its interval is over, and end with 6 while the login is not confirmed
     #[arg(long)]
     finish: bool,
-    /// With `--finish`: go on asking for up to SECONDS, 0 to 86400 [default: 0]
+    /// With `--finish`: go on polling for up to SECONDS, 0 to 86400 [default: 0]
     #[arg(
         long,
         value_name = "SECONDS",

@@ -17,7 +17,7 @@ pub(super) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// List refused notifications, newest first, with the names of their headers
+    /// List rejected notifications, newest first, with the names of their headers
     #[command(after_help = list::reasons_help())]
     List(list::Args),
 }

@@ -15,10 +15,10 @@ use crate::ledger::is_served;
 use crate::status::{self, FromCaller, Reason, Report, StoredLogin, UnderAttention};
 
 /// The ends a script must tell apart.
-pub(super) const ENDS: &str = "Exit codes: 0 nothing needs a person, 3 there is no ledger yet, 16 something needs a person: no daemon that
-runs, an invoice under attention, a delivery that is held, was given up or has no hook, a status name that
-stands on no list, a login that polling needs, notifications that do not arrive, a ledger's file or disk that is in
-trouble";
+pub(super) const ENDS: &str = "Exit codes: 0 all clear, 3 there is no ledger yet, 16 something needs attention: no daemon runs,
+an invoice needs attention, a delivery is held, was given up by the schedule or waits for a hook that is not configured,
+a status name is not mapped, a login that polling needs is missing or refused, notifications do not arrive, or the
+ledger's file or disk is in trouble";
 
 /// How long the daemon is waited for, when all else is known already.
 const DAEMON_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);

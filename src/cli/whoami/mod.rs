@@ -14,13 +14,13 @@ use crate::client::credentials::{Elsewhere, Login, TokenSource};
 use crate::invoice::moment::Moment;
 
 /// What `--help` says at its end.
-pub(super) const ENDS: &str = "Exit codes of --check: 0 the service takes the token, or there is no invoice to ask about yet; 4 it refuses it;
+pub(super) const ENDS: &str = "Exit codes of --check: 0 the service accepts the token, or there is no invoice to check with yet; 4 it rejects it;
 8 it could not be reached, 10 it points to another address";
 
 /// Flags of `whoami`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Ask the service whether it takes the token, by fetching the newest invoice the ledger knows
+    /// Check that the service accepts the token, by fetching the newest invoice the ledger knows
     #[arg(long)]
     check: bool,
 }

@@ -4,9 +4,12 @@
 mod backup;
 mod benches;
 mod cited;
-mod commands;
+mod first_payment;
+mod generated;
+mod install;
 mod ledger;
 mod post;
+mod proxy;
 mod reliability;
 mod sandbox;
 mod script;

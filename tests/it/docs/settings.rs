@@ -1,41 +1,11 @@
-//! The table of settings, the first config and the list of presentations.
+//! The example of a variable, the first config and the list of presentations.
 
-use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 
-use tilld::config::{keys, variable_of};
+use tilld::config::variable_of;
 use tilld::listener::presentation::Presentations;
 
-use super::{block, column, docs, table};
-
-#[test]
-fn the_table_holds_every_setting_with_default_and_range() {
-    let rows = table(&docs(), "key");
-    let shown: BTreeMap<String, (String, String)> = rows
-        .iter()
-        .filter_map(|row| match row.as_slice() {
-            [key, default, range, meaning] => {
-                assert!(!meaning.is_empty(), "{key} says what it means");
-                Some((key.clone(), (default.clone(), range.clone())))
-            }
-            _ => None,
-        })
-        .collect();
-    assert_eq!(shown.len(), rows.len(), "four cells a row, each key once");
-    let range = |range: Option<(u64, u64)>| {
-        range.map_or_else(String::new, |(least, most)| format!("{least} to {most}"))
-    };
-    let known: BTreeMap<String, (String, String)> = keys()
-        .into_iter()
-        .map(|key| {
-            (
-                key.name,
-                (key.default.unwrap_or_default(), range(key.range)),
-            )
-        })
-        .collect();
-    assert_eq!(shown, known);
-}
+use super::{block, docs};
 
 #[test]
 fn the_example_of_a_variable_is_right() {
@@ -69,5 +39,4 @@ fn the_presentations_are_those_that_auto_tries_in_their_order() {
         .collect();
     let pinned = Presentations::only(&shown).expect("places");
     assert_eq!(pinned.places(), Presentations::auto().places());
-    assert!(column(&table(&docs(), "key"), 0).contains(&"listener.presentations".to_owned()));
 }
