@@ -34,7 +34,7 @@ pub(crate) struct Shown<'a> {
     currency: Cow<'a, str>,
     currency_reported: Option<Cow<'a, str>>,
     doubt: bool,
-    attention: Cow<'a, [Attention]>,
+    attention: Vec<Cow<'a, str>>,
     unresolved: bool,
     found_by: Option<Cow<'a, str>>,
     expire_at: Option<String>,
@@ -48,6 +48,7 @@ pub(crate) struct Shown<'a> {
 
 /// The JSON object of an invoice.
 pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
+    let reasons = row.attention.iter();
     Shown {
         order_id: row.order_id.as_str().into(),
         invoice_id: row.invoice_id.as_deref().map(Into::into),
@@ -64,7 +65,7 @@ pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
         currency: row.currency_agreed.as_str().into(),
         currency_reported: row.currency_reported.as_deref().map(Into::into),
         doubt: row.doubt,
-        attention: row.attention.as_slice().into(),
+        attention: reasons.map(|reason| reason.as_str().into()).collect(),
         unresolved: row.unresolved,
         found_by: row.found_by.map(Source::as_str).map(Into::into),
         expire_at: row.expire_ms.map(time),
@@ -108,7 +109,12 @@ impl Shown<'_> {
             amount_reported: text(self.amount_reported),
             currency_reported: text(self.currency_reported),
             doubt: self.doubt,
-            attention: self.attention.into_owned(),
+            // A daemon of another version may have more of them.
+            attention: self
+                .attention
+                .iter()
+                .filter_map(|word| Attention::parse(word))
+                .collect(),
             unresolved: self.unresolved,
             requisites: self.requisites.map(|value| value.to_string()),
             payment_url: text(self.payment_url),
@@ -258,7 +264,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_earlier_daemon_is_understood_and_foreign_words_are_not() {
+    fn foreign_words_are_refused_but_for_a_reason_of_another_version() {
         let told = serde_json::to_value(json(&row())).expect("plain data");
         let with = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
             let mut told = told.clone();
@@ -275,5 +281,9 @@ pub(crate) mod tests {
             let foreign = with(&|told| drop(told.insert(field.to_owned(), word.into())));
             assert!(foreign.is_none(), "{field}");
         }
+        let reasons = serde_json::json!(["newer", "rewound"]);
+        let newer = with(&|told| drop(told.insert("attention".to_owned(), reasons.clone())));
+        let newer = newer.map(|row| row.attention);
+        assert_eq!(newer, Some(vec![Attention::Rewound]));
     }
 }
