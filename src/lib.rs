@@ -2,7 +2,7 @@
 //! when none arrive, and runs the shop's scripts when an order is paid. One binary, one SQLite file.
 //!
 //! This page is for those who read and change the code: how it works and where things are. `CONTRIBUTING.md` says how to build,
-//! test and measure it, and which files a change touches; `README.md` is for operators. The library exists for the binary, its
+//! test and measure it, and which files a change touches; `README.md` and `docs` are for operators. The library exists for the binary, its
 //! tests and its benches: nothing here is a promise to other crates.
 //!
 //! How it works and why is in `docs/design.md`. Comments cite it (`design 4`), `docs/contract.md` (`contract 4.3`) and the

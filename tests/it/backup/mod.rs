@@ -29,7 +29,7 @@ fn back_up(world: &World, file: &Path) -> Ran {
     world.tilld(&["db", "backup", &file, "--json"])
 }
 
-/// Puts a copy in the ledger's place as README tells it, while no daemon runs.
+/// Puts a copy in the ledger's place as the docs say it, while no daemon runs.
 fn put_back(world: &World, copy: &Path) {
     for log in ["db-wal", "db-shm"] {
         drop(fs::remove_file(world.ledger().with_extension(log)));

@@ -15,7 +15,7 @@ use crate::harness::{PATIENCE, SECRET, next_name, skip, wait_until, write_secret
 use crate::remote::machine::{AS_OWNER, Machine, OWNER, cannot};
 use crate::remote::{SHOP, STRANGER};
 
-/// A member of tilld's own group, whom the README lets read the ledger.
+/// A member of tilld's own group, whom the docs let read the ledger.
 const READER: [&str; 4] = ["setpriv", "--reuid=65533", "--regid=1", "--clear-groups"];
 /// Whose `/etc` is.
 const ROOT: [&str; 1] = ["env"];

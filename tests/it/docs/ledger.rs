@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use super::{block, docs, table};
 use crate::harness::{Setup, World, skip};
 
-/// Where README's lines look for the ledger.
+/// Where the docs' lines look for the ledger.
 const SHOWN: &str = "/var/lib/tilld/ledger.db";
 
 /// One order paid, one open, and one whose script was given up.

@@ -76,3 +76,42 @@ fn the_fields_of_status_are_the_programs_own() {
     };
     assert_eq!(sorted(shown), sorted(known));
 }
+
+/// What a row of a table of reasons says: `=> ("word", Severity, End)`.
+fn reason(row: &str) -> Option<[String; 3]> {
+    let cells = row.split_once("=> (\"")?.1.split_once(')')?.0;
+    let mut cells = cells.split(", ").map(|cell| cell.trim_matches('"'));
+    let word = cells.next()?.to_owned();
+    let severity = cells.next()?.to_lowercase();
+    let end = match cells.next()? {
+        "ByItself" => "by_itself",
+        "Ack" => "ack",
+        "Once" => "once",
+        _ => return None,
+    };
+    Some([word, severity, end.to_owned()])
+}
+
+#[test]
+fn the_alerts_are_the_programs_own_with_severity_and_end() {
+    let tables = [
+        include_str!("../../../src/status/reason.rs"),
+        include_str!("../../../src/invoice/attention.rs"),
+    ];
+    let mut known: Vec<[String; 3]> = tables
+        .iter()
+        .flat_map(|table| table.lines())
+        .filter_map(reason)
+        .collect();
+    // What a daemon of another version says is no reason of this one.
+    known.retain(|[word, ..]| word != "other");
+    let mut shown = Vec::new();
+    for row in table(&docs(), "alert") {
+        let cell = |at: usize| row.get(at).cloned().unwrap_or_default();
+        assert!(!cell(3).is_empty(), "{row:?}");
+        shown.push([cell(0), cell(1), cell(2)]);
+    }
+    known.sort();
+    shown.sort();
+    assert_eq!(shown, known);
+}

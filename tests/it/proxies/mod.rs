@@ -1,4 +1,4 @@
-//! Behind a proxy (A14, R22, T22): what README shows for nginx and Caddy is run as it stands there. What is at stake: a proxy
+//! Behind a proxy (A14, R22, T22): what the docs show for nginx and Caddy is run as it stands there. What is at stake: a proxy
 //! may drop the header with the token, change the path, answer by itself, or let a stranger's bytes become a request.
 
 mod programs;
@@ -145,7 +145,7 @@ fn caddy_as_readme_has_it() {
         refused_peer(&world, &known, proxy.address, &claims),
         "127.0.0.1"
     );
-    // What README warns of: a name that is no site of it is answered 200, and tilld hears nothing.
+    // What the docs warn of: a name that is no site of it is answered 200, and tilld hears nothing.
     let target = World::target(&known.reference);
     let before = world.value("SELECT count(*) FROM refusal");
     let answer = request_to(

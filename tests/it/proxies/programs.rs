@@ -1,4 +1,4 @@
-//! nginx and Caddy as README sets them up, on ports of a test's own and as nobody in particular.
+//! nginx and Caddy as the docs set them up, on ports of a test's own and as nobody in particular.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::docs::example;
 use crate::harness::{PATIENCE, Process, World, next_name, wait_until};
 
-/// The address tilld has in README.
+/// The address tilld has in the docs.
 const TILLD: &str = "127.0.0.1:8480";
 /// The shop's host there.
 pub(super) const SHOP: &str = "shop.example";
@@ -25,7 +25,7 @@ pub(super) fn lacks(program: &str) -> Option<String> {
 }
 
 impl Proxy {
-    /// nginx with the block of README inside the shop's `server`; other names it has no site for, as on a machine with several.
+    /// nginx with the block of the docs inside the shop's `server`; other names it has no site for, as on a machine with several.
     pub(super) fn nginx(world: &World) -> Self {
         let address = free_port();
         let dir = world.dir().join("nginx");
@@ -47,7 +47,7 @@ impl Proxy {
         Self::start(&mut command, address, world)
     }
 
-    /// Caddy with the site of README, without certificates and its own admin port.
+    /// Caddy with the site of the docs, without certificates and its own admin port.
     pub(super) fn caddy(world: &World) -> Self {
         let address = free_port();
         let dir = world.dir().join("caddy");
@@ -91,7 +91,7 @@ impl Proxy {
     }
 }
 
-/// README's block, with this world's address.
+/// the docs' block, with this world's address.
 fn shown(name: &str, world: &World) -> String {
     let text = example(name);
     assert!(text.contains(TILLD), "{text}");

@@ -1,4 +1,4 @@
-//! The machine of a shop as the README sets it up, played on this one: the unit's directories, a config that everybody may read and
+//! The machine of a shop as the docs set it up, played on this one: the unit's directories, a config that everybody may read and
 //! that names no state directory, and a user of the shop in the clients' group alone.
 //!
 //! The directories are mounted over those of this machine, for the programs of the test alone.

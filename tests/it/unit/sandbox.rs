@@ -1,5 +1,5 @@
 //! The sandbox of the units as data: how tight systemd finds it, that several shops have the same as one, and that the drop-ins
-//! which open it are what README says. That it forbids what it should is tried in a booted machine, by `tests/container/run`.
+//! which open it are what the docs say. That it forbids what it should is tried in a booted machine, by `tests/container/run`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -93,7 +93,7 @@ fn the_socket_listens_where_the_settings_would() {
     assert!(lines(&socket).contains(&listen.as_str()), "{listen}");
 }
 
-/// What README shows for a listener that the world reaches: both ways to it say the same address.
+/// What the docs show for a listener that the world reaches: both ways to it say the same address.
 #[test]
 fn the_socket_can_be_told_to_listen_to_the_world() {
     let drop_in = example("socket");
