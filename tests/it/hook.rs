@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
+use tilld::config::keys;
 
+use crate::docs::{docs, rows};
 use crate::harness::{KINDS, wait_until};
 use crate::shop::Shop;
 
@@ -185,6 +187,44 @@ fn a_failed_run_says_what_would_follow() {
             );
         }
     }
+}
+
+/// The exit codes in README and on the page about scripts are what really follows, and so is the number of attempts.
+#[test]
+fn the_documented_exit_codes_are_what_follows() {
+    for heading in ["exit code | what tilld does", "code | what tilld does"] {
+        let mut tried = 0;
+        for row in rows(heading) {
+            let [codes, meaning] = row.as_slice() else {
+                panic!("{row:?}");
+            };
+            let next = match meaning.split([' ', ',', ':']).next() {
+                Some("done") => "done",
+                Some("give" | "gives") => "abandon",
+                Some("retry" | "runs") => "retry",
+                _ => panic!("{row:?}"),
+            };
+            for code in codes.split(", ").map(|code| code.parse().unwrap_or(1_u8)) {
+                let (shop, _scripts) = with_hook(&format!("exit {code}"));
+                let ends = i32::from(next != "done");
+                let said = shop.tilld(&["hook", "test", "fulfil", "--json"], ends);
+                for report in said.lines() {
+                    assert_eq!(text(&report, "/next"), next, "{row:?}");
+                    tried += 1;
+                }
+            }
+        }
+        assert!(tried > 5, "{heading}");
+    }
+    let schedule = keys()
+        .into_iter()
+        .find(|key| key.name == "outbox.schedule_s");
+    let attempts = schedule.and_then(|key| key.default).unwrap_or_default();
+    let attempts = attempts.split(',').count();
+    assert!(
+        docs().contains(&format!("after {attempts} attempts it gives up")),
+        "{attempts}"
+    );
 }
 
 #[test]
