@@ -142,6 +142,7 @@ mod daemon;
 mod doctor;
 mod entropy;
 mod fault;
+mod file_lock;
 pub mod hook;
 mod http;
 pub mod invoice;

@@ -10,8 +10,9 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 
+use crate::file_lock::FileLock;
 use crate::secret::Secret;
 
 const FILE_MODE: u32 = 0o600;
@@ -160,7 +161,7 @@ fn take_away(path: &Path, dir_path: &Path, dir: &File) -> Result<bool, FileError
 }
 
 /// The file's directory, made or tightened to 0700, open and locked. The lock ends with the handle.
-fn locked_dir(path: &Path) -> Result<(PathBuf, File), FileError> {
+fn locked_dir(path: &Path) -> Result<(PathBuf, FileLock), FileError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     if let Some(above) = dir.parent() {
         DirBuilder::new()
@@ -181,9 +182,9 @@ fn locked_dir(path: &Path) -> Result<(PathBuf, File), FileError> {
         open.set_permissions(Permissions::from_mode(DIR_MODE))
             .map_err(io_error("set the mode of", dir))?;
     }
-    flock(&open, FlockOperation::LockExclusive)
+    let held = FileLock::take(open, FlockOperation::LockExclusive)
         .map_err(|errno| io_error("lock", dir)(errno.into()))?;
-    Ok((dir.to_owned(), open))
+    Ok((dir.to_owned(), held))
 }
 
 /// Writes a new file in the same directory, to disk. A leftover of a crash is removed first: the lock says nobody is

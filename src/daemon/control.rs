@@ -4,14 +4,14 @@
 //! is removed first, under a lock beside it, so that of two daemons that start at once neither takes the other's away; it is
 //! nobody's to connect to before its group and mode are set.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
 use crate::config::{LONGEST_PATH, Settings};
 use crate::control::{self, Status};
+use crate::file_lock::FileLock;
 use crate::http::Limits;
 use crate::ledger::{Reader, Writer};
 use crate::parts;
@@ -146,7 +147,7 @@ pub(super) fn make(
 
 /// The lock under which the socket's place is looked at and taken. It is let go once the socket is there to be met; its file
 /// stays, as one that is removed is no lock. Whoever finds it taken finds another daemon that starts.
-fn lock(path: &Path) -> Result<File, SocketError> {
+fn lock(path: &Path) -> Result<FileLock, SocketError> {
     let mut name = path.to_owned().into_os_string();
     name.push(LOCK);
     let name = PathBuf::from(name);
@@ -162,8 +163,8 @@ fn lock(path: &Path) -> Result<File, SocketError> {
         .mode(0o600)
         .open(&name)
         .map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+    match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(held) => Ok(held),
         Err(Errno::WOULDBLOCK) => Err(SocketError::Taken(path.to_owned())),
         Err(errno) => Err(failed(errno.into())),
     }

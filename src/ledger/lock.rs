@@ -8,8 +8,10 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+
+use crate::file_lock::FileLock;
 
 /// The lock's file in the state directory.
 const FILE_NAME: &str = "serve.lock";
@@ -20,8 +22,7 @@ const LOCKS: &str = "/proc/locks";
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
 pub(crate) struct ServeLock {
-    /// Holds the lock by being open.
-    _file: File,
+    _lock: FileLock,
 }
 
 /// Why the lock was not taken.
@@ -62,8 +63,8 @@ impl ServeLock {
         // One that was there may be wider.
         file.set_permissions(Permissions::from_mode(MODE))
             .map_err(failed)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Self { _file: file }),
+        match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(lock) => Ok(Self { _lock: lock }),
             Err(Errno::WOULDBLOCK) => Err(LockError::Held {
                 state_dir: state_dir.to_owned(),
             }),
@@ -78,8 +79,8 @@ pub(crate) fn is_served(state_dir: &Path) -> bool {
     match File::open(&path) {
         // A shared lock for an instant: it stands beside other askers' and only a daemon's refuses it. A daemon that starts
         // within this instant would find the lock taken, so it tries a few times (see `start`).
-        Ok(file) => match flock(&file, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => false,
+        Ok(file) => match FileLock::take(file, FlockOperation::NonBlockingLockShared) {
+            Ok(_free) => false,
             Err(errno) => errno == Errno::WOULDBLOCK,
         },
         Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied => is_listed(&path),

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
+
+use crate::file_lock::FileLock;
 
 /// Written at most this often: what a copy may miss without being noticed.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
@@ -223,8 +225,8 @@ impl Keeper {
     }
 
     fn write(&mut self, now: &Mark) -> io::Result<()> {
-        let lock = File::open(&self.lock)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let file = File::open(&self.lock)?;
+        let _held = FileLock::take(file, FlockOperation::NonBlockingLockExclusive)?;
         let Some(next) = onward(&load(&self.path), now, self.take_over) else {
             self.take_over = false;
             return Ok(());

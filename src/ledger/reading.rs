@@ -10,8 +10,10 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+
+use crate::file_lock::FileLock;
 
 /// Tries to say it: who asks holds the lock for an instant.
 const TRIES: u32 = 20;
@@ -21,20 +23,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// It is said until this is dropped.
 #[derive(Debug)]
 pub(super) struct Said {
-    /// Holds the lock by being open.
-    _directory: File,
+    _lock: FileLock,
 }
 
 /// Says that the ledger in this directory is read by a command of tilld.
 pub(super) fn say(state_dir: &Path) -> Option<Said> {
-    let directory = File::open(state_dir).ok()?;
     for _ in 0..TRIES {
-        match flock(&directory, FlockOperation::NonBlockingLockShared) {
-            Ok(()) => {
-                return Some(Said {
-                    _directory: directory,
-                });
-            }
+        let directory = File::open(state_dir).ok()?;
+        match FileLock::take(directory, FlockOperation::NonBlockingLockShared) {
+            Ok(lock) => return Some(Said { _lock: lock }),
             Err(Errno::WOULDBLOCK) => thread::sleep(PAUSE),
             Err(_told_to_nobody) => return None,
         }
@@ -47,9 +44,9 @@ pub(super) fn is_said(state_dir: &Path) -> bool {
     let Ok(directory) = File::open(state_dir) else {
         return false;
     };
-    // Taken for an instant, and given back with the descriptor.
-    let taken = flock(&directory, FlockOperation::NonBlockingLockExclusive);
-    taken == Err(Errno::WOULDBLOCK)
+    // Taken for an instant.
+    let taken = FileLock::take(directory, FlockOperation::NonBlockingLockExclusive);
+    matches!(taken, Err(Errno::WOULDBLOCK))
 }
 
 #[cfg(test)]

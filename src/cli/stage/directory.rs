@@ -1,13 +1,17 @@
 //! The one directory of a demo or a scenario: everything it writes is in it. A temporary one is removed at the end; a named
 //! one is kept, and only ever cleared of what an earlier one of its kind left there.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
 use crate::cli::failure::{Exit, Failure};
 use crate::entropy;
+use crate::file_lock::FileLock;
 
 /// Secrets lie in it: its owner alone may enter.
 const MODE: u32 = 0o700;
@@ -126,8 +130,8 @@ pub(in crate::cli) struct Directory {
     kind: Kind,
     path: PathBuf,
     is_kept: bool,
-    /// Open and locked while it runs.
-    _mark: File,
+    /// Held while it runs.
+    _mark: FileLock,
 }
 
 impl Directory {
@@ -189,18 +193,18 @@ impl Directory {
             path: path.clone(),
             source,
         };
-        let mut mark = open().map_err(failed)?;
-        match mark.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DirectoryError::InUse(kind, path)),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        let mark = open().map_err(failed)?;
+        let mark = match FileLock::take(mark, FlockOperation::NonBlockingLockExclusive) {
+            Ok(held) => held,
+            Err(Errno::WOULDBLOCK) => return Err(DirectoryError::InUse(kind, path)),
+            Err(errno) => return Err(failed(errno.into())),
+        };
         if mark.metadata().map_err(failed)?.len() == 0 {
             let told = format!(
                 "`tilld {}` works in this directory and clears it when it starts here again.\n",
                 kind.command()
             );
-            mark.write_all(told.as_bytes()).map_err(failed)?;
+            (&*mark).write_all(told.as_bytes()).map_err(failed)?;
         }
         Ok(Self {
             kind,
