@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::docs::example;
+use crate::docs::{example, plain};
 use crate::harness::{sql, under_test};
 
 /// The promise: everything is over within this.
@@ -152,24 +152,6 @@ fn the_demo_prints_what_readme_shows() {
     let home = tempfile::tempdir().expect("a directory");
     let output = demo(home.path(), &[]).output().expect("tilld runs");
     assert_eq!(output.status.code(), Some(0), "{}", talk(&output));
-    let plain = |text: &str| -> Vec<String> {
-        let line = |line: &str| {
-            let word = |word: &str| {
-                let is_code = word.len() == 9 && word.chars().nth(4) == Some('-');
-                let is_given = is_code || word.chars().any(|c| c.is_ascii_digit());
-                if is_given && !word.starts_with("demo-") {
-                    "…".to_owned()
-                } else {
-                    word.to_owned()
-                }
-            };
-            line.split_whitespace()
-                .map(word)
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        text.lines().map(line).collect()
-    };
     let printed = plain(&String::from_utf8_lossy(&output.stdout));
     let printed: Vec<String> = printed
         .into_iter()

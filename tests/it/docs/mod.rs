@@ -8,6 +8,7 @@ mod first_payment;
 mod generated;
 mod install;
 mod ledger;
+mod operating;
 mod post;
 mod proxy;
 mod reliability;
@@ -87,6 +88,25 @@ fn block(docs: &str, name: &str) -> String {
     assert!(blocks.next().is_none(), "two blocks{mark}");
     let (_, text) = found.split_once('\n').expect("a block has lines");
     format!("{text}\n")
+}
+
+/// What is printed, with `…` for each word that differs from run to run: those with a digit, but for the names of orders.
+pub(crate) fn plain(text: &str) -> Vec<String> {
+    let is_given = |word: &str| {
+        let is_code = word.len() == 9 && word.chars().nth(4) == Some('-');
+        is_code || word.chars().any(|c| c.is_ascii_digit())
+    };
+    let plain = |word: &str| match is_given(word) && !word.starts_with("demo-") {
+        true => "…".to_owned(),
+        false => word.to_owned(),
+    };
+    let line = |line: &str| {
+        line.split_whitespace()
+            .map(plain)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    text.lines().map(line).collect()
 }
 
 /// The rows of the one table whose first heading is `heading`: its cells, without code marks around a whole cell.

@@ -95,6 +95,7 @@ fn the_example_scripts_list_an_order_once_however_often_it_runs() {
         let dir = tempfile::tempdir().expect("a directory");
         let script = dir.path().join("fulfil");
         fs::write(&script, block(&docs(), name)).expect("written");
+        let mut said = String::new();
         for (event, order) in [
             ("e-1", "it's"),
             ("e-1", "it's"),
@@ -105,12 +106,14 @@ fn the_example_scripts_list_an_order_once_however_often_it_runs() {
             let mut command = Command::new("/bin/sh");
             command.arg(&script).stdin(Stdio::null());
             command.env("HOME", dir.path());
+            command.env("TILLD_OUTCOME", "paid");
             command.env("TILLD_EVENT_ID", event);
             command.env("TILLD_ORDER_ID", order);
             let output = command.output().expect("sh runs");
             assert!(output.status.success(), "{output:?}");
-            assert!(output.stdout.is_empty(), "{output:?}");
+            said.push_str(&String::from_utf8_lossy(&output.stdout));
         }
+        assert_eq!(said, "handed over it's\nhanded over 1043\n", "{name}");
         let listed = sql(
             &dir.path().join(book),
             &format!("SELECT {columns} FROM to_ship ORDER BY order_id DESC"),

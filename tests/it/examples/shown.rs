@@ -141,6 +141,26 @@ fn the_lines_of_one_payment_take_it() {
 }
 
 #[test]
+fn the_line_of_a_first_shop_opens_an_invoice() {
+    if let Some(why) = SH.lacks() {
+        skip!("{why}");
+    }
+    let shop = Beside::start(Setup::new().quiet());
+    let line = example("first-shop");
+    let line = line
+        .replace("state/control.sock", &shop.socket().to_string_lossy())
+        .replace("curl ", "curl -sS --fail ");
+    let mut command = Command::new("sh");
+    command.args(["-e", "-c", &line]);
+    let answer = run(&mut command, shop.world.dir(), "shop").ends_with(0);
+    let answer = answer.json();
+    let shown = |pointer: &str| answer.pointer(pointer).and_then(Value::as_str);
+    assert_eq!(shown("/order_id"), Some("A-2"));
+    assert_eq!(shown("/amount_agreed"), Some("99.90"));
+    assert!(shown("/requisites/bankName").is_some(), "{answer}");
+}
+
+#[test]
 fn the_line_that_follows_events_prints_them_as_they_happen() {
     if let Some(why) = SH.lacks() {
         skip!("{why}");
