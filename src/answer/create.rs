@@ -2,13 +2,14 @@
 
 use super::failure::{Exit, Failure};
 use super::invoice::{named, reported, sum};
+use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
 use crate::invoice::attention::Attention;
-use crate::invoice::opening::{MODE_DIFFERS, Mode, Opening};
+use crate::invoice::opening::{Difference, Mode, Opening};
 use crate::ledger::InvoiceRow;
-use crate::opening::{self, Opened};
+use crate::opening::{self, Opened, Why};
 
 /// The end of an opening that the ledger has an invoice of.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl From<Opened> for Ended {
             },
             // Showing it to the customer is no better the second time.
             Opened::Standing(row) => {
-                let failure = doubtful(&row);
+                let failure = not_to_be_shown(&row);
                 stands(row, failure)
             }
             Opened::Paid(row) => {
@@ -60,24 +61,33 @@ fn paid(row: &InvoiceRow) -> Failure {
         "order `{}` is {} already; nothing was sent",
         row.order_id, row.outcome
     );
-    Failure::new(Exit::Error, text).hint("`--new` opens another invoice for it all the same")
+    Failure::new(Exit::Error, text)
+        .hint("`--new` opens another invoice for it all the same")
+        .problem(Problem::AlreadyPaid)
 }
 
-fn differs(row: &InvoiceRow, what: &str) -> Failure {
+fn differs(row: &InvoiceRow, what: Difference) -> Failure {
     let text = format!(
-        "order `{}` has an open invoice with another {what}; nothing was sent",
-        row.order_id
+        "order `{}` has an open invoice with another {}; nothing was sent",
+        row.order_id,
+        what.as_str()
     );
-    let hint = match what {
-        MODE_DIFFERS if row.mode == Mode::Redirect => {
-            "`--redirect` or `--fallback redirect` gives it again; `--new` opens another invoice beside it"
-        }
-        MODE_DIFFERS => {
-            "without `--redirect` the command gives it again; `--new` opens another invoice beside it"
-        }
-        _ => "`--new` opens another invoice beside it",
+    let beside = "`--new` opens another invoice beside it";
+    let (problem, again) = match what {
+        Difference::Amount => (Problem::OtherAmount, None),
+        Difference::Currency => (Problem::OtherCurrency, None),
+        Difference::Method => (Problem::OtherMethod, None),
+        Difference::Mode if row.mode == Mode::Redirect => (
+            Problem::OtherMode,
+            Some("`--redirect` or `--fallback redirect` gives it again"),
+        ),
+        Difference::Mode => (
+            Problem::OtherMode,
+            Some("without `--redirect` the command gives it again"),
+        ),
     };
-    Failure::new(Exit::Error, text).hint(hint)
+    let hint = again.map_or_else(|| beside.to_owned(), |again| format!("{again}; {beside}"));
+    Failure::new(Exit::Error, text).hint(hint).problem(problem)
 }
 
 /// Its answer was lost, just now or before.
@@ -107,7 +117,12 @@ fn fresh(row: &InvoiceRow) -> Option<Failure> {
             "look both orders up in the cabinet; `tilld invoice list` shows which has the id",
         ));
     }
-    doubtful(row)
+    not_to_be_shown(row)
+}
+
+/// [`doubtful`], for who wanted it opened.
+fn not_to_be_shown(row: &InvoiceRow) -> Option<Failure> {
+    doubtful(row).map(|failure| failure.problem(Problem::NotToBeShown))
 }
 
 /// Why an open invoice is not to be shown to the customer.
@@ -136,6 +151,28 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
         return Some(Failure::new(Exit::Error, text).hint("look both ids up in the cabinet"));
     }
     None
+}
+
+/// An earlier invoice may have been paid.
+fn unsettled(row: &InvoiceRow, why: &Why) -> Failure {
+    let text = format!(
+        "order `{}` has an earlier invoice `{}` that may have been paid: {why}; nothing was opened",
+        row.order_id,
+        named(row)
+    );
+    let hint = match why {
+        Why::Status(status) => format!(
+            "map `{status}` to what it means under `[statuses]` in the config: `paid` or `failed`; or look at the invoice in the \
+             cabinet, and `--new` opens another one all the same"
+        ),
+        Why::NoAnswer { .. } | Why::Gone | Why::Doubt => {
+            "try again later; `--new` opens another invoice all the same".to_owned()
+        }
+    };
+    Failure::new(Exit::Unknown, text)
+        .hint(hint)
+        .again_in(why.again_in())
+        .problem(Problem::Unsettled)
 }
 
 /// What was tried already: a hint names only what was not.
@@ -182,6 +219,7 @@ pub(crate) fn failure(error: opening::Error, source: TokenSource, tried: Tried) 
         }
         error @ opening::Error::After { .. } => Failure::new(Exit::Unknown, error)
             .hint("the ledger shows it as unknown; a notification settles it, or `tilld invoice adopt ORDER --id ID`"),
+        opening::Error::Unsettled { row, why } => unsettled(&row, &why),
         error @ opening::Error::Stopping => Failure::new(Exit::Unreachable, error).hint("ask again when it runs anew"),
         error @ (opening::Error::Before(_) | opening::Error::Late | opening::Error::Look { .. }) => Failure::new(Exit::Ledger, error)
             .hint("another program holds the ledger, or the disk is full: mend that and run the command again"),

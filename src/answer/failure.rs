@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
+use super::problem::Problem;
 use crate::telemetry::escape;
 
 /// The exit codes (design 11). Scripts rely on the numbers: they never change their meaning.
@@ -139,6 +140,7 @@ pub(crate) struct Failure {
     error: Option<Box<dyn Error + Send + Sync>>,
     hint: Option<String>,
     again_in: Option<Duration>,
+    problem: Option<Problem>,
 }
 
 impl Failure {
@@ -149,7 +151,20 @@ impl Failure {
             error: Some(error.into()),
             hint: None,
             again_in: None,
+            problem: None,
         }
+    }
+
+    /// Names what a client of the control socket tells apart.
+    #[must_use]
+    pub(crate) const fn problem(mut self, problem: Problem) -> Self {
+        self.problem = Some(problem);
+        self
+    }
+
+    /// What a client of the control socket tells apart, where the exit code does not say it.
+    pub(crate) const fn told_apart(&self) -> Option<Problem> {
+        self.problem
     }
 
     /// Says what could not be done, in front of the cause.
@@ -210,6 +225,7 @@ impl Failure {
                 error: None,
                 hint: None,
                 again_in: None,
+                problem: None,
             }
         } else {
             Self::new(Exit::Error, error).context("could not write to stdout")

@@ -16,4 +16,5 @@ pub(crate) mod find;
 pub(crate) mod invoice;
 mod ledger;
 pub(crate) mod poll;
+pub(crate) mod problem;
 pub(crate) mod service;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::argv;
 use super::failure::{Exit, Failure, whole_seconds};
+use super::problem::Problem;
 use crate::client::credentials::{CredentialsError, TokenSource};
 use crate::client::error::{CreateError, Error};
 
@@ -79,7 +80,10 @@ pub(crate) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
             let is_refused = matches!(cause, Error::Refused { .. });
             let failure = failure(cause, source).context("the invoice was not created");
             let hint = "look at amount, currency, method and `public_url` under [listener], then run the command again";
-            hinted(failure, is_refused.then_some(hint))
+            match is_refused {
+                true => failure.hint(hint).problem(Problem::RefusedByService),
+                false => failure,
+            }
         }
     }
 }

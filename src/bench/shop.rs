@@ -170,6 +170,7 @@ impl Shop {
             now_ms,
             deadline_ms: now_ms + 35_000,
             window_ms: HOUR_MS,
+            polled: Vec::new(),
         };
         let begun = writer.begin_opening(intent).await.expect("stored");
         assert!(matches!(begun, Begun::Fresh(InvoiceKey(1))), "{begun:?}");

@@ -103,6 +103,7 @@ async fn open(writer: &Writer, number: u32) -> Stocked {
         now_ms,
         deadline_ms: now_ms + 35_000,
         window_ms: WINDOW_MS,
+        polled: Vec::new(),
     };
     let Begun::Fresh(key) = writer.begin_opening(intent).await.expect("stored") else {
         panic!("{order_id} was there already");

@@ -181,9 +181,12 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
     let is_lost = match error {
         Error::Create { source, .. } => matches!(source, OutcomeUnknown { .. }),
         Error::After { .. } => true,
-        Error::Gate(_) | Error::Before(_) | Error::Late | Error::Stopping | Error::Look { .. } => {
-            false
-        }
+        Error::Gate(_)
+        | Error::Unsettled { .. }
+        | Error::Before(_)
+        | Error::Late
+        | Error::Stopping
+        | Error::Look { .. } => false,
     };
     if !is_lost {
         return None;

@@ -8,6 +8,7 @@ use super::feed::NoPlace;
 use super::route::NoRoute;
 use crate::answer::event::not_given;
 use crate::answer::failure::{Exit, Failure};
+use crate::answer::problem::Problem;
 use crate::http::{self, BodyError, Refused, Response};
 use crate::ledger::Restored;
 
@@ -24,15 +25,25 @@ pub(super) fn response(failure: &Failure) -> Response {
 
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
-    let status = status(failure.exit());
+    let status = match failure.told_apart() {
+        // What a repeated call may find settled.
+        Some(Problem::Unsettled) if failure.again_in_s().is_some() => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        _ => status(failure.exit()),
+    };
     (status, document_of(status, failure, invoice))
 }
 
 fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -> Value {
     let exit = failure.exit();
+    let (name, title) = match failure.told_apart() {
+        Some(problem) => problem.words(),
+        None => (exit.name(), title(exit)),
+    };
     let mut document = json!({
-        "type": format!("urn:tilld:problem:{}", exit.name()),
-        "title": title(exit),
+        "type": format!("urn:tilld:problem:{name}"),
+        "title": title,
         "status": status.as_u16(),
         "detail": failure.line(),
         "hint": failure.way_out(),

@@ -110,6 +110,83 @@ pub struct Standing {
     pub mode: Mode,
     /// The end of its payment window, milliseconds since 1970; for Redirect the caller's horizon stands in.
     pub closes_ms: i64,
+    /// Only a poll can show how it stands: it is in doubt, a second answer is wanted, or a poll is owed.
+    pub unsure: bool,
+    /// The service said after the end that it was not paid.
+    pub unpaid: bool,
+}
+
+impl Standing {
+    /// True while the customer can pay it, as far as tilld knows.
+    fn is_open(&self, now_ms: i64) -> bool {
+        self.opening.is_known() && self.outcome == Outcome::Open && now_ms < self.closes_ms
+    }
+
+    /// True while it may have been paid without tilld's knowledge. An open one needs the service's word, and so does one
+    /// that only a poll can settle.
+    fn may_be_paid(&self) -> bool {
+        let may_be = self.unsure || self.outcome == Outcome::Open && !self.unpaid;
+        self.opening.is_known() && may_be
+    }
+}
+
+/// The service's own name for an invoice that nobody has paid (contract 2.1).
+const NEW: &str = "new";
+/// Two answers this far apart that there is no such invoice are believed, milliseconds: one may come from a replica that lags.
+const GONE_MS: i64 = 5_000;
+
+/// What polls of one invoice brought last, by the service's clock, milliseconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// The last answer about it.
+    pub answered_ms: Option<i64>,
+    /// The first of the answers since then that there is no such invoice, or that this shop may not see it.
+    pub gone_since_ms: Option<i64>,
+    /// The last of those.
+    pub gone_ms: Option<i64>,
+}
+
+impl Polled {
+    /// After an answer about it.
+    pub const fn answered(at_ms: i64) -> Self {
+        Self {
+            answered_ms: Some(at_ms),
+            gone_since_ms: None,
+            gone_ms: None,
+        }
+    }
+
+    /// After a poll that brought no answer: two refusals count only in a row.
+    #[must_use]
+    pub const fn failed(self) -> Self {
+        Self {
+            gone_since_ms: None,
+            gone_ms: None,
+            ..self
+        }
+    }
+
+    /// After an answer that there is no such invoice.
+    #[must_use]
+    pub fn gone(self, at_ms: i64) -> Self {
+        let since = self.gone_since_ms.filter(|since| *since <= at_ms);
+        Self {
+            gone_since_ms: since.or(Some(at_ms)),
+            gone_ms: Some(at_ms),
+            ..self
+        }
+    }
+
+    /// True when the service has said since the end that an invoice with this status was not paid. Only `new` says so of an
+    /// open one: what other names mean for the money is unknown.
+    pub fn says_unpaid(&self, closes_ms: i64, status: Option<&str>) -> bool {
+        let is_after = |at: Option<i64>| at.filter(|at| *at >= closes_ms);
+        let is_new = status == Some(NEW) && is_after(self.answered_ms).is_some();
+        let is_gone = is_after(self.gone_ms)
+            .zip(self.gone_since_ms)
+            .is_some_and(|(last, since)| last.saturating_sub(since) >= GONE_MS);
+        is_new || is_gone
+    }
 }
 
 /// The answer. The index points into the standing invoices.
@@ -126,15 +203,18 @@ pub enum Judgement {
     /// Nobody knows whether this one was opened.
     Unknown(usize),
     /// This one is open and differs in the named respect.
-    Differs(usize, &'static str),
+    Differs(usize, Difference),
+    /// This one may have been paid: a poll must show it first.
+    Unsettled(usize),
 }
 
-/// Whether an invoice can matter to [`judge`]: all others of its order may be left out of what it is given.
-pub const fn decides(opening: Opening, outcome: Outcome) -> bool {
+/// Whether an invoice can matter to [`judge`]: all others of its order may be left out of what it is given. `unsure`: see
+/// [`Standing::unsure`].
+pub const fn decides(opening: Opening, outcome: Outcome, unsure: bool) -> bool {
     match (opening, outcome) {
         (Opening::Creating | Opening::Unknown, _) | (_, Outcome::Paid | Outcome::Mismatch) => true,
         (_, Outcome::Open) => opening.is_known(),
-        (_, Outcome::Failed | Outcome::Reversed) => false,
+        (_, Outcome::Failed | Outcome::Reversed) => opening.is_known() && unsure,
     }
 }
 
@@ -151,13 +231,11 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
         return Judgement::Paid(at);
     }
     // The newer of the two speaks: whoever insisted on another invoice after a lost answer is given that one from then on.
-    let open =
-        |s: &Standing| s.opening.is_known() && s.outcome == Outcome::Open && now_ms < s.closes_ms;
-    let Some(at) = find(&|s| s.opening == Opening::Unknown || open(s)) else {
-        return Judgement::Open;
+    let Some(at) = find(&|s| s.opening == Opening::Unknown || s.is_open(now_ms)) else {
+        return find(&Standing::may_be_paid).map_or(Judgement::Open, Judgement::Unsettled);
     };
     match standing.get(at) {
-        Some(s) if open(s) => match difference(s, wanted) {
+        Some(s) if s.is_open(now_ms) => match difference(s, wanted) {
             Some(what) => Judgement::Differs(at, what),
             None => Judgement::Standing(at),
         },
@@ -165,22 +243,44 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     }
 }
 
-/// The respect in which an invoice differs that is what was asked for but for its mode.
-pub const MODE_DIFFERS: &str = "mode";
+/// The respect in which an open invoice is not what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Difference {
+    /// The amount.
+    Amount,
+    /// The currency.
+    Currency,
+    /// The payment method.
+    Method,
+    /// H2H or Redirect; all else is the same.
+    Mode,
+}
+
+impl Difference {
+    /// What it is called.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Amount => "amount",
+            Self::Currency => "currency",
+            Self::Method => "method",
+            Self::Mode => "mode",
+        }
+    }
+}
 
 /// What is not known of an invoice that was opened elsewhere differs from nothing. The mode comes last: whoever takes
 /// either mode may then rely on all the rest.
-fn difference(standing: &Standing, wanted: &Wanted) -> Option<&'static str> {
+fn difference(standing: &Standing, wanted: &Wanted) -> Option<Difference> {
     let other_method = !standing.method.is_empty() && standing.method != wanted.method;
     let other_mode = standing.mode != Mode::Unknown && standing.mode != wanted.mode;
     if standing.sum.amount != wanted.sum.amount {
-        Some("amount")
+        Some(Difference::Amount)
     } else if standing.sum.currency != wanted.sum.currency {
-        Some("currency")
+        Some(Difference::Currency)
     } else if other_method {
-        Some("method")
+        Some(Difference::Method)
     } else {
-        other_mode.then_some(MODE_DIFFERS)
+        other_mode.then_some(Difference::Mode)
     }
 }
 
@@ -210,6 +310,8 @@ mod tests {
             method: "SBP".into(),
             mode: Mode::H2h,
             closes_ms: 100,
+            unsure: false,
+            unpaid: false,
         }
     }
 
@@ -232,14 +334,14 @@ mod tests {
         for (standing, wanted, answer) in [
             (&tracked, wanted(), Judgement::Standing(0)),
             (&tracked, redirect.clone(), Judgement::Standing(0)),
-            (&tracked, dearer, Judgement::Differs(0, "amount")),
-            (&known, redirect, Judgement::Differs(0, "mode")),
+            (&tracked, dearer, Judgement::Differs(0, Difference::Amount)),
+            (&known, redirect, Judgement::Differs(0, Difference::Mode)),
         ] {
             assert_eq!(judge(std::slice::from_ref(standing), &wanted, 50), answer);
             // Its window is over.
             assert_eq!(
                 judge(std::slice::from_ref(standing), &wanted, 100),
-                Judgement::Open
+                Judgement::Unsettled(0)
             );
         }
     }
@@ -309,15 +411,63 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_one_makes_room() {
-        assert_eq!(
-            judge(
-                &[standing(Opening::Answered, Outcome::Open)],
-                &wanted(),
-                100
-            ),
-            Judgement::Open
+    fn an_expired_one_makes_room_once_the_service_says_that_it_was_not_paid() {
+        let judged = |outcome, unsure, unpaid| {
+            let earlier = Standing {
+                unsure,
+                unpaid,
+                ..standing(Opening::Answered, outcome)
+            };
+            judge(&[earlier], &wanted(), 100)
+        };
+        for (outcome, unsure, unpaid, answer) in [
+            (Outcome::Open, false, false, Judgement::Unsettled(0)),
+            (Outcome::Open, true, false, Judgement::Unsettled(0)),
+            (Outcome::Open, false, true, Judgement::Open),
+            (Outcome::Failed, false, false, Judgement::Open),
+            (Outcome::Failed, true, false, Judgement::Unsettled(0)),
+            (Outcome::Open, true, true, Judgement::Unsettled(0)),
+            (Outcome::Reversed, true, false, Judgement::Unsettled(0)),
+        ] {
+            assert_eq!(
+                judged(outcome, unsure, unpaid),
+                answer,
+                "{outcome:?} {unsure} {unpaid}"
+            );
+        }
+        // The explicit way around it.
+        let anew = Wanted {
+            anew: true,
+            ..wanted()
+        };
+        let doubted = standing(Opening::Answered, Outcome::Open);
+        assert_eq!(judge(&[doubted], &anew, 100), Judgement::Open);
+    }
+
+    #[test]
+    fn only_the_service_says_that_an_invoice_was_not_paid_and_only_after_its_end() {
+        let before = Polled::answered(99);
+        let after = Polled::answered(100);
+        assert!(!before.says_unpaid(100, Some("new")));
+        assert!(after.says_unpaid(100, Some("new")));
+        for status in [Some("waiting"), Some("NEW"), None] {
+            assert!(!after.says_unpaid(100, status), "{status:?}");
+        }
+        let once = Polled::default().gone(200);
+        assert!(!once.says_unpaid(100, None));
+        assert!(!once.gone(200 + GONE_MS - 1).says_unpaid(100, None));
+        assert!(once.gone(200 + GONE_MS).says_unpaid(100, None));
+        // Both of them before its end.
+        let early = once.gone(200 + GONE_MS);
+        assert!(!early.says_unpaid(201 + GONE_MS, None));
+        assert!(!once.failed().gone(200 + GONE_MS).says_unpaid(100, None));
+        // An answer between them, and a clock that was set back.
+        assert!(
+            !Polled::answered(300)
+                .gone(200 + GONE_MS)
+                .says_unpaid(100, None)
         );
+        assert!(!once.gone(100).says_unpaid(0, None));
     }
 
     #[test]
@@ -329,21 +479,21 @@ mod tests {
                 sum: sum("6"),
                 ..wanted()
             }),
-            Judgement::Differs(0, "amount")
+            Judgement::Differs(0, Difference::Amount)
         );
         assert_eq!(
             differs(Wanted {
                 method: "TO_CARD".into(),
                 ..wanted()
             }),
-            Judgement::Differs(0, "method")
+            Judgement::Differs(0, Difference::Method)
         );
         assert_eq!(
             differs(Wanted {
                 mode: Mode::Redirect,
                 ..wanted()
             }),
-            Judgement::Differs(0, "mode")
+            Judgement::Differs(0, Difference::Mode)
         );
     }
 

@@ -4,7 +4,7 @@ use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::observation::{Observation, Odd};
-use crate::invoice::opening::Wanted;
+use crate::invoice::opening::{Difference, Wanted};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
@@ -39,6 +39,8 @@ pub struct Intent {
     pub deadline_ms: i64,
     /// How long a Redirect invoice, which has no `expireAt`, counts as open, milliseconds.
     pub window_ms: i64,
+    /// Invoices of the order that were polled for this just now. A poll that is planned for later was wanted before.
+    pub polled: Vec<InvoiceKey>,
 }
 
 /// The answer to an [`Intent`].
@@ -55,7 +57,9 @@ pub enum Begun {
     /// Nobody knows whether this one was opened.
     Unknown(Box<InvoiceRow>),
     /// This one is open and differs in the named respect.
-    Differs(Box<InvoiceRow>, &'static str),
+    Differs(Box<InvoiceRow>, Difference),
+    /// This one may have been paid: a poll must show it first.
+    Unsettled(Box<InvoiceRow>),
 }
 
 /// How the request that opens an invoice ended.

@@ -45,6 +45,9 @@ facts! {
     /// The latest time our clock has shown when a due time was stored. By what stores due times, a minute late at most; the
     /// poller takes it back once it has counted the due times again.
     pub(crate) static CLOCK_MARK: Fact<i64> = Fact::text(Key("clock_ms"));
+    /// How far the service's clock is ahead of ours, by the last dated answer that showed another figure. By what records
+    /// answers.
+    pub(super) static SERVICE_AHEAD_MS: Fact<i64> = Fact::text(Key("service_ahead_ms"));
     /// Since when a daemon serves: notifications of before that were lost. By the daemon.
     pub(crate) static SERVING_SINCE: Fact<i64> = Fact::text(Key("serving_since"));
     /// When a notification was last stored, and of which invoice. By the listener, once a minute at most; the history

@@ -56,7 +56,7 @@ use std::time::Duration;
 use crate::clock::wall_ms;
 use crate::wake::Wake;
 
-pub(crate) use apply::{Lists, Restore, Rules, standing};
+pub(crate) use apply::{Lists, Restore, Rules};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use census::{EventMark, Piece};
 pub(crate) use check::{check, contract};

@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::apply::standing;
 use super::choice::{Act, Choice, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
-use super::fact::{Fact, GENERATION, GENERATION_BEGAN};
+use super::fact::{Fact, GENERATION, GENERATION_BEGAN, SERVICE_AHEAD_MS};
 use super::health::{Health, State};
 use super::lineage::Lineage;
 use super::near::Near;
@@ -24,6 +25,7 @@ use super::store::StoreError;
 use crate::fault;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
+use crate::invoice::opening::Standing;
 use crate::panics::carried;
 
 /// Reads the ledger. Cheap to clone.
@@ -190,11 +192,23 @@ impl Reader {
             .await
     }
 
-    /// The invoices of an order that decide whether it may be given another, newest first, however many others it has.
-    pub async fn standing_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
+    /// The invoices of an order that decide whether it may be given another, newest first, however many others it has. `None` where
+    /// a foreign hand made one of them unreadable.
+    pub async fn standing_of_order(
+        &self,
+        order_id: &str,
+        window_ms: i64,
+    ) -> Result<Option<Vec<(InvoiceRow, Standing)>>, ReadError> {
         let order_id = order_id.to_owned();
-        self.ask(move |store| store.standing_of_order(&order_id))
-            .await
+        self.ask(move |store| {
+            let ahead_ms = store.fact(&SERVICE_AHEAD_MS)?.unwrap_or(0);
+            let earlier = store.standing_of_order(&order_id)?.into_iter();
+            let standing = earlier.map(|earlier| {
+                standing(&earlier, window_ms, ahead_ms).map(|standing| (earlier.row, standing))
+            });
+            Ok(standing.collect())
+        })
+        .await
     }
 
     /// The invoice with this id of the service, or with this ref.

@@ -11,6 +11,7 @@ use crate::invoice::event::{Change, EventKind};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
+use crate::invoice::opening::Polled;
 use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
@@ -130,6 +131,37 @@ pub(super) struct PollState {
     /// Since when it is not asked about any more because its time is over, by our clock; `None` while it is due, and when
     /// it is final.
     pub retired_ms: Option<i64>,
+    /// What polls brought last.
+    pub polled: Polled,
+}
+
+impl PollState {
+    /// True while something wants a poll that no answer has followed yet.
+    pub(super) fn is_owed(&self) -> bool {
+        // That there is no such invoice is an answer.
+        let answered = self.failures == 0 || self.polled.gone_ms.is_some();
+        let is_answered =
+            |nudged: i64| answered && self.asked_ms.is_some_and(|asked| asked >= nudged);
+        self.nudged_ms.is_some_and(|nudged| !is_answered(nudged))
+    }
+}
+
+/// An invoice of an order that decides whether the order may be given another.
+#[derive(Clone, Debug)]
+pub(crate) struct Earlier {
+    /// The invoice.
+    pub(crate) row: InvoiceRow,
+    /// An answer waits for a second one.
+    pub(super) is_pending: bool,
+    /// Its polling side.
+    pub(super) poll: PollState,
+}
+
+impl Earlier {
+    /// Only a poll can show how it stands.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.row.doubt || self.is_pending || self.poll.is_owed()
+    }
 }
 
 /// An event to be written.
@@ -284,7 +316,7 @@ pub(super) trait Store {
         &mut self,
         order_id: &str,
         tries: [Option<&InvoiceRef>; 2],
-    ) -> Result<Vec<InvoiceRow>, StoreError>;
+    ) -> Result<Vec<Earlier>, StoreError>;
     /// The claims that are events of this invoice; asked for only where [`Stored::newest`] does not rule them out.
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError>;
 

@@ -2,6 +2,7 @@
 //! ledger knows that a request may have left, and nothing is ever posted twice by itself (A01, A32).
 
 pub(crate) mod adopt;
+mod earlier;
 pub(crate) mod patient;
 mod pauses;
 
@@ -18,15 +19,18 @@ use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Asked, Observation, Source};
-use crate::invoice::opening::{Judgement, Mode, Wanted, judge};
+use crate::invoice::opening::{Difference, Judgement, Mode, Wanted, judge};
 use crate::ledger::{
-    Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer, standing,
+    Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer,
 };
 use crate::process_mark::ProcessMark;
 use crate::secret::Secret;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wire::create::{CreateRequest, ReturnUrls};
+
+use earlier::Checked;
+pub(crate) use earlier::Why;
 
 /// A creator that has not recorded an answer this long after the request's own time limit never will.
 const CREATOR_SLACK: Duration = Duration::from_secs(5);
@@ -93,7 +97,7 @@ pub(crate) enum Opened {
     /// An earlier request of this order may have arrived: nothing was sent.
     Unknown(Box<InvoiceRow>),
     /// The order has an open invoice that differs in the named respect: nothing was sent.
-    Differs(Box<InvoiceRow>, &'static str),
+    Differs(Box<InvoiceRow>, Difference),
 }
 
 /// How it ended, where there is nothing to show.
@@ -114,6 +118,14 @@ pub(crate) enum Error {
     /// The ledger could not be written before the request: nothing was sent.
     #[error("could not write the invoice's row, so no request was sent")]
     Before(#[source] WriteError),
+    /// An earlier invoice of the order may have been paid: nothing was sent.
+    #[error("invoice `{}` of order `{}` may have been paid: {why}", row.invoice_id.as_deref().unwrap_or_default(), row.order_id)]
+    Unsettled {
+        /// That invoice.
+        row: Box<InvoiceRow>,
+        /// Why it is not settled.
+        why: Why,
+    },
     /// The process stops, or nobody waits any more: no request leaves. Nothing was sent.
     #[error("tilld stops, so no request was sent")]
     Stopping,
@@ -186,18 +198,17 @@ impl Ticket {
 /// What the ledger says by itself. A page that is loaded again needs no turn at the gate, and is answered while the
 /// service is away; whatever else is found is judged again by the writer.
 async fn look_first(reader: &Reader, window_ms: i64, order: &Order) -> Option<Opened> {
-    let found = reader.standing_of_order(order.order_id.as_str());
-    // Trouble with the ledger is told by whoever writes to it.
-    let mut rows = found.await.ok()?;
-    let standing: Option<Vec<_>> = rows.iter().map(|row| standing(row, window_ms)).collect();
-    let judged = judge(&standing?, &order.wanted, clock::wall_ms());
+    let found = reader.standing_of_order(order.order_id.as_str(), window_ms);
+    // The writer reports trouble with the ledger.
+    let (mut rows, standing): (Vec<_>, Vec<_>) = found.await.ok()??.into_iter().unzip();
+    let judged = judge(&standing, &order.wanted, clock::wall_ms());
     let mut row = |at| (at < rows.len()).then(|| Box::new(rows.swap_remove(at)));
     match judged {
         Judgement::Standing(at) => row(at).map(Opened::Standing),
         Judgement::Paid(at) => row(at).map(Opened::Paid),
         Judgement::Unknown(at) => row(at).map(Opened::Unknown),
         Judgement::Differs(at, what) => row(at).map(|row| Opened::Differs(row, what)),
-        Judgement::Open | Judgement::BeingCreated(_) => None,
+        Judgement::Open | Judgement::BeingCreated(_) | Judgement::Unsettled(_) => None,
     }
 }
 
@@ -221,13 +232,14 @@ impl Opener<'_> {
         ticket: &mut Ticket,
         (turn_within, stop): (Duration, &Shutdown),
     ) -> Result<Opened, Error> {
+        let mut checked = Checked::default();
         loop {
             // The turn comes first: once the row is written, the request must leave within its time.
             let permit = self.turn(turn_within, stop).await?;
             let began = Instant::now();
             match self
                 .writer
-                .begin_opening(self.intent(order, ticket))
+                .begin_opening(self.intent(order, ticket, checked.keys()))
                 .await
                 .map_err(Error::Before)?
             {
@@ -251,11 +263,15 @@ impl Opener<'_> {
                     drop(permit);
                     self.wait_for(&row).await?;
                 }
+                Begun::Unsettled(row) => {
+                    drop(permit);
+                    self.check(row, &mut checked, stop).await?;
+                }
             }
         }
     }
 
-    fn intent(&self, order: &Order, ticket: &Ticket) -> Intent {
+    fn intent(&self, order: &Order, ticket: &Ticket, polled: Vec<InvoiceKey>) -> Intent {
         let now_ms = clock::wall_ms();
         let limit = self.settings.request_timeout + CREATOR_SLACK;
         Intent {
@@ -269,6 +285,7 @@ impl Opener<'_> {
             deadline_ms: now_ms
                 .saturating_add(i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)),
             window_ms: self.settings.window_ms,
+            polled,
         }
     }
 

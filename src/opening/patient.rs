@@ -13,7 +13,7 @@ use super::pauses::Pauses;
 use super::{Error, Opened, Opener, Order, TURN_WITHIN, Ticket, look_first};
 use crate::client::error::CreateError;
 use crate::entropy;
-use crate::invoice::opening::{MODE_DIFFERS, Mode};
+use crate::invoice::opening::{Difference, Mode};
 use crate::ledger::Reader;
 use crate::shutdown::Shutdown;
 use crate::wire::create::ReturnUrls;
@@ -42,7 +42,7 @@ impl Opened {
     /// The same where either mode will do: an invoice that differs in its mode alone is what was asked for.
     fn in_either_mode(self, either_mode: bool) -> Self {
         match self {
-            Self::Differs(row, MODE_DIFFERS) if either_mode => Self::Standing(row),
+            Self::Differs(row, Difference::Mode) if either_mode => Self::Standing(row),
             opened => opened,
         }
     }
@@ -149,6 +149,7 @@ fn may_try_again(error: &Error) -> Option<Duration> {
             .may_be_sent_again()
             .then(|| source.retry_after().unwrap_or_default()),
         Error::Gate(closed) => Some(closed.opens_in),
+        Error::Unsettled { why, .. } => why.again_in(),
         Error::Before(_)
         | Error::Late
         | Error::Stopping

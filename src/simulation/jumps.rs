@@ -126,6 +126,7 @@ impl World {
             now_ms: self.wall(),
             deadline_ms: self.wall() + MINUTE,
             window_ms: HOUR,
+            polled: Vec::new(),
         };
         self.write(&LedgerCommand::Begin(Box::new(intent)));
         let answer = Observation {

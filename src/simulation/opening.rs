@@ -44,6 +44,7 @@ impl World {
             now_ms: self.wall_ms(),
             deadline_ms: self.wall_ms() + PATIENCE + SLACK,
             window_ms: 3_600_000,
+            polled: Vec::new(),
         };
         let request = CreateRequest {
             internal_id: format!("order-{order}"),

@@ -5,11 +5,12 @@ use super::{ApplyError, Rules, load, restored};
 use crate::invoice::attention::Attention;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
+use crate::invoice::opening::Polled;
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Ask, Decision, Why};
 use crate::ledger::command::{NoAnswer, PollFailed, Reply};
-use crate::ledger::fact::CLOCK_MARK;
+use crate::ledger::fact::{CLOCK_MARK, SERVICE_AHEAD_MS};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
@@ -71,8 +72,11 @@ pub(super) fn date_after<S: Store>(
         state.failures = 0;
         let before = state.ended;
         state.ended = before.answered(&rules.schedule, &heard(stored, &state), sent);
+        let dated = observation.report.service_ms;
+        state.polled = Polled::answered(service_clock(store, dated, sent)?);
     }
     if matches!(observation.source, Source::Poll | Source::Create) {
+        see_service_clock(store, observation.report.service_ms, now_ms)?;
         state.service_ms = observation.report.service_ms;
         state.first_service_ms = state.first_service_ms.or(state.service_ms);
     }
@@ -120,6 +124,40 @@ fn mark_clock<S: Store>(store: &mut S, now_ms: i64) -> Result<(), StoreError> {
     let mark = store.fact(&CLOCK_MARK)?;
     if mark.is_none_or(|mark| now_ms > mark.saturating_add(MARK_EVERY_MS)) {
         store.set_fact(&CLOCK_MARK, &now_ms)?;
+    }
+    Ok(())
+}
+
+/// What the service's clock showed: the date of its answer, or else ours, corrected.
+fn service_clock<S: Store>(
+    store: &mut S,
+    dated_ms: Option<i64>,
+    ours_ms: i64,
+) -> Result<i64, StoreError> {
+    let Some(dated_ms) = dated_ms else {
+        let ahead_ms = store.fact(&SERVICE_AHEAD_MS)?.unwrap_or(0);
+        return Ok(ours_ms.saturating_add(ahead_ms));
+    };
+    Ok(dated_ms)
+}
+
+/// Dates have whole seconds: a smaller change says nothing, milliseconds.
+const CLOCKS_MOVED_MS: u64 = 1_000;
+
+/// Remembers how far the service's clock is ahead of ours.
+fn see_service_clock<S: Store>(
+    store: &mut S,
+    dated_ms: Option<i64>,
+    ours_ms: i64,
+) -> Result<(), StoreError> {
+    let Some(dated_ms) = dated_ms else {
+        return Ok(());
+    };
+    let ahead_ms = dated_ms.saturating_sub(ours_ms);
+    let known_ms = store.fact(&SERVICE_AHEAD_MS)?;
+    let is_known = known_ms.is_some_and(|known| known.abs_diff(ahead_ms) <= CLOCKS_MOVED_MS);
+    if !is_known {
+        store.set_fact(&SERVICE_AHEAD_MS, &ahead_ms)?;
     }
     Ok(())
 }
@@ -174,12 +212,17 @@ pub(super) fn poll_failed<S: Store>(
         NoAnswer::Outage => state.failures.max(failures.min(OUTAGE_COUNTS)),
         NoAnswer::NotFound { .. } | NoAnswer::Other => failures,
     };
+    let before = state.polled;
+    state.polled = before.failed();
     if let NoAnswer::NotFound { service_ms } = failed.why {
         let mut stored = load(store, failed.key)?;
         let known = heard(&stored, &state);
         // Beyond its end this is the last that will be heard of it.
         state.ended = (state.ended).answered(&rules.schedule, &known, failed.asked_ms);
         state.service_ms = service_ms;
+        let at_ms = service_clock(store, service_ms, failed.asked_ms)?;
+        state.polled = before.gone(at_ms);
+        see_service_clock(store, service_ms, failed.now_ms)?;
         let end = silence::end_ms(&rules.schedule, &known);
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
         // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt

@@ -5,7 +5,7 @@ mod dates;
 mod event;
 mod lists;
 mod opening;
-pub(crate) use opening::standing;
+pub(super) use opening::standing;
 mod operator;
 mod reassess;
 mod record;

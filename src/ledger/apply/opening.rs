@@ -8,8 +8,9 @@ use crate::invoice::opening::{Judgement, Opening, Standing, judge};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::ledger::command::{Begun, Intent, Reply, Settled};
+use crate::ledger::fact::SERVICE_AHEAD_MS;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{Store, StoreError, Stored};
+use crate::ledger::store::{Earlier, Store, StoreError, Stored};
 
 pub(super) fn begin<S: Store>(
     store: &mut S,
@@ -17,15 +18,22 @@ pub(super) fn begin<S: Store>(
     intent: &Intent,
 ) -> Result<Begun, ApplyError> {
     let tries = [Some(&intent.reference), intent.instead_of.as_ref()];
-    let rows = store.standing_of_order(intent.order_id.as_str(), tries)?;
-    let standing: Vec<Standing> = rows
+    let mut earlier = store.standing_of_order(intent.order_id.as_str(), tries)?;
+    for one in &mut earlier {
+        if intent.polled.contains(&one.row.key) {
+            one.poll.nudged_ms = one.poll.nudged_ms.filter(|nudged| *nudged <= intent.now_ms);
+        }
+    }
+    let ahead_ms = store.fact(&SERVICE_AHEAD_MS)?.unwrap_or(0);
+    let standing: Vec<Standing> = earlier
         .iter()
-        .map(|row| {
-            standing(row, intent.window_ms).ok_or(ApplyError::Missing(
+        .map(|earlier| {
+            standing(earlier, intent.window_ms, ahead_ms).ok_or(ApplyError::Missing(
                 "readable sum for an invoice of this order",
             ))
         })
         .collect::<Result<_, _>>()?;
+    let rows: Vec<InvoiceRow> = earlier.into_iter().map(|earlier| earlier.row).collect();
     let boxed = |at: usize| {
         rows.get(at)
             .cloned()
@@ -53,6 +61,7 @@ pub(super) fn begin<S: Store>(
         Judgement::BeingCreated(at) => Ok(Begun::BeingCreated(boxed(at)?)),
         Judgement::Unknown(at) => Ok(Begun::Unknown(boxed(at)?)),
         Judgement::Differs(at, what) => Ok(Begun::Differs(boxed(at)?, what)),
+        Judgement::Unsettled(at) => Ok(Begun::Unsettled(boxed(at)?)),
     }
 }
 
@@ -88,17 +97,28 @@ fn begin_anew<S: Store>(
 }
 
 /// An invoice as it is judged whether its order may be given another. `None` is impossible for rows this code wrote: their sums
-/// were checked before they were stored.
-pub(crate) fn standing(row: &InvoiceRow, window_ms: i64) -> Option<Standing> {
-    // Redirect answers carry no `expireAt` (contract 2.3): a configured window stands in.
-    let stand_in = row.created_ms.saturating_add(window_ms);
+/// were checked before they were stored. `ahead_ms`: how far the service's clock is ahead of ours.
+pub(in crate::ledger) fn standing(
+    earlier: &Earlier,
+    window_ms: i64,
+    ahead_ms: i64,
+) -> Option<Standing> {
+    let Earlier { row, poll, .. } = earlier;
+    // Redirect answers carry no `expireAt` (contract 2.3): a configured window stands in, by our clock.
+    let stand_in = row
+        .created_ms
+        .saturating_add(window_ms)
+        .saturating_add(ahead_ms);
+    let closes_ms = row.expire_ms.unwrap_or(stand_in);
     Some(Standing {
         opening: row.opening,
         outcome: row.outcome,
         sum: Sum::new(Amount::parse(&row.amount_asked).ok()?, &row.currency_asked).ok()?,
         method: row.method.clone(),
         mode: row.mode,
-        closes_ms: row.expire_ms.unwrap_or(stand_in),
+        closes_ms: closes_ms.saturating_sub(ahead_ms),
+        unsure: earlier.is_unsure(),
+        unpaid: poll.polled.says_unpaid(closes_ms, row.status.as_deref()),
     })
 }
 

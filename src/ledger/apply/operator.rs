@@ -68,6 +68,7 @@ pub(super) fn track<S: Store>(
         now_ms,
         deadline_ms: now_ms,
         window_ms: 0,
+        polled: Vec::new(),
     };
     let key = store.insert_invoice(&intent, restored::of_tracked(rules))?;
     let mut stored = load(store, key)?;

@@ -29,8 +29,8 @@ use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
 use super::store::{
-    HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored, Withdrawn,
-    trim_every,
+    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored,
+    Withdrawn, trim_every,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
@@ -263,14 +263,24 @@ impl Store for MemoryStore {
         &mut self,
         order_id: &str,
         tries: [Option<&InvoiceRef>; 2],
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
-        let rows = self.invoices.iter().rev().map(|(_, stored)| &stored.row);
+    ) -> Result<Vec<Earlier>, StoreError> {
+        let of_order = |stored: &&Stored| stored.row.order_id == order_id;
+        let rows = self.invoices.iter().rev().map(|(_, stored)| stored);
+        let rows = rows.filter(of_order).map(|stored| Earlier {
+            row: stored.row.clone(),
+            is_pending: stored.invoice.pending.is_some(),
+            poll: self
+                .polls
+                .get(stored.row.key.0)
+                .copied()
+                .unwrap_or_default(),
+        });
         let is_try = |row: &InvoiceRow| tries.contains(&Some(&row.reference));
-        Ok(rows
-            .filter(|row| row.order_id == order_id)
-            .filter(|row| decides(row.opening, row.outcome) || is_try(row))
-            .cloned()
-            .collect())
+        let counts = |earlier: &Earlier| {
+            let row = &earlier.row;
+            decides(row.opening, row.outcome, earlier.is_unsure()) || is_try(row)
+        };
+        Ok(rows.filter(counts).collect())
     }
 
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::rows;
 use super::standing::standing;
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::opening::Polled;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
@@ -14,7 +15,7 @@ use crate::ledger::store::PollState;
 macro_rules! poll {
     () => {
         "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, p.first_service_ms, p.ended_answers, \
-         p.ended_since_ms, p.retired_ms"
+         p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms"
     };
 }
 
@@ -27,6 +28,11 @@ const POLL: &str = poll!();
 /// The polling side of one invoice.
 pub(super) const POLL_STATE: &str =
     concat!("SELECT ", poll!(), " FROM poll p WHERE p.invoice = ?1");
+
+/// The same where the polling side may be missing.
+pub(super) const POLL_OR_NONE: &str = "p.due_ms, coalesce(p.class, 2) AS class, p.asked_ms, \
+  p.nudged_ms, coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
+  coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms";
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
@@ -143,13 +149,12 @@ pub(super) fn pollable(
 ) -> rusqlite::Result<Option<DueRow>> {
     let sql = format!(
         concat!(
-            "SELECT {}, coalesce(p.due_ms, 0) AS due_ms, coalesce(p.class, 2) AS class, p.asked_ms, p.nudged_ms, \
-             coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
-             coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms FROM ",
+            "SELECT {}, {} FROM ",
             standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
             " WHERE i.id = ?1"
         ),
-        rows::INVOICE
+        rows::INVOICE,
+        POLL_OR_NONE
     );
     Ok(connection
         .prepare_cached(&sql)?
@@ -159,7 +164,7 @@ pub(super) fn pollable(
 }
 
 /// Reads the polling side of an invoice.
-fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
+pub(super) fn poll_state(row: &Row<'_>) -> rusqlite::Result<PollState> {
     poll_state_from(row, row.as_ref().column_index("due_ms")?)
 }
 
@@ -183,6 +188,11 @@ fn poll_state_from(row: &Row<'_>, from: usize) -> rusqlite::Result<PollState> {
             since_ms: row.get(from + 8)?,
         },
         retired_ms: row.get(from + 9)?,
+        polled: Polled {
+            answered_ms: row.get(from + 10)?,
+            gone_since_ms: row.get(from + 11)?,
+            gone_ms: row.get(from + 12)?,
+        },
     })
 }
 
@@ -191,13 +201,14 @@ fn due_row(row: &Row<'_>) -> rusqlite::Result<Option<DueRow>> {
     let state = poll_state(row)?;
     let heard: Heard = heard(&stored, &state);
     let id: Option<InvoiceId> = stored.invoice.id;
-    Ok(id.zip(state.due_ms).map(|(invoice_id, due_ms)| DueRow {
+    Ok(id.map(|invoice_id| DueRow {
         key: stored.row.key,
         order_id: stored.row.order_id,
         invoice_id,
         revision: stored.row.revision,
         heard,
-        due_ms,
+        // None is planned where it is read by its key alone.
+        due_ms: state.due_ms.unwrap_or(0),
         class: state.class,
     }))
 }

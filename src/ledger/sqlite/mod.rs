@@ -49,9 +49,10 @@ use super::error::OpenError;
 use super::fact::{Fact, Note};
 use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
-use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
+use super::row::{Claimed, DeliveryKey, InvoiceKey};
 use super::store::{
-    HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored, Withdrawn,
+    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored,
+    Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
@@ -318,7 +319,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         &mut self,
         order_id: &str,
         tries: [Option<&InvoiceRef>; 2],
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
+    ) -> Result<Vec<Earlier>, StoreError> {
         read::standing_of_order(&self.connection, order_id, tries).map_err(from_sqlite)
     }
 

@@ -1,9 +1,11 @@
 //! What readers ask. Each question is one statement; none counts or scans what may grow without bound.
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::columns;
+use super::columns::{self, at};
 use super::deliveries::aside;
+use super::due;
 use super::rows;
 use super::standing::standing;
 use crate::invoice::attention::{Attention, End};
@@ -12,6 +14,7 @@ use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoiceRow, Running,
 };
 use crate::ledger::seal::Sealed;
+use crate::ledger::store::Earlier;
 
 /// Which invoices are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,22 +49,29 @@ pub(super) fn standing_of_order(
     connection: &Connection,
     order: &str,
     tries: [Option<&InvoiceRef>; 2],
-) -> rusqlite::Result<Vec<InvoiceRow>> {
+) -> rusqlite::Result<Vec<Earlier>> {
     let sql = format!(
         concat!(
-            "SELECT {} FROM ",
-            standing!(),
+            "SELECT {}, {} FROM ",
+            standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
             " WHERE i.order_id = ?1 AND (i.ref IN (?2, ?3) OR i.opening IN ('creating', 'unknown')",
-            " OR i.outcome IN ('paid', 'mismatch')",
-            " OR i.outcome = 'open' AND i.opening IN ('answered', 'tracked')) ORDER BY i.id DESC"
+            " OR i.outcome IN ('paid', 'mismatch') OR i.opening IN ('answered', 'tracked') AND (i.outcome = 'open'",
+            " OR i.doubt <> 0 OR i.pending IS NOT NULL OR p.nudged_ms IS NOT NULL",
+            " AND (p.failures > 0 AND p.gone_ms IS NULL OR ifnull(p.asked_ms < p.nudged_ms, 1)))) ORDER BY i.id DESC"
         ),
-        rows::INVOICE
+        rows::INVOICE,
+        due::POLL_OR_NONE
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let [own, earlier] = tries.map(|reference| reference.map(InvoiceRef::as_str));
-    statement
-        .query_map((order, own, earlier), rows::invoice)?
-        .collect()
+    let found = statement.query_map((order, own, earlier), |row| {
+        Ok(Earlier {
+            row: rows::invoice(row)?,
+            is_pending: row.get_ref(at::pending)? != ValueRef::Null,
+            poll: due::poll_state(row)?,
+        })
+    })?;
+    found.collect()
 }
 
 /// By the service's id, or by the ref.

@@ -31,7 +31,7 @@ use crate::ledger::row::{
     RefusalFilter, RefusalRow, Running,
 };
 use crate::ledger::seal::Sealed;
-use crate::ledger::store::StoreError;
+use crate::ledger::store::{Earlier, StoreError};
 
 /// How long a read waits for a lock, which only a recovery after a crash holds.
 const BUSY: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl ReadStore {
     pub(in crate::ledger) fn standing_of_order(
         &self,
         order: &str,
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
+    ) -> Result<Vec<Earlier>, StoreError> {
         standing_of_order(&self.0, order, [None; 2]).map_err(from_sqlite)
     }
 

@@ -127,6 +127,7 @@ fn intent(writer: &Writer, order: &str) -> Intent {
         now_ms: NOW,
         deadline_ms: NOW + 35_000,
         window_ms: 3_600_000,
+        polled: Vec::new(),
     }
 }
 

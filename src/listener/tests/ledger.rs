@@ -72,6 +72,7 @@ async fn opening(ledger: &Ledger) -> InvoiceKey {
         now_ms,
         deadline_ms: now_ms + 35_000,
         window_ms: 3_600_000,
+        polled: Vec::new(),
     };
     match ledger.writer().begin_opening(intent).await {
         Ok(Begun::Fresh(key)) => key,

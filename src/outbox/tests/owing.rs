@@ -134,6 +134,7 @@ impl Owing {
             now_ms: wall_ms(),
             deadline_ms: wall_ms() + 60_000,
             window_ms: 60_000,
+            polled: Vec::new(),
         };
         match self.writer().begin_opening(intent).await.expect("stored") {
             Begun::Fresh(key) => key,

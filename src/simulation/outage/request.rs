@@ -41,6 +41,7 @@ impl World {
             now_ms: self.wall_ms(),
             deadline_ms: self.wall_ms() + PATIENCE,
             window_ms: 3_600_000,
+            polled: Vec::new(),
         };
         let reply = self.write(&LedgerCommand::Begin(Box::new(intent)), &[]);
         let LedgerReply::Begun(Begun::Fresh(key)) = reply else {

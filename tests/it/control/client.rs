@@ -39,7 +39,7 @@ impl World {
 
     /// `POST /v1/invoices` for 599.80 RUB by SBP.
     #[track_caller]
-    pub(super) fn wish(&self, order: &str) -> Answer {
+    pub(crate) fn wish(&self, order: &str) -> Answer {
         self.call("POST", "/v1/invoices", &wish(order, &json!("599.80")))
     }
 
@@ -59,7 +59,7 @@ pub(super) fn wish(order: &str, amount: &Value) -> String {
 
 /// One text of an answer's JSON.
 #[track_caller]
-pub(super) fn text(answer: &Answer, pointer: &str) -> String {
+pub(crate) fn text(answer: &Answer, pointer: &str) -> String {
     let json = answer.json();
     let value = json.pointer(pointer).and_then(Value::as_str);
     value

@@ -1,6 +1,6 @@
 //! The control socket as a shop's program meets it: another Unix user with a socket, and nothing else of tilld's.
 
-mod client;
+pub(crate) mod client;
 mod events;
 mod followers;
 mod isolation;

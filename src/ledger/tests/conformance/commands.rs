@@ -51,6 +51,7 @@ pub(in crate::ledger::tests) fn intent_of(
         now_ms,
         deadline_ms: now_ms + 35_000,
         window_ms: 3_600_000,
+        polled: Vec::new(),
     }
 }
 

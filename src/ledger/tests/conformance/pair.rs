@@ -82,7 +82,7 @@ impl Pair {
         self.same("standing", &rows, &memory.expect("read"));
         let beside = self.beside.standing_of_order(order).expect("read");
         self.same("standing beside", &beside, &rows);
-        rows
+        rows.into_iter().map(|earlier| earlier.row).collect()
     }
 
     /// An order's invoices as they are shown, and all there are in the ledger.
