@@ -20,6 +20,7 @@ mod operator;
 mod outage;
 mod running;
 mod scenario;
+mod second;
 mod service;
 mod world;
 
@@ -187,6 +188,7 @@ fn a_rule_broken_on_purpose_is_noticed() {
         (Sabotage::DropDoubt, "the service's word"),
         (Sabotage::NoPace, "the cap"),
         (Sabotage::NoSettling, "never two runs at once"),
+        (Sabotage::OpenUnsettled, "one payable invoice"),
     ];
     for (sabotage, promise) in cases {
         let (seed, broken) = noticed(sabotage);

@@ -1,8 +1,8 @@
 //! Opening invoices: what a shop's command does, row first, then the request, then the record. Each command is a process
 //! of its own that writes the ledger itself and may die between any two steps.
 
-use super::scenario::SECOND;
-use super::world::{Created, Happens, World, Written, say};
+use super::scenario::{MINUTE, SECOND};
+use super::world::{Created, Happens, Sabotage, World, Written, say};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::notify_token::NotifyToken;
@@ -15,6 +15,8 @@ use crate::wire::create::CreateRequest;
 
 /// How long the command waits for the service's answer.
 const PATIENCE: i64 = 30 * SECOND;
+/// The shop repeats the command after it was answered that an earlier invoice is not settled.
+const TRY_AGAIN: i64 = 10 * MINUTE;
 /// An opening is given up so long after that.
 const SLACK: i64 = 5 * SECOND;
 
@@ -28,13 +30,14 @@ impl World {
         let sum = Sum::new(amount, "RUB").expect("a currency");
         let reference = InvoiceRef::from_entropy(self.dice.bytes());
         let token = NotifyToken::from_entropy(self.dice.bytes());
+        let insists = again && self.dice.chance(300);
         let intent = Intent {
             order_id: OrderId::new(format!("order-{order}")).expect("an order id"),
             wanted: Wanted {
                 sum: sum.clone(),
                 method: "SBP".to_owned(),
                 mode: Mode::H2h,
-                anew: again && self.dice.chance(300),
+                anew: insists || self.sabotage == Sabotage::OpenUnsettled,
             },
             reference: reference.clone(),
             // Nothing opens it here: the listener's comparison is given the token itself.
@@ -60,10 +63,24 @@ impl World {
             Some(LedgerReply::Begun(Begun::Fresh(key))) => {
                 say!(self, "shop", "opens order {order} as invoice {}", key.0);
                 self.tokens.insert(key, token);
+                if !insists {
+                    self.see_second(&format!("order-{order}"), key);
+                }
                 let wait = self.dice.between(5, 500);
                 let asked_ms = self.wall_ms();
                 let arrives = Happens::CreateArrives(order, key, Box::new(request), asked_ms);
                 self.after(wait, arrives);
+            }
+            Some(LedgerReply::Begun(Begun::Unsettled(row))) => {
+                say!(
+                    self,
+                    "shop",
+                    "invoice {} of order {order} is not settled",
+                    row.key.0
+                );
+                if self.now < self.scenario.heals_at {
+                    self.after(TRY_AGAIN, Happens::Open(order, again));
+                }
             }
             Some(other) => say!(self, "shop", "does not open order {order}: {other:?}"),
             None => say!(self, "shop", "could not begin order {order}"),

@@ -45,6 +45,8 @@ pub(super) enum Sabotage {
     NoPace,
     /// A hook an earlier daemon left running is run again at once.
     NoSettling,
+    /// The shop opens another invoice although an earlier one is not settled.
+    OpenUnsettled,
 }
 
 /// A question about an invoice that is under way.
