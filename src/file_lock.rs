@@ -31,8 +31,9 @@ impl Deref for FileLock {
 
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // It cannot fail on an open file; where it did, closing the descriptor is what is left.
-        let _ = flock(&self.0, FlockOperation::Unlock);
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::debug!(%error, "a lock ends with its descriptor");
+        }
     }
 }
 

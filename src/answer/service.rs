@@ -80,9 +80,10 @@ pub(crate) fn create_failure(error: CreateError, source: Option<TokenSource>) ->
             let is_refused = matches!(cause, Error::Refused { .. });
             let failure = failure(cause, source).context("the invoice was not created");
             let hint = "look at amount, currency, method and `public_url` under [listener], then run the command again";
-            match is_refused {
-                true => failure.hint(hint).problem(Problem::RefusedByService),
-                false => failure,
+            if is_refused {
+                failure.hint(hint).problem(Problem::RefusedByService)
+            } else {
+                failure
             }
         }
     }

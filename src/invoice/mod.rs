@@ -9,6 +9,7 @@ pub mod moment;
 pub mod notify_token;
 pub mod observation;
 pub mod opening;
+pub mod polled;
 pub mod silence;
 pub mod status;
 pub mod sum;

@@ -11,7 +11,7 @@ use crate::invoice::event::{Change, EventKind};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::invoice::opening::Polled;
+use crate::invoice::polled::Polled;
 use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;

@@ -46,7 +46,7 @@ impl World {
         let left_ms = invoice.expires_ms.saturating_sub(self.service_ms());
         // Answers of a replica may be older than they are dated.
         let was_paid = !self.scenario.may_lag()
-            && meant(self.now.saturating_add(left_ms)).last() == Some(Some(Meaning::Paid));
+            && meant(self.now.saturating_add(left_ms)).next_back() == Some(Some(Meaning::Paid));
         left_ms > 0 || was_paid
     }
 }

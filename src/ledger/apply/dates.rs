@@ -5,7 +5,7 @@ use super::{ApplyError, Rules, load, restored};
 use crate::invoice::attention::Attention;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
-use crate::invoice::opening::Polled;
+use crate::invoice::polled::Polled;
 use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Ask, Decision, Why};

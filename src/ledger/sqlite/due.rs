@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use super::rows;
 use super::standing::standing;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::opening::Polled;
+use crate::invoice::polled::Polled;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};

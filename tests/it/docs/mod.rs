@@ -96,9 +96,12 @@ pub(crate) fn plain(text: &str) -> Vec<String> {
         let is_code = word.len() == 9 && word.chars().nth(4) == Some('-');
         is_code || word.chars().any(|c| c.is_ascii_digit())
     };
-    let plain = |word: &str| match is_given(word) && !word.starts_with("demo-") {
-        true => "…".to_owned(),
-        false => word.to_owned(),
+    let plain = |word: &str| {
+        if is_given(word) && !word.starts_with("demo-") {
+            "…".to_owned()
+        } else {
+            word.to_owned()
+        }
     };
     let line = |line: &str| {
         line.split_whitespace()

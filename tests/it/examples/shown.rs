@@ -107,6 +107,27 @@ fn the_names_of_problems_are_those_of_the_description() {
 }
 
 #[test]
+fn the_types_of_a_create_are_the_programs_own() {
+    let table = include_str!("../../../src/answer/problem.rs");
+    let named = table.lines().filter_map(|line| {
+        let words = line.trim_start().trim_start_matches("Self::");
+        let (_, names) = words.split_once("=> (").or_else(|| {
+            let alone = words.starts_with('"') && words.ends_with("\",");
+            alone.then_some(("", words))
+        })?;
+        let name = names.split('"').nth(1)?;
+        (!name.contains(' ')).then(|| name.to_owned())
+    });
+    let known: BTreeSet<String> = named.collect();
+    assert!(known.len() > 5, "{known:?}");
+    let shown: BTreeSet<String> = rows("type")
+        .iter()
+        .filter_map(|row| row.first().cloned())
+        .collect();
+    assert_eq!(shown, known);
+}
+
+#[test]
 fn the_problem_it_shows_is_one_that_is_answered() {
     let shop = Beside::start(Setup::new().quiet());
     shop.world.control("POST", "/pool", &json!({ "free": 0 }));

@@ -40,7 +40,11 @@ const IMPORTS: [(&str, &[&str]); 17] = [
     ("ledger", &["invoice", HOOK_PURE]),
     ("listener", &["http", "wire", "invoice", "ledger"]),
     // The request it sends is `wire`'s own type.
-    ("opening", &["client", "ledger", "invoice", "wire"]),
+    // It polls an earlier invoice on the poller's road.
+    (
+        "opening",
+        &["client", "ledger", "invoice", "poller", "wire"],
+    ),
     ("poller", &["client", "ledger", "invoice"]),
     // What whoever asks is told: ends of what was asked of service and ledger, in words.
     (
