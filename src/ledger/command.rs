@@ -10,7 +10,7 @@ use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
-use super::choice::Acting;
+use super::choice::{Acting, Supplying};
 use super::fact::Note;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -325,6 +325,8 @@ pub(crate) enum Command {
     Finish(DeliveryKey, Box<AttemptRecord>, After),
     /// A person wants something done with deliveries.
     Act(Acting),
+    /// A person wants the deliveries that events are without.
+    Supply(Supplying),
     /// Refused requests, gathered.
     Refuse(Vec<Refusal>),
     /// Remember what a fact says.
@@ -352,7 +354,8 @@ impl Command {
             | Self::NameChild(..)
             | Self::GiveBack(_)
             | Self::Finish(..)
-            | Self::Act(_) => true,
+            | Self::Act(_)
+            | Self::Supply(_) => true,
             Self::Record(..)
             | Self::Begin(_)
             | Self::PollFailed(_)
@@ -386,6 +389,7 @@ impl Command {
             | Self::NameChild(..)
             | Self::GiveBack(_)
             | Self::Act(_)
+            | Self::Supply(_)
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
@@ -410,7 +414,7 @@ pub(crate) enum Reply {
     Settled(Box<InvoiceRow>, Option<Recorded>),
     /// To [`Command::Claim`].
     Claimed(Vec<Claimed>),
-    /// To [`Command::Act`]: how many deliveries it changed.
+    /// To [`Command::Act`] and [`Command::Supply`]: how many deliveries it changed or made.
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),
