@@ -111,7 +111,8 @@
 //!   of a place; it is begun or given back soon. **Held**: it waits until a
 //!   person releases it, since what it tells is old: only the lists of status names made it so
 //!   (`ledger/apply/reassess.rs`), or the ledger was restored and it may have run before (`ledger/apply/restored.rs`).
-//!   **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and is run again by a person's
+//!   **Missing**: an
+//!   event is without it though a hook is owed it. **Retry**: it is due now though it waited or was abandoned. **Replay**: it was done, and is run again by a person's
 //!   wish; it stays one from then on. **Generation**: how often a ledger was restored. **Mark**: the file that says how far
 //!   a ledger was. **Attention**: something a person must look at. **Refusal**: a request on the listener not accepted.
 //! - **Scenario**: a list of **steps** that the sandbox, customers and a daemon play, with what is expected of them. **Row**: one

@@ -17,7 +17,7 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::{CertificateError, CertificateFiles, Certificates, Limits};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Bounds, Checkpoint, Lists, LogLimits, Network, Options, Restore, Rules};
+use crate::ledger::{Author, Bounds, Checkpoint, LogLimits, Network, Options, Restore, Rules};
 use crate::listener::Trusted;
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
@@ -38,6 +38,7 @@ pub(crate) fn rules(settings: &Settings) -> Result<Rules, UnknownSelector> {
         })
     };
     Ok(Rules {
+        author: Author::Daemon,
         policy: Policy {
             lists: settings.statuses.lists(),
             confirm_paid: settings.moves.confirm_paid,
@@ -109,7 +110,6 @@ pub(crate) fn ledger_options(
             refusal_rows: small(ledger.refusal_rows),
         },
         rules: rules(settings)?,
-        lists: Lists::Adopt,
     })
 }
 
@@ -118,11 +118,15 @@ pub(crate) fn command_ledger_options(
     settings: &Settings,
     state_dir: PathBuf,
 ) -> Result<Options, UnknownSelector> {
+    let daemons = ledger_options(settings, state_dir)?;
     Ok(Options {
         busy_budget: COMMAND_BUSY,
         checkpoint: Checkpoint::WhenShort,
-        lists: Lists::Keep,
-        ..ledger_options(settings, state_dir)?
+        rules: Rules {
+            author: Author::Command,
+            ..daemons.rules
+        },
+        ..daemons
     })
 }
 

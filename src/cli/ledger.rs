@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::output::talk;
+use super::output::{escape, talk};
 use super::owner;
-use crate::ledger::{Ledger, OpenError, Reader, StoreError, is_served};
+use crate::config::Settings;
+use crate::ledger::{Ledger, OpenError, Reader, StoreError, apart, is_served};
 use crate::parts;
 
 /// How long a command waits for its last change to be stored; it was answered already.
@@ -25,6 +26,34 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
         talk(&format!(
             "the ledger was restored; held of what waited in it: {held}, `tilld delivery list --state held` shows them"
         ));
+    }
+    Ok(ledger)
+}
+
+/// The same for what decides something, such as what an invoice amounts to and which hooks are owed it: that goes by what the daemon
+/// serves by, and where the settings of this command say something else, it is told.
+pub(super) fn open_to_decide(context: &Context) -> Result<Ledger, Failure> {
+    let ledger = open(context)?;
+    let unknown = |error| Failure::new(Exit::Config, error);
+    let own = parts::rules(context.settings()?).map_err(unknown)?;
+    let builtin = parts::rules(&Settings::default()).map_err(unknown)?;
+    let file = context.config_file()?;
+    let whose = file.map_or_else(
+        || "this command's settings".to_owned(),
+        |file| format!("`{}`", escape(&file.display().to_string())),
+    );
+    match ledger.overruled() {
+        None => talk(&format!(
+            "no daemon has served this ledger yet: {whose} decides what is paid and which hooks are owed"
+        )),
+        // Settings that say nothing of it contradict nothing.
+        Some(keys) if !keys.is_empty() && !apart(&own, &builtin).is_empty() => {
+            let keys = keys.join("`, `");
+            talk(&format!(
+                "the daemon serves by other `{keys}` than {whose}: what it serves by is used"
+            ));
+        }
+        Some(_) => {}
     }
     Ok(ledger)
 }

@@ -276,10 +276,17 @@ async fn supervise(
         tokio::select! {
             wish = signals.wish() => match wish {
                 Wish::Stop(name) => {
-                    tracing::info!(signal = name, "tilld is asked to stop");
+                    tell_stop(name);
                     return Ok(());
                 }
-                Wish::Reload => reload.again(serves),
+                // A disk that never answers would keep it from its end.
+                Wish::Reload => tokio::select! {
+                    () = reload.again(serves) => {}
+                    name = signals.pressed() => {
+                        tell_stop(name);
+                        return Ok(());
+                    }
+                },
             },
             Some(ended) = loops.join_next() => break ended,
             Some(ended) = aside.join_next() => break ended,
@@ -289,6 +296,10 @@ async fn supervise(
     let name = ended.unwrap_or("a part that panicked");
     tracing::error!("{name} ended by itself: tilld stops, to be started anew");
     Err(Error::Ended(name))
+}
+
+fn tell_stop(signal: &str) {
+    tracing::info!(signal, "tilld is asked to stop");
 }
 
 /// Waits for the loops, and drops what is left of them after the time they promised.

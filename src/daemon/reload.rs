@@ -4,6 +4,8 @@
 //! start does, at once and as a whole; and that what cannot is named and stays as it was. Who takes up what is the list of
 //! [`Taker`]s: each is told at every reload, so that one which looks at a file of its own sees that it changed.
 
+use std::pin::Pin;
+
 use super::systemd::{self, Word};
 use crate::answer::failure::Failure;
 use crate::config::{Settings, changed};
@@ -12,7 +14,10 @@ use crate::config::{Settings, changed};
 pub(crate) type Read = Box<dyn Fn() -> Result<Settings, Failure> + Send>;
 
 /// Takes settings up. Why it could not is told, and then all it takes up stays as it was.
-pub(super) type Take = Box<dyn FnMut(&Settings) -> Result<(), String> + Send>;
+pub(super) type Take = Box<dyn FnMut(&Settings) -> Taking + Send>;
+
+/// Until they are taken up.
+pub(super) type Taking = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 /// Somebody who takes up settings while the daemon runs.
 pub(super) struct Taker {
@@ -61,13 +66,13 @@ impl Reload {
     }
 
     /// Reads them again. `serves` is what systemd shows afterwards.
-    pub(super) fn again(&mut self, serves: &str) {
+    pub(super) async fn again(&mut self, serves: &str) {
         systemd::tell(&[
             Word::Reloading,
             Word::Status("reading the settings again".to_owned()),
         ]);
         let status = match (self.read)() {
-            Ok(new) => match self.take(new) {
+            Ok(new) => match self.take(new).await {
                 None => serves.to_owned(),
                 Some(keys) => format!("{serves}; `{keys}` stay as they were"),
             },
@@ -85,7 +90,7 @@ impl Reload {
     }
 
     /// Gives the keys that could not be taken up; they are as new to the next reload as they are now.
-    fn take(&mut self, new: Settings) -> Option<String> {
+    async fn take(&mut self, new: Settings) -> Option<String> {
         let mut kept = None;
         let news = changed(&self.last, &new);
         let (unheeded, late): (Vec<String>, Vec<String>) = changed(&self.started, &new)
@@ -94,7 +99,7 @@ impl Reload {
             .partition(|key| self.unheeded.contains(&key.as_str()));
         let mut taken: Vec<&str> = Vec::new();
         for taker in &mut self.takers {
-            match (taker.take)(&new) {
+            match (taker.take)(&new).await {
                 Ok(()) => {
                     let own = news.iter().filter(|key| taker.takes(key));
                     taken.extend(own.map(String::as_str));
@@ -140,7 +145,7 @@ mod tests {
     fn a_table_is_taken_up_with_all_that_is_in_it() {
         let taker = Taker {
             keys: &["hook", "outbox."],
-            take: Box::new(|_| Ok(())),
+            take: Box::new(|_| Box::pin(async { Ok(()) })),
         };
         for (key, wanted) in [
             ("hook", true),

@@ -25,26 +25,34 @@ pub(super) fn all(
     let level = Taker {
         keys: &["log_level"],
         take: Box::new(|new| {
-            telemetry::set_level(new.log_level).map_err(|error| error.to_string())
+            let set = telemetry::set_level(new.log_level).map_err(|error| error.to_string());
+            Box::pin(async { set })
         }),
     };
     let hooks = Taker {
         keys: &["hook", "on_abandoned", "outbox."],
         take: Box::new(move |new| {
-            let rules = parts::rules(new).map_err(|error| error.to_string())?;
-            // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
-            writer.owe(rules).map_err(|error| error.to_string())?;
-            let fresh = parts::outbox_settings(new, &state_dir).after(&hooks.borrow());
-            fresh
-                .runs
-                .know(new.every_hook().into_iter().map(|hook| hook.name));
-            hooks.send_replace(fresh);
-            in_use.send_modify(|old| {
-                old.hook.clone_from(&new.hook);
-                old.on_abandoned.clone_from(&new.on_abandoned);
-                old.outbox.clone_from(&new.outbox);
-            });
-            Ok(())
+            let (new, state_dir) = (new.clone(), state_dir.clone());
+            let (writer, hooks, in_use) = (writer.clone(), hooks.clone(), in_use.clone());
+            Box::pin(async move {
+                let rules = parts::rules(&new).map_err(|error| error.to_string())?;
+                // First what they are owed: a hook that is gone is owed nothing more, and what a new one is owed waits for it.
+                writer
+                    .owe(rules)
+                    .await
+                    .map_err(|error| telemetry::chain(&error))?;
+                let fresh = parts::outbox_settings(&new, &state_dir).after(&hooks.borrow());
+                fresh
+                    .runs
+                    .know(new.every_hook().into_iter().map(|hook| hook.name));
+                hooks.send_replace(fresh);
+                in_use.send_modify(|old| {
+                    old.hook = new.hook;
+                    old.on_abandoned = new.on_abandoned;
+                    old.outbox = new.outbox;
+                });
+                Ok(())
+            })
         }),
     };
     vec![level, hooks]
@@ -57,7 +65,7 @@ pub(super) fn certificates(certificates: Certificates) -> Taker {
         take: Box::new(move |_new| {
             // Told where it is done.
             drop(certificates.reload_and_tell());
-            Ok(())
+            Box::pin(async { Ok(()) })
         }),
     }
 }

@@ -22,14 +22,17 @@ mod work_dir;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::status::{LONGEST_STATUS, Outcome, Status};
 
 pub use old_group::settle_old_child;
 pub use work_dir::{leftovers, remove};
 
-/// One entry of a hook's `on` list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One entry of a hook's `on` list, stored as it stands in the config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Selector {
     /// Events of this kind, one of [`SELECTABLE`]. What became paid after it had failed is wanted as `paid` too.
     Kind(EventKind),
@@ -91,6 +94,20 @@ impl Selector {
     }
 }
 
+impl TryFrom<String> for Selector {
+    type Error = UnknownSelector;
+
+    fn try_from(text: String) -> Result<Self, UnknownSelector> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Selector> for String {
+    fn from(selector: Selector) -> Self {
+        selector.to_string()
+    }
+}
+
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +119,7 @@ impl fmt::Display for Selector {
 }
 
 /// A hook as far as the ledger needs to know it: its name and what it wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subscription {
     /// The hook's name, unique in the config.
     pub hook: String,

@@ -1,7 +1,9 @@
 //! One transaction for many commands. When one fails, the batch is rolled back and replayed with a savepoint for each,
 //! so that the good ones pay for savepoints only then.
 
-use super::apply::{ApplyError, Rules, apply};
+use std::borrow::Cow;
+
+use super::apply::{self, ApplyError, Rules, apply};
 use super::command::{Command, Reply};
 use super::store::{Store, StoreError};
 
@@ -12,10 +14,10 @@ pub(super) fn run<S: Store>(
     rules: &Rules,
     commands: &[&Command],
 ) -> Result<Vec<Result<Reply, ApplyError>>, StoreError> {
-    store.begin()?;
+    let in_force = begin(store, rules)?;
     let mut replies = Vec::with_capacity(commands.len());
     for command in commands {
-        match apply(store, rules, command) {
+        match apply(store, &in_force, command) {
             Ok(reply) => replies.push(Ok(reply)),
             Err(_to_be_seen_again) => {
                 store.rollback();
@@ -26,15 +28,44 @@ pub(super) fn run<S: Store>(
     finish(store, replies)
 }
 
+/// Has the daemon's rules remembered, in a transaction of their own; what was remembered before is left alone where it is the
+/// same.
+pub(super) fn settle<S: Store>(store: &mut S, rules: &mut Rules) -> Result<(), StoreError> {
+    if let Some(number) = apply::remembered(store, rules)? {
+        rules.sorted_by = Some(number);
+        return Ok(());
+    }
+    store.begin()?;
+    let settled = apply::remember(store, rules).and_then(|number| {
+        store.commit()?;
+        Ok(number)
+    });
+    if settled.is_err() {
+        store.rollback();
+    }
+    rules.sorted_by = Some(settled?);
+    Ok(())
+}
+
+/// Begins a transaction, and gives the rules that hold in it.
+fn begin<'r, S: Store>(store: &mut S, rules: &'r Rules) -> Result<Cow<'r, Rules>, StoreError> {
+    store.begin()?;
+    let in_force = rules.in_force(store);
+    if in_force.is_err() {
+        store.rollback();
+    }
+    in_force
+}
+
 fn replay<S: Store>(
     store: &mut S,
     rules: &Rules,
     commands: &[&Command],
 ) -> Result<Vec<Result<Reply, ApplyError>>, StoreError> {
-    store.begin()?;
+    let in_force = begin(store, rules)?;
     let mut replies = Vec::with_capacity(commands.len());
     for command in commands {
-        let tried = one(store, rules, command);
+        let tried = one(store, &in_force, command);
         match tried {
             Ok(reply) => replies.push(reply),
             Err(fatal) => {

@@ -4,7 +4,7 @@
 //! A change names deliveries by their keys, as they were found a moment before, and touches only those whose state still
 //! lets it: what began to run meanwhile, or ended, is left alone.
 
-use super::row::{DeliveryKey, DeliveryState};
+use super::row::{DeliveryKey, DeliveryState, InvoiceKey};
 
 /// Deliveries changed in one commit at most: a notification waits for it.
 pub(crate) const ACT_AT_ONCE: u32 = 500;
@@ -73,6 +73,11 @@ impl Act {
         }
     }
 
+    /// True where it makes what an event is without, to be run or to be given up.
+    pub const fn makes(self) -> bool {
+        matches!(self, Self::Replay | Self::Abandon)
+    }
+
     /// What it passes over of the states it takes. To acknowledge twice is nothing; to retry everything is no wish to run what
     /// the operator decided against, which is named by its event or its order.
     pub(super) const fn spares(self, whose: &Whose) -> Spared {
@@ -94,6 +99,30 @@ pub(super) enum Spared {
     GivenUpByOperator,
     /// What is acknowledged already.
     Acknowledged,
+}
+
+/// Makes the deliveries that events of a choice are without, to be run now or, by [`Act::Abandon`], given up.
+#[derive(Clone, Debug)]
+pub(crate) struct Supplying {
+    /// What a person does.
+    pub act: Act,
+    /// With which.
+    pub choice: Choice,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// An event that is without a delivery it was to have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The event's number.
+    pub seq: i64,
+    /// Its invoice.
+    pub invoice: InvoiceKey,
+    /// The merchant's order.
+    pub order_id: String,
+    /// The hook that was to be owed it.
+    pub hook: String,
 }
 
 /// One page of what an act would change, in the order the deliveries were made.

@@ -10,7 +10,7 @@ use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
-use super::choice::Acting;
+use super::choice::{Acting, Supplying};
 use super::fact::Note;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -329,6 +329,8 @@ pub(crate) enum Command {
     Finish(DeliveryKey, Box<AttemptRecord>, After),
     /// A person wants something done with deliveries.
     Act(Acting),
+    /// A person wants the deliveries that events are without.
+    Supply(Supplying),
     /// Refused requests, gathered.
     Refuse(Vec<Refusal>),
     /// Remember what a fact says.
@@ -356,7 +358,8 @@ impl Command {
             | Self::NameChild(..)
             | Self::GiveBack(_)
             | Self::Finish(..)
-            | Self::Act(_) => true,
+            | Self::Act(_)
+            | Self::Supply(_) => true,
             Self::Record(..)
             | Self::Begin(_)
             | Self::PollFailed(_)
@@ -390,6 +393,7 @@ impl Command {
             | Self::NameChild(..)
             | Self::GiveBack(_)
             | Self::Act(_)
+            | Self::Supply(_)
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
@@ -414,7 +418,7 @@ pub(crate) enum Reply {
     Settled(Box<InvoiceRow>, Option<Recorded>),
     /// To [`Command::Claim`].
     Claimed(Vec<Claimed>),
-    /// To [`Command::Act`]: how many deliveries it changed.
+    /// To [`Command::Act`] and [`Command::Supply`]: how many deliveries it changed or made.
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),

@@ -62,11 +62,14 @@ facts! {
     /// Where the last authentic notification had its token, as the config names the place. By the listener, unless the place
     /// is pinned.
     pub(crate) static PRESENTATION: Fact<String> = Fact::text(Key("presentation"));
-    /// The lists of status names that sorted last, as JSON. By the opening of the ledger.
+    /// What the daemon serves by beside the lists, as JSON: which hooks are owed what, and since which event. By the daemon, when it
+    /// starts and when it reads its settings again.
+    pub(super) static SERVED: Key = Key("served");
+    /// The lists of status names that sorted last, as JSON. By the daemon, and by commands until one has served.
     pub(super) static LISTS: Key = Key("lists");
-    /// How often they changed, counted from 1. By the opening of the ledger.
+    /// How often they changed, counted from 1. By whoever changes them.
     pub(super) static LISTS_NUMBER: Fact<i64> = Fact::text(Key("lists_number"));
-    /// How far the pass came over the invoices that were stored before they changed, as JSON. By the opening, and by the pass.
+    /// How far the pass came over the invoices that were stored before they changed, as JSON. By whoever changes them, and by the pass.
     pub(super) static PASS: Key = Key("reassess");
     /// How the poller stands with the service, as JSON. By the poller.
     pub(crate) static POLLER: Key = Key("poller");

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::REDATE_AT_ONCE;
 use super::apply::Rules;
-use super::choice::Acting;
+use super::choice::{Acting, Supplying};
 use super::command::{
     Acceptance, After, AttemptRecord, Begun, Command, Intent, Lane, Operated, PollFailed,
     Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
@@ -302,9 +302,18 @@ impl Writer {
         }
     }
 
-    /// From now on hooks are owed what these rules say; nothing else of them counts. What is owed already stays owed.
-    pub(crate) fn owe(&self, rules: Rules) -> Result<(), WriteError> {
-        self.queue.owe(rules)
+    /// Makes deliveries that events are without, a bounded number in one commit. Returns how many; none is left when it is 0.
+    pub(crate) async fn supply(&self, supplying: Supplying) -> Result<usize, WriteError> {
+        match self.queue.ask(Command::Supply(supplying)).await? {
+            Reply::Acted(count) => Ok(count),
+            other => unreachable!("the writer answered a supply with {other:?}"),
+        }
+    }
+
+    /// Once it is answered, hooks are owed what these rules say, in the ledger too; nothing else of them counts. What is owed
+    /// already stays owed.
+    pub(crate) async fn owe(&self, rules: Rules) -> Result<(), WriteError> {
+        self.queue.owe(rules).await
     }
 
     /// Resolves when the writing thread has turned once more: the proof that it is alive, whether it can store or not. With

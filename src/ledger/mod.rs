@@ -56,11 +56,11 @@ use std::time::Duration;
 use crate::clock::wall_ms;
 use crate::wake::Wake;
 
-pub(crate) use apply::{Lists, Restore, Rules};
+pub(crate) use apply::{Author, Restore, Rules, apart};
 pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use census::{EventMark, Piece};
 pub(crate) use check::{check, contract};
-pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Page, Whose};
+pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Missing, Page, Supplying, Whose};
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Intent, Lane, NoAnswer, Objection, Operated,
     PollFailed, Recorded, Refusal, Settled, Tracking,
@@ -103,9 +103,7 @@ pub(crate) use seal::Sealed;
 #[cfg(test)]
 pub(crate) use tests::HeldLock;
 
-use apply::Compared;
 use seal::Sealer;
-use store::Store;
 pub(crate) use store::StoreError;
 use writer::WriterThread;
 
@@ -145,8 +143,6 @@ pub(crate) struct Options {
     pub bounds: Bounds,
     /// What the merchant configured.
     pub rules: Rules,
-    /// Whether the configured lists of status names take the place of the stored ones.
-    pub lists: Lists,
 }
 
 /// What is done about a ledger on a network file system.
@@ -176,6 +172,7 @@ pub(crate) struct Ledger {
     thread: WriterThread,
     bells: Bells,
     restored: Option<usize>,
+    served: Option<Vec<&'static str>>,
 }
 
 impl Ledger {
@@ -188,6 +185,7 @@ impl Ledger {
             store,
             rules,
             restored,
+            served,
         } = parts(options)?;
         let health = store.health();
         let around = writer::Around {
@@ -205,6 +203,7 @@ impl Ledger {
             thread,
             bells,
             restored,
+            served,
         })
     }
 
@@ -240,6 +239,12 @@ impl Ledger {
         self.restored
     }
 
+    /// The settings it was opened with that are not those the daemon serves by, and so decide nothing; `None` where none ever
+    /// served, and they decide.
+    pub(crate) fn overruled(&self) -> Option<&[&'static str]> {
+        self.served.as_deref()
+    }
+
     /// The bells the writer rings.
     pub(crate) fn bells(&self) -> Bells {
         self.bells.clone()
@@ -269,6 +274,7 @@ struct Parts {
     store: sqlite::SqliteStore,
     rules: Rules,
     restored: Option<usize>,
+    served: Option<Vec<&'static str>>,
 }
 
 /// Opens file and key for writing, making what is missing.
@@ -304,13 +310,18 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
     let opened = opened.map_err(file)?;
     let mut rules = options.rules;
     rules.restore = opened.restore;
-    rules.sorted_by = adopt(&mut store, &rules, options.lists).map_err(file)?;
+    if rules.author == Author::Daemon {
+        batch::settle(&mut store, &mut rules).map_err(file)?;
+    }
+    let served = apply::served(&mut store, &rules).map_err(file)?;
+    let served = served.map(|served| apart(&rules, &served));
     Ok(Parts {
         path,
         sealer,
         store,
         rules,
         restored: opened.held,
+        served,
     })
 }
 
@@ -353,22 +364,4 @@ fn make_directory(directory: &Path, mode: u32) -> Result<(), OpenError> {
         path: directory.to_owned(),
         source,
     })
-}
-
-/// The number of the configured lists, which take the place of the stored ones where they may; `None` where they may not.
-fn adopt<S: Store>(store: &mut S, rules: &Rules, lists: Lists) -> Result<Option<i64>, StoreError> {
-    match (apply::compare(store, rules)?, lists) {
-        (Compared::Same(number), _) => return Ok(Some(number)),
-        (Compared::Other, Lists::Keep) => return Ok(None),
-        (Compared::Other, Lists::Adopt) | (Compared::Unknown, _) => {}
-    }
-    store.begin()?;
-    let adopted = apply::adopt(store, rules, lists).and_then(|number| {
-        store.commit()?;
-        Ok(number)
-    });
-    if adopted.is_err() {
-        store.rollback();
-    }
-    adopted
 }

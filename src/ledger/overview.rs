@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::apply::Restore;
+use super::choice::Missing;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
@@ -77,6 +78,10 @@ pub struct Overview {
     pub abandoned: Tally,
     /// The orders of the newest of them, at most [`AttentionCount::ORDERS_MOST`], each once.
     pub abandoned_orders: Vec<String>,
+    /// The newest events that are without a delivery they were to have, at most [`Overview::MISSING_MOST`].
+    pub missing: Vec<Missing>,
+    /// There are more of them.
+    pub more_missing: bool,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
     /// Deliveries held because of a restore.
@@ -101,6 +106,8 @@ pub struct Overview {
 impl Overview {
     /// Events looked at for changes in a row: a setting may ask for a thousand.
     pub const CHANGES_LOOKED_AT: u32 = 2_000;
+    /// Missing deliveries that are named.
+    pub const MISSING_MOST: u32 = 5;
 }
 
 /// How many invoices are to be asked about, and for how long they have been.

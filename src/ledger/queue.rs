@@ -21,6 +21,12 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Reply, WriteError>>,
 }
 
+/// Other rules for what hooks are owed, and the place the answer goes to.
+pub(super) struct Owe {
+    pub(super) rules: Rules,
+    pub(super) reply: oneshot::Sender<Result<(), WriteError>>,
+}
+
 /// What travels to the thread.
 pub(super) enum Message {
     Job(Box<Job>),
@@ -28,8 +34,8 @@ pub(super) enum Message {
     Together(Vec<Job>),
     /// Refusals were gathered: write them within a second.
     Gathered,
-    /// Hooks are owed from now on what these say.
-    Owe(Box<Rules>),
+    /// Hooks are to be owed what these say.
+    Owe(Box<Owe>),
     /// Somebody asks whether the thread turns: answered at the end of the turn that takes it.
     Probe(oneshot::Sender<()>),
 }
@@ -75,9 +81,11 @@ impl Queue {
         }
     }
 
-    /// What hooks are owed from now on.
-    pub(super) fn owe(&self, rules: Rules) -> Result<(), WriteError> {
-        self.send(Message::Owe(Box::new(rules)))
+    /// Resolves when hooks are owed what these rules say.
+    pub(super) async fn owe(&self, rules: Rules) -> Result<(), WriteError> {
+        let (reply, answer) = oneshot::channel();
+        self.send(Message::Owe(Box::new(Owe { rules, reply })))?;
+        answer.await.unwrap_or(Err(WriteError::Ended))
     }
 
     /// Resolves at the end of a turn of the thread that took this. A turn is bounded by how long a lock of others is waited for,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::apply::standing;
-use super::choice::{Act, Choice, Page};
+use super::choice::{Act, Choice, Missing, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
 use super::fact::{Fact, GENERATION, GENERATION_BEGAN, SERVICE_AHEAD_MS};
@@ -371,6 +371,11 @@ impl Reader {
     pub async fn deliveries_of(&self, event_id: &str) -> Result<Vec<DeliveryRow>, ReadError> {
         let event_id = event_id.to_owned();
         self.ask(move |store| store.deliveries_of(&event_id)).await
+    }
+
+    /// What events of this choice are without though a hook was to be owed it, the newest, a bounded number.
+    pub(crate) async fn missing(&self, choice: Choice) -> Result<Vec<Missing>, ReadError> {
+        self.ask(move |store| store.missing(&choice)).await
     }
 
     /// The attempts of a delivery that have ended.

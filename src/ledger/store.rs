@@ -16,7 +16,7 @@ use crate::invoice::silence::{Class, Ended};
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
-use super::choice::Acting;
+use super::choice::{Acting, Choice, Missing};
 use super::command::{AttemptRecord, Intent, Lane, Refusal};
 use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
@@ -333,6 +333,8 @@ pub(super) trait Store {
     }
     /// True when the invoice has an event of this kind.
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError>;
+    /// The number of the newest event; 0 while there is none.
+    fn newest_event(&mut self) -> Result<i64, StoreError>;
     /// Writes a delivery.
     fn insert_delivery(
         &mut self,
@@ -340,7 +342,10 @@ pub(super) trait Store {
         invoice: InvoiceKey,
         hook: &str,
         next: Next,
-    ) -> Result<(), StoreError>;
+    ) -> Result<DeliveryKey, StoreError>;
+    /// What events of this choice are without, a bounded number of them, though the rules of their time owed it to a hook. Of what tilld wrote itself nothing
+    /// is, unless another program took it away.
+    fn missing(&mut self, choice: &Choice) -> Result<Vec<Missing>, StoreError>;
     /// Writes a line of history and drops the oldest beyond the bounds.
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError>;
 

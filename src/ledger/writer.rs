@@ -20,7 +20,7 @@ use super::command::{Command, Operated, Recorded, Reply};
 use super::error::WriteError;
 use super::fact::{REFUSED_UNRECORDED, TRIED};
 use super::health::Health;
-use super::queue::{GATHERED_MOST, Gathered, Job, Message, Queue, answer};
+use super::queue::{GATHERED_MOST, Gathered, Job, Message, Owe, Queue, answer};
 use super::store::{Store, StoreError};
 use super::trouble::Trouble;
 use super::unrecorded::Unrecorded;
@@ -88,6 +88,7 @@ pub(super) fn start<S: Store>(
                 failing: false,
                 try_at: Instant::now(),
                 trouble: Trouble::default(),
+                wishes: Vec::new(),
                 probes: Vec::new(),
             };
             worker.run();
@@ -147,6 +148,8 @@ struct Worker<S> {
     try_at: Instant,
     /// That nothing can be stored, as it is told.
     trouble: Trouble,
+    /// Other rules for what hooks are owed, to be taken up between two commits.
+    wishes: Vec<Owe>,
     /// Who asked for this turn.
     probes: Vec<oneshot::Sender<()>>,
 }
@@ -166,6 +169,7 @@ impl<S: Store> Worker<S> {
                 self.work(jobs);
                 self.look_for_gathered();
             }
+            self.take_up();
             if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
                 self.flush();
             }
@@ -211,7 +215,7 @@ impl<S: Store> Worker<S> {
                 self.committed = true;
                 self.tell_recovered();
             }
-            Err(failed) => self.fail(Vec::new(), failed),
+            Err(failed) => drop(self.fail(Vec::new(), failed)),
         }
     }
 
@@ -227,7 +231,7 @@ impl<S: Store> Worker<S> {
                     let soon = Instant::now() + GATHER_FOR;
                     self.flush_at = Some(self.flush_at.map_or(soon, |at| at.min(soon)));
                 }
-                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Owe(owe) => self.wishes.push(*owe),
                 Message::Probe(probe) => self.probes.push(probe),
             }
             next = if jobs.len() < self.batch {
@@ -261,7 +265,24 @@ impl<S: Store> Worker<S> {
                     self.tell_recovered();
                 }
             }
-            Err(failed) => self.fail(jobs, failed),
+            Err(failed) => drop(self.fail(jobs, failed)),
+        }
+    }
+
+    /// Takes other rules up once the ledger remembers them: whoever writes beside goes by what stands there.
+    fn take_up(&mut self) {
+        for Owe { rules, reply } in std::mem::take(&mut self.wishes) {
+            let mut next = self.rules.owing_as(rules);
+            let answer = match batch::settle(&mut self.store, &mut next) {
+                Ok(()) => {
+                    self.rules = next;
+                    self.committed = true;
+                    Ok(())
+                }
+                Err(failed) => Err(WriteError::NotStored(self.fail(Vec::new(), failed))),
+            };
+            // Nobody may wait for it any more.
+            reply.send(answer).unwrap_or_default();
         }
     }
 
@@ -290,14 +311,14 @@ impl<S: Store> Worker<S> {
 
     /// Nothing of the batch was stored: everybody hears it, and so does everybody who waited behind it, since each of
     /// them would wait as long again for the same answer.
-    fn fail(&mut self, mut jobs: Vec<Job>, failed: StoreError) {
+    fn fail(&mut self, mut jobs: Vec<Job>, failed: StoreError) -> Arc<StoreError> {
         let failed = Arc::new(failed);
         while let Ok(message) = self.inbox.try_recv() {
             match message {
                 Message::Job(job) => jobs.push(*job),
                 Message::Together(together) => jobs.extend(together),
                 Message::Gathered => self.flush_at = Some(Instant::now() + GATHER_FOR),
-                Message::Owe(rules) => self.rules.owe_as(*rules),
+                Message::Owe(owe) => self.wishes.push(*owe),
                 Message::Probe(probe) => self.probes.push(probe),
             }
         }
@@ -309,6 +330,7 @@ impl<S: Store> Worker<S> {
         if let Err(again) = self.store.recover(&failed) {
             self.tell(&Arc::new(again));
         }
+        failed
     }
 
     /// The word that refusals were gathered is lost when the queue is full. Then there are jobs, and this follows them.

@@ -44,6 +44,9 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
         let (count, orders) = (overview.abandoned.into(), &overview.abandoned_orders);
         needs.push(Need::abandoned(count, orders));
     }
+    if !overview.missing.is_empty() {
+        needs.push(Need::missing(&overview.missing, overview.more_missing));
+    }
     needs.extend(known.unknown_hooks.iter().map(|hook| Need::unowned(hook)));
     needs.extend(known.storage.iter().map(Need::storage));
     needs.extend(of_invoices(&known));

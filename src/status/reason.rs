@@ -10,11 +10,11 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::measures::{number, span};
-use super::report::{Count, LedgerFile, UnderAttention, Unsorted, time};
+use super::report::{Count, UnderAttention, Unsorted};
 use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
 use crate::invoice::moment::Moment;
-use crate::ledger::LogHeld;
+use crate::ledger::Missing;
 use crate::poller::standing::LoginState;
 
 /// A reason, in the order of their words; those of invoices come last.
@@ -36,6 +36,8 @@ pub(crate) enum Reason {
     Held,
     /// Nothing can be polled with the login.
     Login,
+    /// Events are without a delivery they were to have.
+    Missing,
     /// Changes are found by polling alone.
     Polled,
     /// The ledger's file system is mounted read-only.
@@ -62,7 +64,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 17] = [
+    const OWN: [Self; 18] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -71,6 +73,7 @@ impl Reason {
         Self::DiskLow,
         Self::Held,
         Self::Login,
+        Self::Missing,
         Self::Polled,
         Self::ReadOnly,
         Self::Reversed,
@@ -101,6 +104,7 @@ impl Reason {
             Self::DiskLow => ("disk_low", Warning, ByItself),
             Self::Held => ("held", Critical, ByItself),
             Self::Login => ("login", Critical, ByItself),
+            Self::Missing => ("missing", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
@@ -324,6 +328,30 @@ impl Need {
         Self::new(Reason::Login, told).helped_by(format!("run `{}`", argv::login()))
     }
 
+    /// Events are without a delivery they were to have: these, and others where there are `more`.
+    pub(super) fn missing(of: &[Missing], more: bool) -> Self {
+        let named: Vec<String> = of
+            .iter()
+            .map(|one| {
+                format!(
+                    "event {} of order {} for hook {}",
+                    one.seq, one.order_id, one.hook
+                )
+            })
+            .collect();
+        let others = if more { " and others" } else { "" };
+        let told = format!(
+            "no delivery stands for {}{others}, though the hook is owed it: another program wrote to the ledger",
+            named.join(", ")
+        );
+        let mut orders: Vec<String> = of.iter().map(|one| one.order_id.clone()).collect();
+        orders.dedup();
+        Self::new(Reason::Missing, told).about(&orders).helped_by(
+            "`tilld delivery replay EVENT --hook HOOK` makes it and runs the hook; where that is done already, \
+             `tilld delivery abandon EVENT --hook HOOK`",
+        )
+    }
+
     /// So many changes in a row were found by polling alone.
     pub(super) fn polled(count: u64) -> Self {
         let told = format!(
@@ -382,79 +410,6 @@ impl Need {
             advice: lines.chain(need.advice).collect(),
             ..need
         }
-    }
-}
-
-const MIB: u64 = 1024 * 1024;
-
-/// Of the ledger's file and disk: the sentence holds the advice.
-impl UnderAttention {
-    fn of_storage(reason: Reason, sentence: String) -> Self {
-        Self {
-            reason,
-            count: 1,
-            orders: Vec::new(),
-            advice: sentence.into(),
-        }
-    }
-
-    /// The daemon's writer stores nothing since then, milliseconds since 1970.
-    pub(super) fn cannot_store(since_ms: i64, why: &str, path: &str) -> Self {
-        let since = time(since_ms);
-        Self::of_storage(
-            Reason::CannotStore,
-            format!(
-                "nothing is stored since {since}, and notifications are answered 503: {why}; look at the disk of {path}; it goes \
-                 on by itself when that is fixed"
-            ),
-        )
-    }
-
-    /// An invoice cannot be read.
-    pub(super) fn unreadable(why: &str, path: &str) -> Self {
-        Self::of_storage(
-            Reason::Unreadable,
-            format!(
-                "an invoice cannot be read and is not asked about: {why}; another program has written to {path}: `tilld db check` \
-                 looks it over, and a backup has the row as it was"
-            ),
-        )
-    }
-
-    /// The file system is mounted read-only.
-    pub(super) fn read_only(path: &str) -> Self {
-        let sentence = format!("the file system of {path} is mounted read-only: mount it writable");
-        Self::of_storage(Reason::ReadOnly, sentence)
-    }
-
-    /// Little room is left.
-    pub(super) fn disk_low(free_bytes: u64, path: &str) -> Self {
-        let sentence = format!(
-            "{} MiB are left on the file system of {path}: make room",
-            free_bytes / MIB
-        );
-        Self::of_storage(Reason::DiskLow, sentence)
-    }
-
-    /// The WAL cannot be moved into the file. `readers` are the programs that read the ledger just now.
-    pub(super) fn wal(
-        reason: Reason,
-        file: &LedgerFile,
-        held: &LogHeld,
-        readers: &[String],
-    ) -> Self {
-        let takes = file.wal_bytes.div_ceil(MIB);
-        let since = time(held.since_ms);
-        let refused = if reason.stops_storing() {
-            ", and notifications are answered 503"
-        } else {
-            ""
-        };
-        let advice = held.by.advice(&file.path, readers);
-        let sentence = format!(
-            "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: {advice}"
-        );
-        Self::of_storage(reason, sentence)
     }
 }
 

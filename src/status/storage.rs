@@ -1,8 +1,8 @@
-//! What of the ledger's file and its disk needs an operator. Pure; relies on [`super::reason`] for the sentences. Promises one
-//! reason for the WAL: the worst that stands.
+//! What of the ledger's file and its disk needs an operator, with its sentences. Pure; relies on [`super::reason`] for the words.
+//! Promises one reason for the WAL: the worst that stands.
 
 use super::reason::Reason;
-use super::report::{LedgerFile, UnderAttention};
+use super::report::{LedgerFile, UnderAttention, time};
 use crate::config;
 use crate::ledger::{HealthState, LogHeld};
 
@@ -53,6 +53,79 @@ pub(super) fn findings(
         }),
     ];
     found.into_iter().flatten().collect()
+}
+
+const MIB: u64 = 1024 * 1024;
+
+/// Of the ledger's file and disk: the sentence holds the advice.
+impl UnderAttention {
+    fn of_storage(reason: Reason, sentence: String) -> Self {
+        Self {
+            reason,
+            count: 1,
+            orders: Vec::new(),
+            advice: sentence.into(),
+        }
+    }
+
+    /// The daemon's writer stores nothing since then, milliseconds since 1970.
+    pub(super) fn cannot_store(since_ms: i64, why: &str, path: &str) -> Self {
+        let since = time(since_ms);
+        Self::of_storage(
+            Reason::CannotStore,
+            format!(
+                "nothing is stored since {since}, and notifications are answered 503: {why}; look at the disk of {path}; it goes \
+                 on by itself when that is fixed"
+            ),
+        )
+    }
+
+    /// An invoice cannot be read.
+    pub(super) fn unreadable(why: &str, path: &str) -> Self {
+        Self::of_storage(
+            Reason::Unreadable,
+            format!(
+                "an invoice cannot be read and is not asked about: {why}; another program has written to {path}: `tilld db check` \
+                 looks it over, and a backup has the row as it was"
+            ),
+        )
+    }
+
+    /// The file system is mounted read-only.
+    pub(super) fn read_only(path: &str) -> Self {
+        let sentence = format!("the file system of {path} is mounted read-only: mount it writable");
+        Self::of_storage(Reason::ReadOnly, sentence)
+    }
+
+    /// Little room is left.
+    pub(super) fn disk_low(free_bytes: u64, path: &str) -> Self {
+        let sentence = format!(
+            "{} MiB are left on the file system of {path}: make room",
+            free_bytes / MIB
+        );
+        Self::of_storage(Reason::DiskLow, sentence)
+    }
+
+    /// The WAL cannot be moved into the file. `readers` are the programs that read the ledger just now.
+    pub(super) fn wal(
+        reason: Reason,
+        file: &LedgerFile,
+        held: &LogHeld,
+        readers: &[String],
+    ) -> Self {
+        let takes = file.wal_bytes.div_ceil(MIB);
+        let since = time(held.since_ms);
+        let refused = if reason.stops_storing() {
+            ", and notifications are answered 503"
+        } else {
+            ""
+        };
+        let advice = held.by.advice(&file.path, readers);
+        let sentence = format!(
+            "the log takes {takes} MiB and cannot be moved into the ledger's file since {since}{refused}: {advice}"
+        );
+        Self::of_storage(reason, sentence)
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod nudges;
 mod operating;
 mod operator;
 mod orders;
+mod owed;
 mod places;
 mod poll;
 mod polling;

@@ -12,11 +12,11 @@ use super::super::ledger::{self, CLOSE_WITHIN};
 use super::super::output::{print_json, talk};
 use super::super::owner;
 use super::show::deliveries;
-use super::{find_event, view};
+use super::{find_event, missing, view};
 use crate::clock::wall_ms;
 use crate::ledger::{
-    ACT_AT_ONCE, Act, Acting, Choice, DeliveryKey, DeliveryRow, DeliveryState, Ledger, Page,
-    ReadError, Reader, Whose, is_served,
+    ACT_AT_ONCE, Act, Acting, Choice, DeliveryKey, DeliveryRow, DeliveryState, Ledger, Missing,
+    Page, ReadError, Reader, Whose, is_served,
 };
 
 /// Runs under way that are counted at most; there are a handful.
@@ -50,17 +50,23 @@ pub(super) async fn run(wish: Wish, context: Context) -> Result<Exit, Failure> {
     let choice = choice(wish, &reader).await?;
     let mut pages = Pages::begin(&reader, act, choice.clone()).await?;
     let first = pages.next().await?;
-    if first.is_empty() {
+    let missing = missing::found(&reader, act, &choice).await?;
+    if first.is_empty() && missing.is_empty() {
         return Err(nothing(&reader, act, &choice).await?);
     }
     let running = running(&reader, act, &choice).await?;
     if dry_run {
-        return show(&context, pages, first, running).await;
+        return show(&context, pages, first, (&missing, running)).await;
     }
     let ledger = ledger::open(&context)?;
-    let done = change(&ledger, pages, first).await;
+    let done = async {
+        let made = missing::make(&ledger, act, &choice).await?;
+        let done = change(&ledger, pages, first).await?;
+        Ok::<_, Failure>((made + done.changed, done.moved_on))
+    };
+    let done = done.await;
     ledger.close(CLOSE_WITHIN).await;
-    let Done { changed, moved_on } = done?;
+    let (changed, moved_on) = done?;
     let left_alone = running + moved_on;
     if changed == 0 {
         let (error, hint) = (
@@ -121,6 +127,7 @@ const fn words(act: Act) -> Words {
 
 async fn choice(wish: Wish, reader: &Reader) -> Result<Choice, Failure> {
     let Wish {
+        act,
         event,
         order,
         hook,
@@ -130,8 +137,16 @@ async fn choice(wish: Wish, reader: &Reader) -> Result<Choice, Failure> {
     let whose = match (event, order) {
         (Some(name), _) => {
             let event = find_event(reader, &name).await?;
-            deliveries(reader, &event, hook.as_deref()).await?;
-            Whose::Event(event.event_id)
+            let whose = Whose::Event(event.event_id.clone());
+            let of_it = Choice {
+                whose: whose.clone(),
+                hook: hook.clone(),
+                ..Choice::default()
+            };
+            if missing::found(reader, act, &of_it).await?.is_empty() {
+                deliveries(reader, &event, hook.as_deref()).await?;
+            }
+            whose
         }
         (None, Some(order)) => {
             if reader.invoices_of_order(&order).await?.is_empty() {
@@ -233,15 +248,16 @@ async fn show(
     context: &Context,
     mut pages: Pages<'_>,
     first: Vec<DeliveryRow>,
-    running: usize,
+    (missing, running): (&[Missing], usize),
 ) -> Result<Exit, Failure> {
+    missing::tell(missing);
     let (mut rows, mut shown) = (first, 0);
     while !rows.is_empty() {
         view::print_page(context.output, &rows, shown == 0)?;
         shown += rows.len();
         rows = pages.next().await?;
     }
-    let would = counted(shown, "would");
+    let would = counted(shown + missing.len(), "would");
     talk(&format!(
         "nothing was changed: {would} be {}",
         words(pages.act).now

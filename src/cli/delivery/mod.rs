@@ -3,6 +3,7 @@
 mod abandon;
 pub(super) mod change;
 mod list;
+mod missing;
 mod release;
 mod replay;
 mod retry;
@@ -38,8 +39,8 @@ enum Action {
     /// Run hooks once more for what is done
     ///
     /// For one event, or all of an order. The hook gets the same event id, the next attempt number, and `TILLD_REPLAY=1`;
-    /// when it fails it is tried again by a fresh schedule. Later events of the invoice wait for it. `--dry-run` shows what
-    /// would be run.
+    /// when it fails it is tried again by a fresh schedule. Later events of the invoice wait for it. A missing delivery is
+    /// made, and runs for the first time. `--dry-run` shows what would be run.
     #[command(alias = "resend")]
     Replay(replay::Args),
     /// Make held deliveries due now: of one event, of an order, or all
@@ -48,7 +49,7 @@ enum Action {
     /// back from a copy, since the hook may have run before, and when a change of the lists under `[statuses]` makes an old
     /// order paid, failed or reversed. What was done already is better given up (`abandon`). `--dry-run` shows what would run.
     Release(release::Args),
-    /// Give up deliveries that wait or are held
+    /// Give up deliveries that wait, are held or are missing
     ///
     /// Of one event, of an order, or all of one hook or state. No hook runs for it. A run under way is left alone. `retry`
     /// takes it back. `--dry-run` shows what would be given up.

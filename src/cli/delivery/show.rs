@@ -4,7 +4,7 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::{find_event, view};
-use crate::ledger::{DeliveryRow, EventRow, Reader};
+use crate::ledger::{Choice, DeliveryRow, EventRow, Reader, Whose};
 
 /// Flags of `delivery show`.
 #[derive(Debug, clap::Args)]
@@ -46,6 +46,19 @@ pub(super) async fn deliveries(
         .collect();
     if !found.is_empty() {
         return Ok(found);
+    }
+    let missing = reader.missing(Choice {
+        whose: Whose::Event(event.event_id.clone()),
+        hook: hook.map(str::to_owned),
+        ..Choice::default()
+    });
+    if let Some(missing) = missing.await?.first() {
+        let (seq, hook) = (missing.seq, &missing.hook);
+        let error = format!("event {seq} is owed to hook `{hook}` and has no delivery");
+        let hint = format!(
+            "`tilld delivery replay {seq} --hook {hook}` makes it, `tilld delivery abandon` gives it up"
+        );
+        return Err(Failure::new(Exit::NotFound, error).hint(hint));
     }
     let kind = event.kind;
     let failure = |error: String| Failure::new(Exit::NotFound, error);

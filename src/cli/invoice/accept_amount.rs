@@ -33,7 +33,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     // Looked for with a reader first: opening to write would make a ledger where none is.
     let row = choose(&ledger::open_reader(&context)?, &args.name).await?;
     guard(&args, &row)?;
-    let ledger = ledger::open(&context)?;
+    let ledger = ledger::open_to_decide(&context)?;
     let wish = Acceptance {
         key: row.key,
         amount: row.amount_reported.clone(),

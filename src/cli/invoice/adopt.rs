@@ -44,7 +44,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let settings = context.settings()?;
     let client = service::client(&context)?;
     let found = service::token(&context, &client)?;
-    let ledger = ledger::open(&context)?;
+    let ledger = ledger::open_to_decide(&context)?;
     let (writer, reader) = (ledger.writer(), ledger.reader());
     let adopter = Adopter {
         writer: &writer,

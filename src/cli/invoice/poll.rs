@@ -67,7 +67,7 @@ async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let settings = context.settings()?;
     let client = service::client(context)?;
     let found = service::token(context, &client)?;
-    let ledger = ledger::open(context)?;
+    let ledger = ledger::open_to_decide(context)?;
     let reader = ledger.reader();
     let inquirer = Inquirer::new(
         (ledger.writer(), reader.clone()),

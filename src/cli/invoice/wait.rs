@@ -170,7 +170,7 @@ impl Asking {
         let settings = context.settings()?;
         let client = service::client(context)?;
         let found = service::token(context, &client)?;
-        let ledger = ledger::open(context)?;
+        let ledger = ledger::open_to_decide(context)?;
         let gate = Gate::new(parts::gate_limits(settings));
         let ends = (ledger.writer(), ledger.reader());
         let inquirer = Inquirer::new(ends, client, gate, found.token);

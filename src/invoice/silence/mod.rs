@@ -10,13 +10,15 @@ mod class;
 pub mod delay;
 mod end;
 
+use serde::{Deserialize, Serialize};
+
 use crate::invoice::status::Outcome;
 
 pub use class::{Class, YOUNG_MS, class};
 pub use end::{Ended, end_ms};
 
 /// One step of the schedule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// The step holds for invoices younger than this, milliseconds.
     pub until_ms: i64,
@@ -25,7 +27,7 @@ pub struct Step {
 }
 
 /// The merchant's schedule.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Steps by age, rising. The last gap holds until the horizon.
     pub steps: Vec<Step>,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Rules;
 use crate::invoice::status::{Status, StatusLists};
+use crate::invoice::transition::Policy;
 use crate::ledger::fact::{self, Fact, LISTS_NUMBER};
 use crate::ledger::store::{Store, StoreError};
 
@@ -14,15 +15,6 @@ use crate::ledger::store::{Store, StoreError};
 static LISTS: Fact<Remembered> = Fact::json(fact::LISTS);
 /// The pass under way; `None` when it is through.
 pub(super) static PASS: Fact<Option<Pass>> = Fact::json(fact::PASS);
-
-/// What may become of the stored lists when a ledger is opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lists {
-    /// The configured ones take their place: the daemon's part.
-    Adopt,
-    /// They stay: a command with another config must not decide over old orders.
-    Keep,
-}
 
 /// The policy in the form it is stored in: each list in order, so that equal policies are equal texts.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,51 +37,38 @@ pub(super) struct Pass {
     pub(super) changed: u64,
 }
 
-/// How the configured lists stand to the stored ones.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::ledger) enum Compared {
-    /// They are the same, with this number.
-    Same(i64),
-    /// Others are stored.
-    Other,
-    /// None are stored yet.
-    Unknown,
-}
-
-/// Compares the configured lists with the stored ones. Only reads, so that opening a ledger waits for nobody's lock.
-pub(in crate::ledger) fn compare<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-) -> Result<Compared, StoreError> {
-    let (stored, number) = (store.fact(&LISTS)?, store.fact(&LISTS_NUMBER)?);
-    Ok(match stored.zip(number) {
-        None => Compared::Unknown,
-        Some((stored, number)) if stored == Remembered::of(rules) => Compared::Same(number),
-        Some(_) => Compared::Other,
-    })
-}
-
-/// Compares the configured lists with the stored ones, and takes them over where that is allowed. Gives the number under
-/// which these rules sort; `None` when other lists are stored and stay.
-pub(in crate::ledger) fn adopt<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-    lists: Lists,
-) -> Result<Option<i64>, StoreError> {
-    let own = Remembered::of(rules);
+/// The policy the ledger was sorted by last; `None` while nothing ever was.
+pub(super) fn stored<S: Store>(store: &mut S) -> Result<Option<Policy>, StoreError> {
     let stored = store.fact(&LISTS)?;
+    Ok(stored.map(|stored| Policy {
+        lists: stored.lists(),
+        confirm_paid: stored.confirm_paid,
+    }))
+}
+
+/// The number of the stored lists where they are these; only reads.
+pub(super) fn number_of<S: Store>(store: &mut S, rules: &Rules) -> Result<Option<i64>, StoreError> {
+    let (stored, number) = (store.fact(&LISTS)?, store.fact(&LISTS_NUMBER)?);
+    Ok(number.filter(|_| stored == Some(Remembered::of(&rules.policy))))
+}
+
+/// True when both sort every name alike.
+pub(super) fn same(one: &Policy, other: &Policy) -> bool {
+    Remembered::of(one).lists() == Remembered::of(other).lists()
+}
+
+/// Has these lists take the place of the stored ones. Gives the number under which they sort.
+pub(super) fn adopt<S: Store>(store: &mut S, rules: &Rules) -> Result<i64, StoreError> {
+    let own = Remembered::of(&rules.policy);
     let number = store.fact(&LISTS_NUMBER)?;
-    let Some(stored) = stored else {
+    let Some(stored) = store.fact(&LISTS)? else {
         // Nothing was ever sorted by other lists, or none are known to compare with.
         let first = number.unwrap_or(1);
         own.save(store, first)?;
-        return Ok(Some(first));
+        return Ok(first);
     };
-    if stored == own {
+    if let Some(number) = number.filter(|_| stored == own) {
         return Ok(number);
-    }
-    if lists == Lists::Keep {
-        return Ok(None);
     }
     let next = number.unwrap_or(0).saturating_add(1);
     let mut names = own.names_unlike(&stored);
@@ -106,7 +85,7 @@ pub(in crate::ledger) fn adopt<S: Store>(
         changed,
     };
     store.set_fact(&PASS, &Some(pass).filter(|pass| !pass.names.is_empty()))?;
-    Ok(Some(next))
+    Ok(next)
 }
 
 /// The pass under way.
@@ -115,7 +94,7 @@ pub(super) fn pass<S: Store>(store: &mut S) -> Result<Option<Pass>, StoreError> 
 }
 
 impl Remembered {
-    fn of(rules: &Rules) -> Self {
+    fn of(policy: &Policy) -> Self {
         let in_order = |names: &Vec<String>| {
             let names: BTreeSet<String> = names.iter().cloned().collect();
             names.into_iter().collect()
@@ -125,13 +104,13 @@ impl Remembered {
             paid,
             failed,
             reversed,
-        } = &rules.policy.lists;
+        } = &policy.lists;
         Self {
             open: in_order(open),
             paid: in_order(paid),
             failed: in_order(failed),
             reversed: in_order(reversed),
-            confirm_paid: rules.policy.confirm_paid,
+            confirm_paid: policy.confirm_paid,
         }
     }
 

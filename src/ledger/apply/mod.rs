@@ -10,6 +10,8 @@ mod operator;
 mod reassess;
 mod record;
 mod restored;
+mod served;
+mod supply;
 
 use std::collections::BTreeSet;
 
@@ -22,21 +24,31 @@ use super::retention::Emptied;
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
-pub(crate) use lists::Lists;
-
 pub(in crate::ledger) use dates::heard;
-pub(in crate::ledger) use lists::{Compared, adopt, compare};
 pub(crate) use restored::Restore;
 pub(in crate::ledger) use restored::{HELD_RESTORED, catch_up};
+pub(crate) use served::apart;
+pub(in crate::ledger) use served::{SERVED, remember, remembered, served};
 
 use dates::{nudge, poll_failed, redate, unresolve};
 use opening::{begin, give_up_opening, settle};
 use reassess::reassess_some;
 use record::record;
 
+/// Whose settings the rules are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The daemon's: they are in force, and the ledger remembers them.
+    Daemon,
+    /// A command's: what the ledger remembers of the daemon's goes before them.
+    Command,
+}
+
 /// What the merchant configured, as far as the ledger acts on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules {
+    /// Whose.
+    pub author: Author,
     /// How claims are judged.
     pub policy: Policy,
     /// When silent invoices are due.
@@ -50,19 +62,22 @@ pub(crate) struct Rules {
     /// The longest time between two runs of a delivery, milliseconds: one that waits for longer was planned by a clock
     /// that was ahead, and is due.
     pub longest_delay_ms: i64,
-    /// The number of these lists in the ledger, set when it is opened; `None` while other lists are stored there.
+    /// The number of these lists in the ledger; `None` until they are stored there.
     pub sorted_by: Option<i64>,
     /// The last restore of the ledger, set when it is opened.
     pub restore: Restore,
 }
 
 impl Rules {
-    /// From now on hooks are owed what these rules say. All else stays as it was when the ledger was opened.
-    pub(in crate::ledger) fn owe_as(&mut self, other: Self) {
-        self.subscriptions = other.subscriptions;
-        self.on_abandoned = other.on_abandoned;
-        self.first_delay_ms = other.first_delay_ms;
-        self.longest_delay_ms = other.longest_delay_ms;
+    /// These, but that hooks are owed what the others say. All else stays as it was when the ledger was opened.
+    pub(in crate::ledger) fn owing_as(&self, other: Self) -> Self {
+        Self {
+            subscriptions: other.subscriptions,
+            on_abandoned: other.on_abandoned,
+            first_delay_ms: other.first_delay_ms,
+            longest_delay_ms: other.longest_delay_ms,
+            ..self.clone()
+        }
     }
 }
 
@@ -131,6 +146,7 @@ pub(super) fn apply<S: Store>(
             Ok(Reply::Done)
         }
         Command::Act(acting) => Ok(Reply::Acted(store.act(acting)?)),
+        Command::Supply(supplying) => Ok(Reply::Acted(supply::supply(store, supplying)?)),
         Command::Refuse(refusals) => {
             let nudged: BTreeSet<InvoiceKey> = refusals
                 .iter()

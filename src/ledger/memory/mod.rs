@@ -19,9 +19,9 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
-use super::apply::{Lists, Rules, adopt};
+use super::apply::{Rules, remember};
 use super::batch;
-use super::choice::Acting;
+use super::choice::{Acting, Choice, Missing};
 use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
 use super::fact::{Fact, Note};
@@ -156,7 +156,7 @@ impl MemoryStore {
     /// Takes over the merchant's lists, as opening a ledger does; the rules bear their number afterwards.
     pub(crate) fn adopt(&mut self, rules: &mut Rules) -> Result<(), StoreError> {
         self.begin()?;
-        rules.sorted_by = adopt(self, rules, Lists::Adopt)?;
+        rules.sorted_by = Some(remember(self, rules)?);
         self.commit()
     }
 }
@@ -341,7 +341,7 @@ impl Store for MemoryStore {
         invoice: InvoiceKey,
         hook: &str,
         next: Next,
-    ) -> Result<(), StoreError> {
+    ) -> Result<DeliveryKey, StoreError> {
         let same = |(_, other): (i64, &Owed)| other.event == seq && other.hook == hook;
         if self.deliveries.iter().any(same) {
             return Err(refused("the delivery stands already"));
@@ -350,7 +350,7 @@ impl Store for MemoryStore {
             Next::At(next_ms) => (DeliveryState::Waiting, Some(next_ms), None),
             Next::Held(why) => (DeliveryState::Held, None, Some(why)),
         };
-        self.deliveries.add(Owed {
+        Ok(DeliveryKey(self.deliveries.add(Owed {
             event: seq,
             invoice: invoice.0,
             hook: hook.to_owned(),
@@ -366,8 +366,16 @@ impl Store for MemoryStore {
             claimant: None,
             child: None,
             gave_up_after: None,
-        });
-        Ok(())
+        })))
+    }
+
+    fn newest_event(&mut self) -> Result<i64, StoreError> {
+        Ok(self.events.iter().next_back().map_or(0, |(seq, _)| seq))
+    }
+
+    /// Nobody else writes here.
+    fn missing(&mut self, _choice: &Choice) -> Result<Vec<Missing>, StoreError> {
+        Ok(Vec::new())
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {

@@ -59,16 +59,16 @@ pub(super) fn insert(
     invoice: InvoiceKey,
     hook: &str,
     next: Next,
-) -> rusqlite::Result<()> {
+) -> rusqlite::Result<DeliveryKey> {
     let made = match next {
         Next::At(at_ms) => connection.often(Often::InsertDelivery, |statement| {
-            statement.execute(params![seq, invoice.0, hook, at_ms])
+            statement.insert(params![seq, invoice.0, hook, at_ms])
         }),
         Next::Held(why) => connection
             .prepare_cached(INSERT_HELD)?
-            .execute(params![seq, invoice.0, hook, why]),
+            .insert(params![seq, invoice.0, hook, why]),
     };
-    made.map(drop)
+    made.map(DeliveryKey)
 }
 
 pub(super) fn claim(

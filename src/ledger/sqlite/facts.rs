@@ -38,12 +38,16 @@ pub(super) fn of_family<T: Default>(
     found.collect()
 }
 
+/// The number of the newest event; 0 while there is none.
+pub(super) fn newest_event(connection: &Connection) -> rusqlite::Result<i64> {
+    let mut newest = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
+    newest.query_row([], |row| row.get(0))
+}
+
 /// How far the ledger is.
 pub(super) fn position(connection: &Connection) -> rusqlite::Result<Mark> {
-    let mut newest = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
-    let event = newest.query_row([], |row| row.get(0))?;
     Ok(Mark {
-        event,
+        event: newest_event(connection)?,
         ledger: fact(connection, &LEDGER_ID)?.unwrap_or_default(),
         generation: fact(connection, &GENERATION)?.unwrap_or_default(),
         step: fact(connection, &DELIVERY_STEPS)?.unwrap_or_default(),

@@ -26,9 +26,16 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
     let mut withdraw = connection.prepare_cached(
         "DELETE FROM delivery WHERE invoice = ?1 AND state <> 'done' AND state <> 'abandoned' AND state = 'held' \
          AND attempts = 0 AND event IN (SELECT seq FROM event WHERE invoice = ?1 \
-           AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch'))",
+           AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch')) RETURNING event",
     )?;
-    let count = withdraw.execute([key.0])?;
+    let events = withdraw.query_map([key.0], |row| row.get(0))?;
+    let events: Vec<i64> = events.collect::<rusqlite::Result<_>>()?;
+    // The schema took the word for them back; they are without it by right.
+    let mut vouch = connection.prepare_cached("UPDATE event SET vouched = 1 WHERE seq = ?1")?;
+    for event in &events {
+        vouch.execute([event])?;
+    }
+    let count = events.len();
     let mut left = connection.prepare_cached(
         "SELECT EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event = e.seq WHERE e.invoice = ?1 \
          AND e.kind IN ('paid', 'late'))",

@@ -107,8 +107,8 @@ pub(super) fn recorded_claims(
 
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, \
   cause_differs, cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, \
-  currency_reported, raw, decision, why) \
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+  currency_reported, raw, decision, why, vouched) \
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 1)";
 
 pub(super) fn insert_event(
     connection: &mut impl Statements,

@@ -20,6 +20,7 @@ mod held;
 mod invoices;
 mod known;
 mod last_heard;
+mod missing;
 mod often;
 mod open;
 mod outdated;
@@ -43,7 +44,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, Statement};
 
-use super::choice::Acting;
+use super::choice::{ACT_AT_ONCE, Acting, Choice, Missing};
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
 use super::fact::{Fact, Note};
@@ -352,8 +353,17 @@ impl<C: Statements> Store for SqliteStore<C> {
         invoice: InvoiceKey,
         hook: &str,
         next: Next,
-    ) -> Result<(), StoreError> {
+    ) -> Result<DeliveryKey, StoreError> {
         deliveries::insert(&mut self.connection, seq, invoice, hook, next).map_err(from_sqlite)
+    }
+
+    fn newest_event(&mut self) -> Result<i64, StoreError> {
+        facts::newest_event(&self.connection).map_err(from_sqlite)
+    }
+
+    fn missing(&mut self, choice: &Choice) -> Result<Vec<Missing>, StoreError> {
+        let found = missing::missing(&self.connection, choice, ACT_AT_ONCE);
+        found.map(|found| found.of).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {

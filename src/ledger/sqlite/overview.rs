@@ -12,11 +12,13 @@ use super::facts::{fact, of_family};
 use super::failure::from_sqlite;
 use super::heard::found_by;
 use super::last_heard;
+use super::missing::missing;
 use super::read_store::ReadStore;
 use super::rows;
 use super::silent::silent;
 use crate::invoice::attention::Attention;
 use crate::ledger::apply::HELD_RESTORED;
+use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
     LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
 };
@@ -42,6 +44,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
     let (refusals, commonest_refusal) = refusals(connection, since_ms)?;
     let (attention, more_attention) = attention(connection)?;
     let last_notification = last_heard::last_notification(connection)?;
+    let missing = missing(connection, &Choice::default(), Overview::MISSING_MOST)?;
     let aside = |state: &str| {
         tally(
             connection,
@@ -84,6 +87,8 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             [],
         )?,
         abandoned_orders: abandoned_orders(connection)?,
+        missing: missing.of,
+        more_missing: missing.more,
         restore: fact(connection, &RESTORED)?,
         held_restored: tally(
             connection,

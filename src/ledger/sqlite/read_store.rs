@@ -12,6 +12,7 @@ use super::due;
 use super::facts;
 use super::failure::from_sqlite;
 use super::held;
+use super::missing;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
@@ -21,7 +22,7 @@ use super::read::{
 use super::refusals;
 use super::runnable;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::ledger::choice::{Act, Choice, Page};
+use crate::ledger::choice::{ACT_AT_ONCE, Act, Choice, Missing, Page};
 use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
 use crate::ledger::fact::Fact;
@@ -80,6 +81,11 @@ impl ReadStore {
         order: &str,
     ) -> Result<Vec<InvoiceRow>, StoreError> {
         invoices_of_order(&self.0, order).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn missing(&self, choice: &Choice) -> Result<Vec<Missing>, StoreError> {
+        let found = missing::missing(&self.0, choice, ACT_AT_ONCE);
+        found.map(|found| found.of).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn standing_of_order(

@@ -47,8 +47,8 @@ pub(super) const SAVE: &str = "UPDATE invoice SET revision = ?2, status = ?3, cl
 /// invoice's row too, see [`standing`](super::standing).
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_differs, \
   cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, \
-  decision, why, revision) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, ?7, ?8, \
-  ?9, 'advance', 'newer', ?10)";
+  decision, why, revision, vouched) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, ?7, ?8, \
+  ?9, 'advance', 'newer', ?10, 1)";
 
 /// The values of a row, one after the other.
 struct Values<'r, 's> {

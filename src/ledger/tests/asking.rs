@@ -311,7 +311,6 @@ async fn a_refusal_beside_a_full_queue_is_written() {
             refusal_rows: 10,
         },
         rules: rules(),
-        lists: Lists::Adopt,
     })
     .expect("it opens");
     let writer = ledger.writer();

@@ -18,7 +18,7 @@ fn paid_are(names: &[&str]) -> Rules {
 /// Closes the ledger and opens it by the rules, as the daemon does.
 async fn reopened(directory: &tempfile::TempDir, ledger: Ledger, rules: Rules) -> Ledger {
     ledger.close(PATIENCE).await;
-    open_with(directory, rules, Lists::Adopt)
+    open_with(directory, rules)
 }
 
 /// Runs the pass to its end; gives how many invoices changed since the lists did.
@@ -294,7 +294,7 @@ async fn a_command_with_other_lists_sorts_nothing_anew() {
     let ledger = open(&directory);
     let key = told(&ledger, "a", "settled").await;
     ledger.close(PATIENCE).await;
-    let ledger = open_with(&directory, paid_are(&["settled"]), Lists::Keep);
+    let ledger = open_with(&directory, of_a_command(paid_are(&["settled"])));
     assert_eq!(pass(&ledger).await, 0);
     assert_eq!(outcome(&ledger, key).await.0, Outcome::Open);
     let ledger = reopened(&directory, ledger, rules()).await;
@@ -311,7 +311,7 @@ async fn a_shop_that_trusts_no_push_has_old_payments_confirmed_and_held() {
         rules.policy.confirm_paid = true;
         rules
     };
-    let ledger = open_with(&directory, strict(&["paid"]), Lists::Adopt);
+    let ledger = open_with(&directory, strict(&["paid"]));
     let key = told(&ledger, "a", "settled").await;
     let ledger = reopened(&directory, ledger, strict(&["paid", "settled"])).await;
     assert_eq!(pass(&ledger).await, 0);

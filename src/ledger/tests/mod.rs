@@ -14,8 +14,10 @@ mod lists;
 mod operator;
 mod owed;
 mod restored;
+mod served;
 
 use super::command::{Command, Reply};
+use super::store::Store;
 use crate::hook::{Selector, Subscription};
 use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
@@ -47,6 +49,7 @@ fn rules() -> Rules {
         on,
     };
     Rules {
+        author: Author::Daemon,
         policy: Policy {
             lists,
             confirm_paid: false,
@@ -71,6 +74,14 @@ fn rules() -> Rules {
     }
 }
 
+/// The same as the settings of a command.
+fn of_a_command(rules: Rules) -> Rules {
+    Rules {
+        author: Author::Command,
+        ..rules
+    }
+}
+
 /// So many of whatever hook.
 fn lanes(want: u32) -> Vec<Lane> {
     let names = ["fulfil", "log"].map(str::to_owned).to_vec();
@@ -83,10 +94,10 @@ fn lanes(want: u32) -> Vec<Lane> {
 }
 
 pub(super) fn open(directory: &tempfile::TempDir) -> Ledger {
-    open_with(directory, rules(), Lists::Adopt)
+    open_with(directory, rules())
 }
 
-fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledger {
+fn open_with(directory: &tempfile::TempDir, rules: Rules) -> Ledger {
     let bounds = Bounds {
         history_per_invoice: 5,
         history_rows: 1_000,
@@ -104,7 +115,6 @@ fn open_with(directory: &tempfile::TempDir, rules: Rules, lists: Lists) -> Ledge
         network: Network::Refused,
         bounds,
         rules,
-        lists,
     })
     .expect("it opens")
 }

@@ -374,7 +374,7 @@ async fn a_status_sorted_after_the_acceptance_is_measured_against_what_was_accep
 
     let mut rules = rules();
     rules.policy.lists.paid.push("settled".into());
-    let ledger = open_with(&directory, rules, Lists::Adopt);
+    let ledger = open_with(&directory, rules);
     while ledger
         .writer()
         .reassess(NOW + 1_000)

@@ -60,7 +60,7 @@ async fn poll(ledger: &Ledger, key: InvoiceKey, said: Observation) {
 /// Lives a life of these statuses and gives the kinds of events each hook was owed, in their order.
 async fn owed_in(life: &[&str]) -> impl Fn(&str) -> Vec<&'static str> {
     let directory = tempfile::tempdir().expect("a directory");
-    let open = || open_with(&directory, everybody(), Lists::Adopt);
+    let open = || open_with(&directory, everybody());
     let ledger = open();
     let key = opened(&ledger.writer(), "a").await;
     ledger.close(PATIENCE).await;
@@ -135,7 +135,7 @@ async fn a_late_payment_is_the_one_payment_of_its_life() {
 #[tokio::test]
 async fn what_was_paid_with_another_sum_is_owed_to_those_who_want_that() {
     let directory = tempfile::tempdir().expect("a directory");
-    let ledger = open_with(&directory, everybody(), Lists::Adopt);
+    let ledger = open_with(&directory, everybody());
     let key = opened(&ledger.writer(), "a").await;
     let mut paid = said(Source::Poll, "id-a", "paid", 10);
     paid.report.amount = Reported::Amount(Amount::parse("15").expect("plain"));

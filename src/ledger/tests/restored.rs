@@ -12,7 +12,7 @@ async fn restored(directory: &tempfile::TempDir, ledger: Ledger, rules: Rules) -
     let event = mark.get_mut("event").expect("a number");
     *event = (event.as_i64().expect("a number") + 1).into();
     fs::write(&path, mark.to_string()).expect("written");
-    let ledger = open_with(directory, rules, Lists::Adopt);
+    let ledger = open_with(directory, rules);
     assert!(ledger.restored().is_some(), "it is noticed");
     ledger
 }

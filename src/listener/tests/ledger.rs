@@ -9,7 +9,7 @@ use crate::invoice::silence::Schedule;
 use crate::invoice::status::{Outcome, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
-use crate::ledger::{Begun, Bounds, Intent, Ledger, Lists, Options, Restore, Rules};
+use crate::ledger::{Author, Begun, Bounds, Intent, Ledger, Options, Restore, Rules};
 use crate::process_mark::ProcessMark;
 
 fn open(directory: &tempfile::TempDir) -> Ledger {
@@ -27,6 +27,7 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
             refusal_rows: 100,
         },
         rules: Rules {
+            author: Author::Daemon,
             policy: Policy {
                 lists: StatusLists {
                     paid: vec!["paid".to_owned()],
@@ -46,7 +47,6 @@ fn open(directory: &tempfile::TempDir) -> Ledger {
             restore: Restore::default(),
             subscriptions: Vec::new(),
         },
-        lists: Lists::Adopt,
     };
     Ledger::open(options).expect("it opens")
 }

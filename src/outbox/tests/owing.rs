@@ -17,7 +17,7 @@ use crate::invoice::status::{Status, StatusLists};
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Policy;
 use crate::ledger::{
-    AttemptRow, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Lane, Ledger, Lists, Options,
+    AttemptRow, Author, Begun, Bounds, DeliveryState, Intent, InvoiceKey, Lane, Ledger, Options,
     Reader, Restore, Rules, Settled, Writer,
 };
 use crate::process_mark::ProcessMark;
@@ -61,6 +61,7 @@ impl Owing {
                 refusal_rows: 100,
             },
             rules: Rules {
+                author: Author::Daemon,
                 policy,
                 schedule,
                 subscriptions,
@@ -70,7 +71,6 @@ impl Owing {
                 sorted_by: None,
                 restore: Restore::default(),
             },
-            lists: Lists::Adopt,
         };
         Self(Ledger::open(options).expect("a new ledger"))
     }

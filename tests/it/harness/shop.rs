@@ -1,11 +1,13 @@
 //! What a shop's programs and its owner do in a scenario: run `tilld` with an environment, open invoices of all kinds, tell
 //! the service what to do wrong, and look how often it was asked.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use super::process;
-use super::world::next_name;
-use super::{Issued, Process, Ran, World};
+use super::world::{bare, next_name};
+use super::{Issued, Process, Ran, World, under_test};
 
 impl Ran {
     /// The data as one JSON value.
@@ -36,6 +38,16 @@ impl World {
     #[track_caller]
     pub(crate) fn tilld_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
         let mut command = self.command(&[]);
+        command.args(args).envs(variables.iter().copied());
+        process::run(&mut command, &self.log_dir(), &next_name())
+    }
+
+    /// [`World::tilld`] with these variables and the state directory alone: whoever runs it has not the daemon's config.
+    #[track_caller]
+    pub(crate) fn tilld_without_config(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+        let mut command = Command::new(under_test());
+        bare(&mut command, self.dir());
+        command.arg("--state-dir").arg(self.state_dir());
         command.args(args).envs(variables.iter().copied());
         process::run(&mut command, &self.log_dir(), &next_name())
     }

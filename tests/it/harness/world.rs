@@ -421,7 +421,7 @@ pub(crate) fn next_name() -> String {
 }
 
 /// Nothing of the test's own environment.
-fn bare(command: &mut Command, dir: &Path) {
+pub(super) fn bare(command: &mut Command, dir: &Path) {
     command
         .env_clear()
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")

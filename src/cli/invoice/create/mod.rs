@@ -126,7 +126,7 @@ async fn directly(order: &Order, patience: Patience, context: &Context) -> Resul
     let public_url = settings.require_public()?.to_string();
     let client = service::client(context)?;
     let found = service::token(context, &client)?;
-    let ledger = ledger::open(context)?;
+    let ledger = ledger::open_to_decide(context)?;
     let (writer, reader) = (ledger.writer(), ledger.reader());
     let opener = Opener {
         writer: &writer,

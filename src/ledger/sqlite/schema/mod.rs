@@ -125,7 +125,7 @@ CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 
 -- An event with a `revision` stands for the invoice's row, which is left as it was (`standing`). One with a `decision` was made
--- by the very claim that was heard, and is its line of history too.
+-- by the very claim that was heard, and is its line of history too. `vouched`: whoever wrote it wrote all deliveries it is owed.
 CREATE TABLE event (
   seq INTEGER PRIMARY KEY,
   event_id TEXT NOT NULL UNIQUE CHECK (typeof(event_id) <> 'blob'),
@@ -146,9 +146,12 @@ CREATE TABLE event (
   raw TEXT CHECK (typeof(raw) <> 'blob'),
   decision TEXT CHECK (typeof(decision) <> 'blob'),
   why TEXT CHECK (typeof(why) <> 'blob'),
-  revision INTEGER CHECK (typeof(revision) IN ('integer', 'null'))
+  revision INTEGER CHECK (typeof(revision) IN ('integer', 'null')),
+  vouched INTEGER NOT NULL DEFAULT 0 CHECK (typeof(vouched) = 'integer')
 );
 CREATE INDEX event_invoice ON event (invoice);
+-- Those that another program wrote, or took a delivery from: few, if any.
+CREATE INDEX event_unvouched ON event (seq) WHERE vouched = 0;
 
 -- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
 CREATE TABLE delivery (
@@ -239,7 +242,7 @@ BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE id = NEW.id; END;
 CREATE TRIGGER delivery_ended AFTER UPDATE OF state ON delivery WHEN NEW.state IN ('done', 'abandoned')
 BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE ", next_behind!("NEW"), "; END;
 CREATE TRIGGER delivery_withdrawn AFTER DELETE ON delivery
-BEGIN UPDATE delivery SET blocked_by = ", in_front!(), " WHERE ", next_behind!("OLD"), "; END;
+BEGIN UPDATE event SET vouched = 0 WHERE seq = OLD.event; UPDATE delivery SET blocked_by = ", in_front!(), " WHERE ", next_behind!("OLD"), "; END;
 -- Events and steps together tell an older copy of a ledger from it (`ledger/mark.rs`). No statement can forget to count.
 CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
 BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;

@@ -59,10 +59,10 @@ impl Pair {
     /// The merchant's lists as they are configured now.
     pub(in crate::ledger::tests) fn adopt(&mut self) {
         self.file.begin().expect("it begins");
-        let number = apply::adopt(&mut self.file, &self.rules, Lists::Adopt).expect("stored");
+        let number = apply::remember(&mut self.file, &self.rules).expect("stored");
         self.file.commit().expect("it commits");
         self.memory.adopt(&mut self.rules).expect("stored");
-        assert_eq!(self.rules.sorted_by, number);
+        assert_eq!(self.rules.sorted_by, Some(number));
     }
 
     /// Both are restored copies from now on.
