@@ -13,6 +13,7 @@ use super::reader::Reader;
 use super::row::InvoiceKey;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
+use crate::invoice::status::StatusLists;
 
 /// When a notification was last stored, and of which invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +83,8 @@ pub struct Overview {
     pub missing: Vec<Missing>,
     /// There are more of them.
     pub more_missing: bool,
+    /// What the daemon serves by, or served by last; `None` where none ever did.
+    pub served: Option<ServedBy>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
     /// Deliveries held because of a restore.
@@ -108,6 +111,15 @@ impl Overview {
     pub const CHANGES_LOOKED_AT: u32 = 2_000;
     /// Missing deliveries that are named.
     pub const MISSING_MOST: u32 = 5;
+}
+
+/// What the daemon serves by.
+#[derive(Clone, Debug)]
+pub struct ServedBy {
+    /// The names, in the column `hook`, of the deliveries that it runs.
+    pub names: Vec<String>,
+    /// The lists that sort statuses.
+    pub lists: StatusLists,
 }
 
 /// How many invoices are to be asked about, and for how long they have been.

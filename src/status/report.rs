@@ -10,10 +10,10 @@ use super::needs::{Known, needs};
 use super::polling::{DueOfClass, Polling};
 use super::reason::{Need, Reason};
 use super::storage::{self, Storage};
-use crate::config::{Presentations, Settings, Statuses};
+use crate::config::{Presentations, Settings};
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
-use crate::invoice::status::Status;
+use crate::invoice::status::{Status, StatusLists};
 use crate::ledger::{LOG_TRIED_BYTES, Overview, Tally};
 use crate::parts::owed_names;
 use crate::poller::standing::Standing;
@@ -225,8 +225,12 @@ impl Report {
             advice: of.reason.advice().into(),
         });
         let invoices: Vec<_> = invoices.collect();
-        let unsorted = unsorted(&overview.unsorted, &settings.statuses);
-        let owed = owed_names(settings);
+        // What the daemon serves by is the ledger's to know: whoever looks may have another config.
+        let (owed, lists) = match &overview.served {
+            Some(served) => (served.names.clone(), served.lists.clone()),
+            None => (owed_names(settings), settings.statuses.lists()),
+        };
+        let unsorted = unsorted(&overview.unsorted, &lists);
         let mut unknown_hooks = overview.awaited.clone();
         unknown_hooks.retain(|name| !owed.contains(name));
         let oldest_ms = overview.oldest_due_ms;
@@ -307,15 +311,14 @@ impl Report {
 }
 
 /// Those that the present lists do not have.
-fn unsorted(met: &[(String, u64)], statuses: &Statuses) -> Vec<Unsorted> {
-    let lists = statuses.lists();
+fn unsorted(met: &[(String, u64)], lists: &StatusLists) -> Vec<Unsorted> {
     let stands_nowhere =
         |name: &str| Status::new(name).is_some_and(|status| lists.sort(&status).is_none());
     met.iter()
         .filter(|(name, _)| stands_nowhere(name))
         .map(|(name, events)| {
             // A list of JSON strings is a TOML array as well.
-            let list: Value = statuses
+            let list: Value = lists
                 .paid
                 .iter()
                 .chain([name])

@@ -180,6 +180,21 @@ fn commands_without_a_daemon_and_a_config_go_by_what_it_served_by() {
         let ran = world.tilld_without_config(&variables, args).ends_with(0);
         assert_eq!(says_whose(&ran), [""; 0], "{args:?}");
     }
+    // Who looks without the config sees no hook that is gone and no name that is not mapped.
+    let status = world
+        .tilld_without_config(&[], &["status", "--json"])
+        .ends_with(16);
+    let needs = status
+        .json()
+        .get("needs")
+        .and_then(Value::as_array)
+        .cloned();
+    let reasons = needs.unwrap_or_default();
+    let reasons: Vec<_> = reasons
+        .iter()
+        .filter_map(|need| need.get("reason"))
+        .collect();
+    assert_eq!(reasons, ["daemon"]);
     for order in ["A-1", "B-1"] {
         assert_eq!(
             owed(&world, order),

@@ -16,7 +16,7 @@ use crate::status::{self, FromCaller, Reason, Report, StoredLogin, UnderAttentio
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 all clear, 3 there is no ledger yet, 16 something needs attention: no daemon runs,
-an invoice needs attention, a delivery is held, was given up by the schedule or waits for a hook that is not configured,
+an invoice needs attention, a delivery is held or missing, was given up by the schedule or waits for a hook that is not configured,
 a status name is not mapped, a login that polling needs is missing or refused, notifications do not arrive, or the
 ledger's file or disk is in trouble";
 

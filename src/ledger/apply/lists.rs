@@ -12,13 +12,13 @@ use crate::ledger::fact::{self, Fact, LISTS_NUMBER};
 use crate::ledger::store::{Store, StoreError};
 
 /// The lists that sorted last.
-static LISTS: Fact<Remembered> = Fact::json(fact::LISTS);
+pub(in crate::ledger) static LISTS: Fact<Remembered> = Fact::json(fact::LISTS);
 /// The pass under way; `None` when it is through.
 pub(super) static PASS: Fact<Option<Pass>> = Fact::json(fact::PASS);
 
 /// The policy in the form it is stored in: each list in order, so that equal policies are equal texts.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Remembered {
+pub(in crate::ledger) struct Remembered {
     open: Vec<String>,
     paid: Vec<String>,
     failed: Vec<String>,
@@ -119,7 +119,7 @@ impl Remembered {
         store.set_fact(&LISTS_NUMBER, &number)
     }
 
-    fn lists(&self) -> StatusLists {
+    pub(in crate::ledger) fn lists(&self) -> StatusLists {
         StatusLists {
             open: self.open.clone(),
             paid: self.paid.clone(),

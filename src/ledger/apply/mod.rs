@@ -25,6 +25,7 @@ use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
 
 pub(in crate::ledger) use dates::heard;
+pub(in crate::ledger) use lists::LISTS;
 pub(crate) use restored::Restore;
 pub(in crate::ledger) use restored::{HELD_RESTORED, catch_up};
 pub(crate) use served::apart;

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::{Author, Rules, lists};
+use crate::hook::abandonment::teller_of;
 use crate::hook::{Selector, Subscription};
 use crate::invoice::event::Change;
 use crate::invoice::silence::Schedule;
@@ -58,6 +59,7 @@ fn wishes(rules: &Rules) -> BTreeSet<(&str, BTreeSet<String>)> {
 pub(in crate::ledger) struct Served {
     /// Every subscription there was, in the order they began.
     terms: Vec<Term>,
+    on_abandoned: bool,
     first_delay_ms: i64,
     schedule: Schedule,
 }
@@ -100,6 +102,7 @@ impl Served {
         }
         Self {
             terms,
+            on_abandoned: rules.on_abandoned,
             first_delay_ms: rules.first_delay_ms,
             schedule: rules.schedule.clone(),
         }
@@ -114,11 +117,24 @@ impl Served {
         wanting.map(|term| term.subscription.hook.as_str())
     }
 
+    fn in_force(&self) -> impl Iterator<Item = &Subscription> {
+        let terms = self.terms.iter().filter(|term| term.upto.is_none());
+        terms.map(|term| &term.subscription)
+    }
+
+    /// The names, in the column `hook`, of the deliveries that somebody runs.
+    pub(in crate::ledger) fn run_names(&self) -> Vec<String> {
+        let hooks: Vec<String> = self.in_force().map(|one| one.hook.clone()).collect();
+        let tellers = hooks.iter().filter_map(|hook| teller_of(hook));
+        let tellers: Vec<String> = tellers.filter(|_| self.on_abandoned).collect();
+        hooks.into_iter().chain(tellers).collect()
+    }
+
     /// These rules with what is remembered in the place of their own.
     fn over(self, own: &Rules) -> Rules {
-        let in_force = self.terms.into_iter().filter(|term| term.upto.is_none());
         Rules {
-            subscriptions: in_force.map(|term| term.subscription).collect(),
+            subscriptions: self.in_force().cloned().collect(),
+            on_abandoned: self.on_abandoned,
             first_delay_ms: self.first_delay_ms,
             schedule: self.schedule,
             ..own.clone()
@@ -282,6 +298,15 @@ mod tests {
         assert_eq!(served.owed(8, &paid()).count(), 0);
         // What held for no event is forgotten.
         assert_eq!(after(&[(&first, 3), (&other, 3)]), after(&[(&other, 3)]));
+    }
+
+    #[test]
+    fn whoever_is_told_of_deliveries_that_were_given_up_has_names_of_their_own() {
+        let mut own = rules(&[("ship", &["paid"])]);
+        assert_eq!(after(&[(&own, 0)]).run_names(), ["ship"]);
+        own.on_abandoned = true;
+        let teller = teller_of("ship").expect("a name");
+        assert_eq!(after(&[(&own, 0)]).run_names(), ["ship", &*teller]);
     }
 
     #[test]

@@ -17,12 +17,12 @@ use super::read_store::ReadStore;
 use super::rows;
 use super::silent::silent;
 use crate::invoice::attention::Attention;
-use crate::ledger::apply::HELD_RESTORED;
+use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
     LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
 };
-use crate::ledger::overview::{AttentionCount, Overview, Tally};
+use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
 use crate::ledger::store::StoreError;
 
 /// Unsorted names that are told at most; a service has a handful.
@@ -89,6 +89,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         abandoned_orders: abandoned_orders(connection)?,
         missing: missing.of,
         more_missing: missing.more,
+        served: served_by(connection)?,
         restore: fact(connection, &RESTORED)?,
         held_restored: tally(
             connection,
@@ -106,6 +107,14 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         log_held: fact(connection, &LOG_HELD)?.and_then(|noted| noted.held),
         polled_in_a_row: polled_in_a_row(connection)?,
     })
+}
+
+fn served_by(connection: &Connection) -> rusqlite::Result<Option<ServedBy>> {
+    let (served, lists) = (fact(connection, &SERVED)?, fact(connection, &LISTS)?);
+    Ok(served.zip(lists).map(|(served, lists)| ServedBy {
+        names: served.run_names(),
+        lists: lists.lists(),
+    }))
 }
 
 /// Numbers of events rise with their times.

@@ -107,7 +107,7 @@ fn a_quiet_shop_needs_nobody() {
 
 #[test]
 fn what_needs_a_person_is_named_with_what_helps() {
-    let world = Setup::new()
+    let mut world = Setup::new()
         .quiet()
         .set("outbox.schedule_s", "[0]")
         .hook("fails", &["paid"], "exit 1")
@@ -182,7 +182,7 @@ fn what_needs_a_person_is_named_with_what_helps() {
     );
     assert!(!shown.contains('\u{202e}'), "{shown}");
 
-    // The line is one the config takes, and then the name is no news any more.
+    // The line is one the config takes, and the name is no news any more once the daemon serves by it.
     let file = world.dir().join("config.toml");
     let config = fs::read_to_string(&file).expect("readable");
     let (list, _) = line.split_once("  #").expect("a comment");
@@ -197,6 +197,9 @@ fn what_needs_a_person_is_named_with_what_helps() {
         })
         .collect();
     fs::write(&file, sorted.join("\n")).expect("written");
+    assert_ne!(at(&status(&world, 16), "/unsorted"), json!([]));
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    world.start_serve();
     assert_eq!(at(&status(&world, 16), "/unsorted"), json!([]));
 }
 
