@@ -42,7 +42,7 @@ impl Sum {
         }
     }
 
-    /// Measures a report against this sum. A missing amount or currency does not differ (contract 2.3).
+    /// Measures a report against this sum. A missing amount or currency does not differ (contract 10).
     pub fn verdict(&self, amount: &Reported, currency: Option<&str>) -> Verdict {
         let amount_agrees = match amount {
             Reported::Missing => true,

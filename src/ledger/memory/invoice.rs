@@ -1,13 +1,14 @@
 //! An invoice as it is stored first and as it comes back.
 
 use super::MemoryStore;
+use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
-use crate::invoice::opening::Opening;
+use crate::invoice::opening::{Opening, decides};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Invoice;
 use crate::ledger::command::Intent;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{PollState, Stored};
+use crate::ledger::store::{Earlier, PollState, Stored};
 
 /// The row an intent makes; its key is given when it is added.
 pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
@@ -80,5 +81,27 @@ impl MemoryStore {
             self.polls.put(key.0, PollState::default());
             self.forget();
         }
+    }
+}
+
+impl MemoryStore {
+    /// The invoices of an order that decide whether it may be given another, and its tries, newest first.
+    pub(super) fn earlier(&self, order_id: &str, tries: [Option<&InvoiceRef>; 2]) -> Vec<Earlier> {
+        let rows = self.invoices.iter().rev().map(|(_, stored)| stored);
+        let rows = rows.filter(|stored| stored.row.order_id == order_id);
+        let earlier = rows.map(|stored| {
+            let poll = self.polls.get(stored.row.key.0).copied();
+            Earlier {
+                row: stored.row.clone(),
+                is_pending: stored.invoice.pending.is_some(),
+                poll: poll.unwrap_or_default(),
+            }
+        });
+        let counts = |earlier: &Earlier| {
+            let row = &earlier.row;
+            let is_try = tries.contains(&Some(&row.reference));
+            decides(row.opening, row.outcome, earlier.is_unsure()) || is_try
+        };
+        earlier.filter(counts).collect()
     }
 }

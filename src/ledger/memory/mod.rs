@@ -26,7 +26,7 @@ use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply
 use super::error::WriteError;
 use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
-use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
+use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
 use super::sqlite::Bounds;
 use super::store::{
     Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored,
@@ -34,7 +34,6 @@ use super::store::{
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::invoice::opening::decides;
 use crate::invoice::transition::{Claim, Decision, Why};
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
@@ -264,23 +263,7 @@ impl Store for MemoryStore {
         order_id: &str,
         tries: [Option<&InvoiceRef>; 2],
     ) -> Result<Vec<Earlier>, StoreError> {
-        let of_order = |stored: &&Stored| stored.row.order_id == order_id;
-        let rows = self.invoices.iter().rev().map(|(_, stored)| stored);
-        let rows = rows.filter(of_order).map(|stored| Earlier {
-            row: stored.row.clone(),
-            is_pending: stored.invoice.pending.is_some(),
-            poll: self
-                .polls
-                .get(stored.row.key.0)
-                .copied()
-                .unwrap_or_default(),
-        });
-        let is_try = |row: &InvoiceRow| tries.contains(&Some(&row.reference));
-        let counts = |earlier: &Earlier| {
-            let row = &earlier.row;
-            decides(row.opening, row.outcome, earlier.is_unsure()) || is_try(row)
-        };
-        Ok(rows.filter(counts).collect())
+        Ok(self.earlier(order_id, tries))
     }
 
     fn recorded_claims(&mut self, key: InvoiceKey) -> Result<Vec<Claim>, StoreError> {

@@ -9,6 +9,7 @@ mod generated;
 mod install;
 mod ledger;
 mod operating;
+mod packed;
 mod post;
 mod proxy;
 mod reliability;
