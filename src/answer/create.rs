@@ -8,6 +8,7 @@ use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
 use crate::invoice::attention::Attention;
 use crate::invoice::opening::{Difference, Mode, Opening};
+use crate::invoice::status::Outcome;
 use crate::ledger::InvoiceRow;
 use crate::opening::{self, Opened, Why};
 
@@ -63,7 +64,11 @@ fn paid(row: &InvoiceRow) -> Failure {
     );
     Failure::new(Exit::Error, text)
         .hint("`--new` opens another invoice for it all the same")
-        .problem(Problem::AlreadyPaid)
+        .problem(if row.outcome == Outcome::Mismatch {
+            Problem::PaidOtherAmount
+        } else {
+            Problem::AlreadyPaid
+        })
 }
 
 fn differs(row: &InvoiceRow, what: Difference) -> Failure {

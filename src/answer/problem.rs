@@ -7,6 +7,8 @@
 pub(crate) enum Problem {
     /// The order is paid.
     AlreadyPaid,
+    /// The order is paid with another amount or currency than agreed.
+    PaidOtherAmount,
     /// The order has an open invoice with another amount.
     OtherAmount,
     /// The same with another currency.
@@ -28,6 +30,7 @@ impl Problem {
     pub(crate) const fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::AlreadyPaid => ("already_paid", "the order is paid"),
+            Self::PaidOtherAmount => ("paid_other_amount", "the order is paid with another amount"),
             Self::OtherAmount => ("other_amount", "the open invoice has another amount"),
             Self::OtherCurrency => ("other_currency", "the open invoice has another currency"),
             Self::OtherMethod => ("other_method", "the open invoice has another method"),

@@ -190,6 +190,17 @@ fn clients_tell_the_reasons_apart() {
     assert_eq!(typed(&page), "urn:tilld:problem:other_mode");
     world.tell_as_it_is(&world.dictate(&issued, "paid"));
     assert_eq!(typed(&usual), "urn:tilld:problem:already_paid");
+    let less = world.create("A-3");
+    let short = json!({ "status": "paid", "amount": "1.00" });
+    world.tell_as_it_is(&world.dictate_fields(&less, &short));
+    wait_until(PATIENCE, "the mismatch", || {
+        world.invoice("A-3", "outcome") == "mismatch"
+    });
+    let mut again = usual.clone();
+    if let Some(place) = again.get_mut("order_id") {
+        *place = "A-3".into();
+    }
+    assert_eq!(typed(&again), "urn:tilld:problem:paid_other_amount");
     let refused = json!({ "endpoint": "create", "status": 400, "body": "{\"error\":\"no\"}" });
     world.faults(&json!({ "api_status": refused }));
     let mut other = usual;
