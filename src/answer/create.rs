@@ -170,7 +170,7 @@ fn unsettled(row: &InvoiceRow, why: &Why) -> Failure {
             "map `{status}` to what it means under `[statuses]` in the config: `paid` or `failed`; or look at the invoice in the \
              cabinet, and `--new` opens another one all the same"
         ),
-        Why::NoAnswer { .. } | Why::Gone | Why::Doubt => {
+        Why::NoAnswer { .. } | Why::Gone | Why::Early | Why::Doubt => {
             "try again later; `--new` opens another invoice all the same".to_owned()
         }
     };

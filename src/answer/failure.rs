@@ -163,7 +163,7 @@ impl Failure {
     }
 
     /// What a client of the control socket tells apart, where the exit code does not say it.
-    pub(crate) const fn told_apart(&self) -> Option<Problem> {
+    pub(crate) const fn problem_type(&self) -> Option<Problem> {
         self.problem
     }
 

@@ -25,7 +25,7 @@ pub(super) fn response(failure: &Failure) -> Response {
 
 /// The document of a failure, and its status.
 pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
-    let status = match failure.told_apart() {
+    let status = match failure.problem_type() {
         // What a repeated call may find settled.
         Some(Problem::Unsettled) if failure.again_in_s().is_some() => {
             StatusCode::SERVICE_UNAVAILABLE
@@ -37,7 +37,7 @@ pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCod
 
 fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -> Value {
     let exit = failure.exit();
-    let (name, title) = match failure.told_apart() {
+    let (name, title) = match failure.problem_type() {
         Some(problem) => problem.words(),
         None => (exit.name(), title(exit)),
     };

@@ -3,7 +3,7 @@
 //! Relies on times of the service's clock. Promises that only its clear word after the end of the payment window says so.
 
 /// The service's own name for an invoice that nobody has paid (contract 2.1).
-const NEW: &str = "new";
+pub const NEW: &str = "new";
 /// Two answers this far apart that there is no such invoice are believed, milliseconds: one may come from a replica that lags.
 const GONE_MS: i64 = 5_000;
 

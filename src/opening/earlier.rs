@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Error, Opener};
 use crate::client::error::Error as FetchError;
+use crate::invoice::polled::NEW;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, InvoiceRow};
 use crate::poller::now::{self, Inquirer, Nothing};
@@ -16,6 +17,8 @@ use crate::telemetry::chain;
 
 /// When a repeated create is worth it, if the service says nothing else.
 const AGAIN_IN: Duration = Duration::from_secs(5);
+/// The same where the date of the answer was rounded down to before the end.
+const NEXT_SECOND_IN: Duration = Duration::from_secs(1);
 /// The same where a second answer must agree with the first, which the poller asks for 30 s later.
 const SECOND_ANSWER_IN: Duration = Duration::from_secs(30);
 
@@ -33,6 +36,8 @@ pub(crate) enum Why {
     Gone,
     /// The answer contradicts what is stored. A second one must agree.
     Doubt,
+    /// The answer is dated before the end of its payment window: dates have whole seconds.
+    Early,
     /// The service gives it this status, which does not say that it was not paid.
     Status(String),
 }
@@ -43,6 +48,7 @@ impl Why {
         match self {
             Self::NoAnswer { again_in, .. } => Some(*again_in),
             Self::Gone => Some(AGAIN_IN),
+            Self::Early => Some(NEXT_SECOND_IN),
             Self::Doubt => Some(SECOND_ANSWER_IN),
             Self::Status(_) => None,
         }
@@ -54,6 +60,7 @@ impl fmt::Display for Why {
         match self {
             Self::NoAnswer { reason, .. } => write!(f, "{reason}"),
             Self::Gone => write!(f, "the service does not know it, and must say so twice"),
+            Self::Early => write!(f, "the service's last answer is from before its end"),
             Self::Doubt => write!(f, "the service's answers contradict each other"),
             Self::Status(status) => {
                 write!(f, "its status `{status}` does not say whether it was paid")
@@ -110,6 +117,7 @@ fn why(row: &InvoiceRow, polled: &Result<Decision, now::Error>) -> Why {
                 again_in: AGAIN_IN,
             };
         }
+        Ok(_) if row.status.as_deref() == Some(NEW) => return Why::Early,
         Ok(_) => return Why::Status(row.status.clone().unwrap_or_default()),
         Err(error) => error,
     };

@@ -76,6 +76,28 @@ fn a_payment_in_doubt_blocks_another_until_the_service_answers() {
     }
 }
 
+/// A service that closes no invoice by itself: its `new` counts once it is dated after the end, and not a moment before.
+#[test]
+fn new_after_the_end_makes_room() {
+    let world = short().start();
+    let issued = world.create("A-1");
+    world.faults(&json!({ "lose": true }));
+    let said = issued.object.to_string();
+    let answer = json!({ "endpoint": "fetch", "status": 200, "body": said, "times": true });
+    world.faults(&json!({ "api_status": answer }));
+    let opened = wait_for(PATIENCE, "room", || {
+        let answer = wish(&world);
+        if answer.status == 503 {
+            assert_eq!(text(&answer, "/type"), "urn:tilld:problem:unsettled");
+        } else {
+            assert!([200, 201].contains(&answer.status), "{answer:?}");
+        }
+        (answer.status == 201).then_some(answer)
+    });
+    assert_ne!(text(&opened, "/invoice_id"), issued.id);
+    assert!(world.requests("fetch") > 0, "it was polled first");
+}
+
 #[test]
 fn an_unclear_status_makes_no_room_and_is_named() {
     for (status, is_mapped) in [("waiting", true), ("ODD", false)] {
