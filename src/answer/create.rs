@@ -1,7 +1,7 @@
 //! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
 
 use super::failure::{Exit, Failure};
-use super::invoice::{named, reported, sum};
+use super::invoice::{named, other, reported, sum};
 use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
@@ -45,6 +45,10 @@ impl From<Opened> for Ended {
                 let failure = paid(&row);
                 stands(row, Some(failure))
             }
+            Opened::Superseded(row) => {
+                let failure = superseded(&row);
+                stands(row, Some(failure))
+            }
             Opened::Differs(row, what) => {
                 let failure = differs(&row, what);
                 stands(row, Some(failure))
@@ -69,6 +73,36 @@ fn paid(row: &InvoiceRow) -> Failure {
         } else {
             Problem::AlreadyPaid
         })
+}
+
+/// An older invoice of the order is in the way.
+fn superseded(row: &InvoiceRow) -> Failure {
+    let (order, name) = (&row.order_id, named(row));
+    let newer = row.superseded.as_ref().map_or_else(String::new, |by| {
+        format!(" by `{}` over {}", other(by), sum(&by.amount, &by.currency))
+    });
+    let (text, hint) = if row.outcome.has_money() {
+        (
+            format!(
+                "the customer paid {} on invoice `{name}` of order `{order}`, which is superseded{newer}; nothing was sent",
+                reported(row)
+            ),
+            format!(
+                "`tilld invoice accept-amount {name}` takes this payment for the order, or pay it back; \
+                 `--new` opens another invoice all the same"
+            ),
+        )
+    } else {
+        (
+            format!(
+                "the customer can still pay invoice `{name}` of order `{order}`, which is superseded{newer}; nothing was sent"
+            ),
+            "try again after its end; `--new` opens another invoice beside it".to_owned(),
+        )
+    };
+    Failure::new(Exit::Error, text)
+        .hint(hint)
+        .problem(Problem::Superseded)
 }
 
 fn differs(row: &InvoiceRow, what: Difference) -> Failure {

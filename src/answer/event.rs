@@ -29,6 +29,7 @@ pub(crate) struct Shown<'a> {
     currency_reported: Option<Cow<'a, str>>,
     rewound: bool,
     source: Option<Cow<'a, str>>,
+    order_outcome: Cow<'a, str>,
     /// When it was recorded.
     pub(crate) at: String,
 }
@@ -48,6 +49,7 @@ pub(crate) fn json(row: &EventRow) -> Shown<'_> {
         currency_reported: row.currency_reported.as_deref().map(Into::into),
         rewound: row.rewound,
         source: row.source.map(Source::as_str).map(Into::into),
+        order_outcome: row.order_outcome.as_str().into(),
         at: time(row.at_ms),
     }
 }

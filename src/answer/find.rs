@@ -20,13 +20,10 @@ pub(crate) fn not_found(name: &str) -> Failure {
     Failure::new(Exit::NotFound, error).hint("`tilld invoice list` shows what is there")
 }
 
-/// The one to wait for among the invoices of an order, newest first: the one that was paid, since with it the order is;
-/// else the newest that was not refused, since an older one may still be paid; else the newest.
+/// The one that stands for the order among its invoices: the one that paid it, else the newest that was not refused.
 pub(crate) fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
-    let paid = found.iter().position(|row| row.outcome == Outcome::Paid);
-    let asked = || found.iter().position(|row| row.opening != Opening::Refused);
-    let at = paid.or_else(asked).unwrap_or_default();
-    found.into_iter().nth(at)
+    let standing = found.iter().position(|row| row.superseded.is_none());
+    found.into_iter().nth(standing.unwrap_or_default())
 }
 
 /// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.
@@ -35,7 +32,9 @@ pub(crate) fn end(row: &InvoiceRow, now_ms: i64) -> Option<Result<Exit, Failure>
         |text: String, hint: &str| Some(Err(Failure::new(Exit::Unknown, text).hint(hint)));
     match row.outcome {
         Outcome::Paid => Some(Ok(Exit::Ok)),
-        Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => Some(Ok(Exit::NotPaid)),
+        Outcome::Failed | Outcome::Reversed | Outcome::Mismatch | Outcome::SecondPayment => {
+            Some(Ok(Exit::NotPaid))
+        }
         Outcome::Open if row.unresolved => unknown(
             format!(
                 "the service never gave a final answer about order `{}`",

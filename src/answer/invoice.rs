@@ -14,7 +14,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
-use crate::ledger::{InvoiceKey, InvoiceRow};
+use crate::ledger::{InvoiceKey, InvoiceRow, SupersededBy};
 
 /// One invoice in the words of `--json`. Amounts are decimal text, times UTC with milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +44,7 @@ pub(crate) struct Shown<'a> {
     requisites: Option<Value>,
     currency_asked: Cow<'a, str>,
     service: Option<Value>,
+    superseded_by: Option<Cow<'a, SupersededBy>>,
 }
 
 /// The JSON object of an invoice.
@@ -75,6 +76,7 @@ pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
         requisites: row.requisites.as_deref().map(json_or_text),
         currency_asked: row.currency_asked.as_str().into(),
         service: row.raw.as_deref().map(json_or_text),
+        superseded_by: row.superseded.as_ref().map(Cow::Borrowed),
     }
 }
 
@@ -126,6 +128,7 @@ impl Shown<'_> {
             created_ms: ms(&self.created_at)?,
             updated_ms: ms(&self.updated_at)?,
             revision: 0,
+            superseded: self.superseded_by.map(Cow::into_owned),
         })
     }
 }
@@ -133,6 +136,11 @@ impl Shown<'_> {
 /// What a command is given to mean this invoice: the service's id, or the order while there is none; as it is typed.
 pub(crate) fn named(row: &InvoiceRow) -> Cow<'_, str> {
     typed(row.invoice_id.as_deref().unwrap_or(&row.order_id))
+}
+
+/// The same for the invoice that stands for the order instead.
+pub(crate) fn other(by: &SupersededBy) -> Cow<'_, str> {
+    typed(by.invoice_id.as_deref().unwrap_or(&by.r#ref))
 }
 
 /// An id as it is typed in a shell: others chose it, and a person copies the command it stands in.
@@ -217,6 +225,7 @@ pub(crate) mod tests {
             created_ms: 1_795_860_120_004,
             updated_ms: 1_795_860_120_004,
             revision: 1,
+            superseded: None,
         }
     }
 
@@ -230,7 +239,7 @@ pub(crate) mod tests {
             r#""expire_at":"2026-11-28T10:12:00.000Z","created_at":"2026-11-28T10:02:00.004Z","#,
             r#""updated_at":"2026-11-28T10:02:00.004Z","payment_url":null,"#,
             r#""requisites":{"bankName":"Б","phoneNumber":"+70000000000"},"currency_asked":"RUB","#,
-            r#""service":{"dealRate":0.10,"extra":1,"id":"inv-1","status":"new"}}"#,
+            r#""service":{"dealRate":0.10,"extra":1,"id":"inv-1","status":"new"},"superseded_by":null}"#,
         );
         assert_eq!(
             serde_json::to_string(&json(&row())).expect("plain data"),

@@ -9,6 +9,8 @@ pub(crate) enum Problem {
     AlreadyPaid,
     /// The order is paid with another amount or currency than agreed.
     PaidOtherAmount,
+    /// A superseded invoice of the order can be paid, or holds a payment that does not pay the order.
+    Superseded,
     /// The order has an open invoice with another amount.
     OtherAmount,
     /// The same with another currency.
@@ -31,6 +33,10 @@ impl Problem {
         match self {
             Self::AlreadyPaid => ("already_paid", "the order is paid"),
             Self::PaidOtherAmount => ("paid_other_amount", "the order is paid with another amount"),
+            Self::Superseded => (
+                "superseded",
+                "a superseded invoice is paid or can still be paid",
+            ),
             Self::OtherAmount => ("other_amount", "the open invoice has another amount"),
             Self::OtherCurrency => ("other_currency", "the open invoice has another currency"),
             Self::OtherMethod => ("other_method", "the open invoice has another method"),

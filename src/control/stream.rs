@@ -221,6 +221,7 @@ mod tests {
             previous_status: None,
             outcome: Outcome::Open,
             previous_outcome: Outcome::Open,
+            order_outcome: Outcome::Open,
             source: None,
             at_ms: 0,
             amount_reported: None,

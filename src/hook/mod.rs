@@ -43,13 +43,14 @@ pub enum Selector {
 }
 
 /// The kinds that a hook may want by their word.
-pub const SELECTABLE: [EventKind; 7] = [
+pub const SELECTABLE: [EventKind; 8] = [
     EventKind::Paid,
     EventKind::PaidAgain,
     EventKind::Failed,
     EventKind::Reversed,
     EventKind::Late,
     EventKind::Mismatch,
+    EventKind::SecondPayment,
     EventKind::Unresolved,
 ];
 
@@ -138,6 +139,7 @@ impl Subscription {
             previous_status: None,
             outcome: Outcome::Open,
             previous_outcome: Outcome::Open,
+            order_outcome: Outcome::Open,
         };
         let mut kinds = EventKind::ALL.to_vec();
         kinds.retain(|kind| self.wants(&any(*kind)));
@@ -174,6 +176,7 @@ mod tests {
             previous_status: None,
             outcome,
             previous_outcome: outcome,
+            order_outcome: outcome,
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Attention {
     OutcomeUnknown,
     /// The service went back to an older status.
     Rewound,
+    /// It is paid, and another invoice had paid the order already.
+    SecondPayment,
     /// Polls gave no final answer within the horizon.
     Unresolved,
     /// Its status is not mapped.
@@ -68,17 +70,20 @@ pub struct Figures<'a> {
     pub agreed: &'a str,
     /// The sum the service reported.
     pub reported: &'a str,
+    /// The invoice that stands for the order instead, with its sum, if one does.
+    pub instead: Option<(&'a str, &'a str)>,
 }
 
 impl Attention {
     /// All of them, in the order of their words.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::AmountDiffers,
         Self::Mismatch,
         Self::NotFound,
         Self::OtherId,
         Self::OutcomeUnknown,
         Self::Rewound,
+        Self::SecondPayment,
         Self::Unresolved,
         Self::UnsortedStatus,
     ];
@@ -94,6 +99,7 @@ impl Attention {
             Self::OtherId => ("other_id", Warning, Ack),
             Self::OutcomeUnknown => ("outcome_unknown", Warning, Ack),
             Self::Rewound => ("rewound", Warning, Ack),
+            Self::SecondPayment => ("second_payment", Critical, Ack),
             Self::Unresolved => ("unresolved", Warning, Ack),
             Self::UnsortedStatus => ("unsorted_status", Critical, ByItself),
         }
@@ -142,6 +148,9 @@ impl Attention {
             Self::Rewound => {
                 "look it up in the cabinet: the service went back to an older status. Then `tilld ack ORDER`"
             }
+            Self::SecondPayment => {
+                "pay it back, or settle it with the customer: no `paid` hook runs for it. Then `tilld ack ORDER`"
+            }
             Self::Unresolved => {
                 "look it up in the cabinet, or poll it with `tilld invoice poll ORDER`: it may still be paid. Then `tilld ack ORDER`"
             }
@@ -165,6 +174,10 @@ impl Attention {
                 "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
                  unless `tilld invoice accept-amount {name}` takes that sum as agreed"
             ),
+            Self::Mismatch if let Some((newer, sum)) = of.instead => format!(
+                "the service calls it paid with {reported}, but its order has the newer invoice {newer} over {sum}; \
+                 no `paid` hook runs for it, unless `tilld invoice accept-amount {name}` takes this payment for the order"
+            ),
             Self::Mismatch => format!(
                 "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
                  unless `tilld invoice accept-amount {name}` takes that sum as agreed"
@@ -185,6 +198,16 @@ impl Attention {
             Self::Rewound => {
                 "the service went back to an older status, twice; look the invoice up in the cabinet".to_owned()
             }
+            Self::SecondPayment => match of.instead {
+                Some((first, _)) => format!(
+                    "its order was paid by invoice {first} already; this second payment of {reported} runs no `paid` hook, \
+                     pay it back or settle it with the customer"
+                ),
+                None => format!(
+                    "this second payment of {reported} of its order runs no `paid` hook, pay it back or settle it with the \
+                     customer"
+                ),
+            },
             Self::Unresolved => {
                 "the service was asked until `poller.horizon_s` and gave no final answer; it may still be paid".to_owned()
             }
@@ -221,6 +244,7 @@ mod tests {
         asked: "1 RUB",
         agreed: "2 RUB",
         reported: "3 RUB",
+        instead: None,
     };
 
     #[test]

@@ -10,7 +10,7 @@ use super::transition::Claim;
 pub enum EventKind {
     /// The first claim, and the invoice is open.
     Opened,
-    /// Another status with the same outcome.
+    /// Another status. The order's outcome stays as it is.
     Status,
     /// Paid for the first time, not after a failure.
     Paid,
@@ -22,8 +22,10 @@ pub enum EventKind {
     Failed,
     /// Was paid, and the money went back.
     Reversed,
-    /// Paid with another amount or currency than agreed.
+    /// Paid with another amount or currency than agreed, or than the order's newer invoice has.
     Mismatch,
+    /// Paid when another invoice had paid the order already.
+    SecondPayment,
     /// Asked until the horizon without a final answer.
     Unresolved,
     /// A person changed something.
@@ -32,7 +34,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// All of them, in the order they usually come.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Opened,
         Self::Status,
         Self::Paid,
@@ -41,6 +43,7 @@ impl EventKind {
         Self::Failed,
         Self::Reversed,
         Self::Mismatch,
+        Self::SecondPayment,
         Self::Unresolved,
         Self::Operator,
     ];
@@ -56,6 +59,7 @@ impl EventKind {
             Self::Failed => "failed",
             Self::Reversed => "reversed",
             Self::Mismatch => "mismatch",
+            Self::SecondPayment => "second_payment",
             Self::Unresolved => "unresolved",
             Self::Operator => "operator",
         }
@@ -90,4 +94,6 @@ pub struct Change {
     pub outcome: Outcome,
     /// The outcome before.
     pub previous_outcome: Outcome,
+    /// The outcome of the order from now on.
+    pub order_outcome: Outcome,
 }

@@ -114,6 +114,8 @@ pub struct Standing {
     pub unsure: bool,
     /// The service said after the end that it was not paid.
     pub unpaid: bool,
+    /// Another invoice stands for the order, and a payment of this one would not pay it.
+    pub superseded: bool,
 }
 
 impl Standing {
@@ -147,15 +149,18 @@ pub enum Judgement {
     Differs(usize, Difference),
     /// This one may have been paid: a poll must show it first.
     Unsettled(usize),
+    /// This one is superseded, and can be paid or holds a payment that does not pay the order.
+    Superseded(usize),
 }
 
 /// Whether an invoice can matter to [`judge`]: all others of its order may be left out of what it is given. `unsure`: see
 /// [`Standing::unsure`].
 pub const fn decides(opening: Opening, outcome: Outcome, unsure: bool) -> bool {
     match (opening, outcome) {
-        (Opening::Creating | Opening::Unknown, _) | (_, Outcome::Paid | Outcome::Mismatch) => true,
+        (Opening::Creating | Opening::Unknown, _) => true,
+        (_, outcome) if outcome.has_money() => true,
         (_, Outcome::Open) => opening.is_known(),
-        (_, Outcome::Failed | Outcome::Reversed) => opening.is_known() && unsure,
+        _ => opening.is_known() && unsure,
     }
 }
 
@@ -168,14 +173,19 @@ pub fn judge(standing: &[Standing], wanted: &Wanted, now_ms: i64) -> Judgement {
     if wanted.anew {
         return Judgement::Open;
     }
-    if let Some(at) = find(&|s| matches!(s.outcome, Outcome::Paid | Outcome::Mismatch)) {
+    let paid = find(&|s| s.outcome == Outcome::Paid);
+    if let Some(at) = paid.or_else(|| find(&|s| s.outcome == Outcome::Mismatch && !s.superseded)) {
         return Judgement::Paid(at);
+    }
+    if let Some(at) = find(&|s| s.outcome.has_money()) {
+        return Judgement::Superseded(at);
     }
     // The newer of the two speaks: whoever insisted on another invoice after a lost answer is given that one from then on.
     let Some(at) = find(&|s| s.opening == Opening::Unknown || s.is_open(now_ms)) else {
         return find(&Standing::may_be_paid).map_or(Judgement::Open, Judgement::Unsettled);
     };
     match standing.get(at) {
+        Some(s) if s.is_open(now_ms) && s.superseded => Judgement::Superseded(at),
         Some(s) if s.is_open(now_ms) => match difference(s, wanted) {
             Some(what) => Judgement::Differs(at, what),
             None => Judgement::Standing(at),
@@ -253,6 +263,7 @@ mod tests {
             closes_ms: 100,
             unsure: false,
             unpaid: false,
+            superseded: false,
         }
     }
 

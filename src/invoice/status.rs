@@ -1,4 +1,4 @@
-//! The service's word for an invoice (open, any text) and what it means here (closed, five outcomes).
+//! The service's word for an invoice (open, any text) and what it means here (closed, six outcomes).
 //!
 //! The contract shows one status, `new`. Every other name is sorted by the merchant's lists; a name on no list is kept to
 //! the letter and changes no outcome: inventing a meaning would fulfil or cancel real orders on a guess.
@@ -56,18 +56,21 @@ pub enum Outcome {
     Failed,
     /// Paid once, and the money went back.
     Reversed,
-    /// Paid with another amount or currency than agreed: a person must look.
+    /// Paid with another amount or currency than agreed, or than the order's newer invoice has: a person must look.
     Mismatch,
+    /// Paid when another invoice had paid the order already: a person must look.
+    SecondPayment,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Open,
         Self::Paid,
         Self::Failed,
         Self::Reversed,
         Self::Mismatch,
+        Self::SecondPayment,
     ];
 
     /// The word used in the ledger, the hook document and on the command line.
@@ -78,6 +81,7 @@ impl Outcome {
             Self::Failed => "failed",
             Self::Reversed => "reversed",
             Self::Mismatch => "mismatch",
+            Self::SecondPayment => "second_payment",
         }
     }
 
@@ -89,6 +93,14 @@ impl Outcome {
     /// True when nothing more is expected: every outcome but `open`.
     pub const fn is_final(self) -> bool {
         !matches!(self, Self::Open)
+    }
+
+    /// True while the customer's money is there, whether the order is paid with it or not.
+    pub const fn has_money(self) -> bool {
+        match self {
+            Self::Paid | Self::Mismatch | Self::SecondPayment => true,
+            Self::Open | Self::Failed | Self::Reversed => false,
+        }
     }
 }
 

@@ -60,6 +60,8 @@ pub enum Begun {
     Differs(Box<InvoiceRow>, Difference),
     /// This one may have been paid: a poll must show it first.
     Unsettled(Box<InvoiceRow>),
+    /// This one is superseded, and can be paid or holds a payment that does not pay the order.
+    Superseded(Box<InvoiceRow>),
 }
 
 /// How the request that opens an invoice ended.
@@ -280,6 +282,8 @@ pub enum Objection {
     ReportedSince,
     /// It is paid with the sum that was agreed.
     Paid,
+    /// Another invoice has paid its order.
+    OrderPaid,
 }
 
 /// Deliveries that share places, and how many of them may begin. Claims and looks are told one for each hook: whose

@@ -83,7 +83,7 @@ pub(crate) use retention::{Cutoffs, Emptied, WalkError, walk};
 pub(crate) use rights::check_all as check_rights;
 pub(crate) use row::{
     AttemptRow, Claimed, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey,
-    InvoiceRow, Place, RefusalFilter, RefusalRow, Running, Watched,
+    InvoiceRow, Place, RefusalFilter, RefusalRow, Running, SupersededBy, Watched,
 };
 pub(crate) use sqlite::{
     Bounds, Checkpoint, Filter, LogLimits, TRIED_BYTES as LOG_TRIED_BYTES, bulk, sqlite_version,

@@ -84,6 +84,23 @@ pub struct InvoiceRow {
     pub updated_ms: i64,
     /// Counts changes.
     pub revision: i64,
+    /// The invoice that stands for the order instead, if this one is superseded.
+    pub superseded: Option<SupersededBy>,
+}
+
+/// The invoice that stands for the order in the place of a superseded one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SupersededBy {
+    /// Its ref.
+    pub r#ref: String,
+    /// The service's id, once known.
+    pub invoice_id: Option<String>,
+    /// What it amounts to.
+    pub outcome: String,
+    /// What was agreed for it.
+    pub amount: String,
+    /// The currency agreed.
+    pub currency: String,
 }
 
 impl InvoiceRow {
@@ -149,6 +166,8 @@ pub struct EventRow {
     pub outcome: Outcome,
     /// The outcome before.
     pub previous_outcome: Outcome,
+    /// The outcome of the order from then on.
+    pub order_outcome: Outcome,
     /// Who brought it; `None` for what tilld found itself.
     pub source: Option<Source>,
     /// When it was recorded.

@@ -13,6 +13,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::polled::Polled;
 use crate::invoice::silence::{Class, Ended};
+use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Decision, Invoice, Why};
 use crate::process_mark::ProcessMark;
 
@@ -306,6 +307,20 @@ pub(super) trait Store {
     fn keep(&mut self, _stored: Box<Stored>) {}
     /// The invoice with this id of the service.
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
+    /// The invoice that stands for an order, another one than this, and what it amounts to.
+    fn standing_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError>;
+    /// The newest invoice of an order that was not refused, another one than this.
+    fn newest_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<InvoiceKey>, StoreError>;
+    /// Lets an invoice stand for its order: it supersedes all others of it. [`Store::save`] leaves that as it is.
+    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError>;
     /// Stores a changed invoice.
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
     /// The invoices of an order that decide whether it may be given another ([`decides`]), all of them, and those with these

@@ -96,6 +96,9 @@ pub(crate) enum Opened {
     Paid(Box<InvoiceRow>),
     /// An earlier request of this order may have arrived: nothing was sent.
     Unknown(Box<InvoiceRow>),
+    /// This invoice of the order is superseded, and can be paid or holds a payment that does not pay the order: nothing was
+    /// sent.
+    Superseded(Box<InvoiceRow>),
     /// The order has an open invoice that differs in the named respect: nothing was sent.
     Differs(Box<InvoiceRow>, Difference),
 }
@@ -206,6 +209,7 @@ async fn look_first(reader: &Reader, window_ms: i64, order: &Order) -> Option<Op
     match judged {
         Judgement::Standing(at) => row(at).map(Opened::Standing),
         Judgement::Paid(at) => row(at).map(Opened::Paid),
+        Judgement::Superseded(at) => row(at).map(Opened::Superseded),
         Judgement::Unknown(at) => row(at).map(Opened::Unknown),
         Judgement::Differs(at, what) => row(at).map(|row| Opened::Differs(row, what)),
         Judgement::Open | Judgement::BeingCreated(_) | Judgement::Unsettled(_) => None,
@@ -256,6 +260,7 @@ impl Opener<'_> {
                 }
                 Begun::Standing(row) => return Ok(Opened::Standing(row)),
                 Begun::Paid(row) => return Ok(Opened::Paid(row)),
+                Begun::Superseded(row) => return Ok(Opened::Superseded(row)),
                 Begun::Unknown(row) => return Ok(Opened::Unknown(row)),
                 Begun::Differs(row, what) => return Ok(Opened::Differs(row, what)),
                 Begun::BeingCreated(row) => {

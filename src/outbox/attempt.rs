@@ -300,6 +300,7 @@ pub(crate) fn facts(
         previous_status: event.previous_status,
         outcome: event.outcome,
         previous_outcome: event.previous_outcome,
+        order_outcome: event.order_outcome,
         order_id: invoice.order_id,
         invoice_id: invoice.invoice_id,
         invoice_ref: invoice.reference.as_str().to_owned(),

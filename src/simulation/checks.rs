@@ -29,7 +29,7 @@ pub(super) fn check(world: &World) -> (Vec<String>, u64) {
         let Some(invoice) = world.store.judged(row.key) else {
             continue;
         };
-        match ends_with_the_services_word(world, row, invoice) {
+        match ends_with_the_services_word(world, &row, invoice) {
             Ok(Known::Told) => {}
             Ok(Known::Untold) => untold += 1,
             Err(why) => broken.push(format!("the service's word: invoice {}: {why}", row.key.0)),
@@ -106,7 +106,7 @@ fn ends_with_the_services_word(
 /// True when nothing more was expected, so that nobody asks: the last word may be unknown, unless it was acknowledged.
 fn is_at_rest(world: &World, row: &InvoiceRow) -> bool {
     match row.outcome {
-        Outcome::Paid | Outcome::Mismatch | Outcome::Reversed => true,
+        Outcome::Paid | Outcome::Mismatch | Outcome::SecondPayment | Outcome::Reversed => true,
         // Whatever our clock showed, it is asked about until the service's clock has passed its end.
         Outcome::Open => false,
         // It failed while our clock was days behind, so that the last question after it came too early.
@@ -158,9 +158,10 @@ fn meaning(world: &World, body: &Body) -> Option<Meaning> {
 /// True when the ledger must have counted a payment: it made an event of one, or acknowledged one that nobody had to
 /// confirm.
 fn paid_was_heard(world: &World, key: InvoiceKey) -> bool {
-    let recorded = world.store.events().any(|(event, _)| {
-        event.invoice == key && matches!(event.outcome, Outcome::Paid | Outcome::Mismatch)
-    });
+    let recorded = world
+        .store
+        .events()
+        .any(|(event, _)| event.invoice == key && event.outcome.has_money());
     let trusted = !world.rules.policy.confirm_paid;
     let acknowledged = world.book.acknowledged.iter().any(|one| {
         one.invoice == key
@@ -202,6 +203,7 @@ fn wanting(kind: EventKind) -> &'static [&'static str] {
         EventKind::Failed | EventKind::Reversed | EventKind::PaidAgain | EventKind::Mismatch => {
             &["undo", "log"]
         }
+        EventKind::SecondPayment => &["log"],
         EventKind::Opened | EventKind::Status | EventKind::Unresolved | EventKind::Operator => {
             &["log"]
         }

@@ -26,6 +26,7 @@ pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
         EventKind::Failed => Outcome::Failed,
         EventKind::Reversed => Outcome::Reversed,
         EventKind::Mismatch => Outcome::Mismatch,
+        EventKind::SecondPayment => Outcome::SecondPayment,
     };
     let now = Moment::from_ms(now_ms).to_string();
     let body = InvoiceBody {
@@ -54,6 +55,11 @@ pub(super) fn facts(hook: &str, wish: &Selector, now_ms: i64) -> Facts {
         previous_status: Some("new".to_owned()),
         outcome,
         previous_outcome: Outcome::Open,
+        order_outcome: if kind == EventKind::SecondPayment {
+            Outcome::Paid
+        } else {
+            outcome
+        },
         order_id: ORDER.to_owned(),
         invoice_id: Some(body.id.clone()),
         invoice_ref: "sample-ref".to_owned(),
@@ -111,6 +117,7 @@ mod tests {
             "reversed",
             "late",
             "mismatch",
+            "second_payment",
             "unresolved",
             "status:done",
             "*",
@@ -125,6 +132,7 @@ mod tests {
                 previous_status: None,
                 outcome: facts.outcome,
                 previous_outcome: facts.previous_outcome,
+                order_outcome: facts.order_outcome,
             };
             assert!(selector.wants(&change), "{word}");
         }

@@ -146,5 +146,6 @@ fn change(event: &EventRow) -> Change {
         previous_status: event.previous_status.clone().and_then(Status::new),
         outcome: event.outcome,
         previous_outcome: event.previous_outcome,
+        order_outcome: event.order_outcome,
     }
 }

@@ -156,6 +156,12 @@ fn refused(row: &InvoiceRow, objection: Objection) -> Failure {
             ),
             "look the invoice up in the cabinet; nothing was changed",
         ),
+        Objection::OrderPaid => (
+            format!(
+                "another invoice has paid order `{order}`; this payment of {reported} is a second one"
+            ),
+            "pay it back or settle it with the customer; nothing was changed",
+        ),
         Objection::Taken
         | Objection::OtherSum
         | Objection::OtherId

@@ -164,7 +164,10 @@ fn refused(row: &InvoiceRow, id: &InvoiceId, objection: Objection) -> Failure {
         | Objection::NothingReported
         | Objection::Unreadable
         | Objection::ReportedSince
-        | Objection::Paid => format!("order `{order}` has no invoice whose outcome is unknown"),
+        | Objection::Paid
+        | Objection::OrderPaid => {
+            format!("order `{order}` has no invoice whose outcome is unknown")
+        }
     };
     Failure::new(Exit::Error, error).hint(shown(order))
 }

@@ -34,6 +34,7 @@ struct Event<'a> {
     previous_status: Option<&'a str>,
     outcome: &'a str,
     previous_outcome: &'a str,
+    order_outcome: &'a str,
 }
 
 /// The delivery of the event that was given up, and how its last attempt ended.
@@ -83,6 +84,7 @@ pub fn document(facts: &Facts) -> String {
             previous_status: facts.previous_status.as_deref(),
             outcome: facts.outcome.as_str(),
             previous_outcome: facts.previous_outcome.as_str(),
+            order_outcome: facts.order_outcome.as_str(),
         },
         attempt: facts.attempt,
         replay: facts.replay,

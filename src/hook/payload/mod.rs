@@ -20,7 +20,7 @@ pub use document::document;
 pub const LONGEST_VARIABLE: usize = 4096;
 
 /// Every variable a hook is given besides `PATH`, `HOME` and `LANG`. None of them may be a setting.
-pub const VARIABLES: [&str; 20] = [
+pub const VARIABLES: [&str; 21] = [
     "TILLD_EVENT",
     "TILLD_EVENT_ID",
     "TILLD_ATTEMPT",
@@ -32,6 +32,7 @@ pub const VARIABLES: [&str; 20] = [
     "TILLD_STATUS",
     "TILLD_PREVIOUS_STATUS",
     "TILLD_OUTCOME",
+    "TILLD_ORDER_OUTCOME",
     "TILLD_AMOUNT",
     "TILLD_AGREED_AMOUNT",
     "TILLD_CURRENCY",
@@ -82,6 +83,8 @@ pub struct Facts {
     pub outcome: Outcome,
     /// The outcome before it.
     pub previous_outcome: Outcome,
+    /// The outcome of the order from the event on: what a shop acts on.
+    pub order_outcome: Outcome,
     /// The merchant's own id of the order.
     pub order_id: String,
     /// The service's id, once it is known.
@@ -169,6 +172,7 @@ pub fn variables(
         or_empty(&facts.status),
         or_empty(&facts.previous_status),
         facts.outcome.as_str().to_owned(),
+        facts.order_outcome.as_str().to_owned(),
         facts
             .amount_reported
             .clone()

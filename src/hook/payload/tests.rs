@@ -20,6 +20,7 @@ pub(crate) fn facts() -> Facts {
         previous_status: Some("new".to_owned()),
         outcome: Outcome::Paid,
         previous_outcome: Outcome::Open,
+        order_outcome: Outcome::Paid,
         order_id: "1042".to_owned(),
         invoice_id: Some("inv-1".to_owned()),
         invoice_ref: "AAAAAAAAAAAAAAAAAAAAAA".to_owned(),
@@ -42,7 +43,7 @@ pub(crate) fn facts() -> Facts {
 fn the_document_is_what_the_contract_says() {
     let wanted = concat!(
         r#"{"schema":1,"event":{"id":"0199-e","seq":7,"kind":"paid","rewound":false,"at":"2026-11-28T10:02:00.004Z","#,
-        r#""source":"poll","status":"done","previous_status":"new","outcome":"paid","previous_outcome":"open"},"#,
+        r#""source":"poll","status":"done","previous_status":"new","outcome":"paid","previous_outcome":"open","order_outcome":"paid"},"#,
         r#""attempt":2,"replay":false,"hook":"fulfil","invoice":{"order_id":"1042","invoice_id":"inv-1","#,
         r#""ref":"AAAAAAAAAAAAAAAAAAAAAA","mode":"h2h","method":"SBP","amount_asked":"599.80","#,
         r#""amount_agreed":"599.80","amount_reported":"599.8","currency":"RUB","currency_reported":"RUB","#,
@@ -120,7 +121,7 @@ fn every_variable_has_its_own_value() {
     };
     let wanted = "TILLD_EVENT=paid\nTILLD_EVENT_ID=0199-e\nTILLD_ATTEMPT=2\nTILLD_REPLAY=0\nTILLD_SOURCE=poll\n\
         TILLD_ORDER_ID=1042\nTILLD_INVOICE_ID=inv-1\nTILLD_REF=AAAAAAAAAAAAAAAAAAAAAA\nTILLD_STATUS=done\n\
-        TILLD_PREVIOUS_STATUS=new\nTILLD_OUTCOME=paid\nTILLD_AMOUNT=599.8\nTILLD_AGREED_AMOUNT=599.80\n\
+        TILLD_PREVIOUS_STATUS=new\nTILLD_OUTCOME=paid\nTILLD_ORDER_OUTCOME=paid\nTILLD_AMOUNT=599.8\nTILLD_AGREED_AMOUNT=599.80\n\
         TILLD_CURRENCY=RUB\nTILLD_MODE=h2h\nTILLD_OCCURRED_AT=2026-11-28T10:02:00.004Z\n\
         TILLD_ABANDONED_HOOK=\nTILLD_ABANDONED_EVENT_ID=\nTILLD_ABANDONED_RESULT=\nTILLD_PAYLOAD_FILE=/run/p";
     assert_eq!(shown(&facts()), wanted);

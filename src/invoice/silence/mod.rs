@@ -114,7 +114,9 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
         _ if urgent => Due::At(urgent_at(heard, now_ms)),
         Outcome::Open => open(schedule, heard, now_ms),
         Outcome::Failed => after_failure(heard),
-        Outcome::Paid | Outcome::Reversed | Outcome::Mismatch => Due::Never,
+        Outcome::Paid | Outcome::Reversed | Outcome::Mismatch | Outcome::SecondPayment => {
+            Due::Never
+        }
     };
     let nudged = heard
         .nudged_ms

@@ -23,7 +23,7 @@ use crate::invoice::sum::{Sum, Verdict};
 pub use doubt::{Doubted, is_second, judged_by, same_word};
 pub use operator::{accept, adopt};
 pub use reassess::{Counted, reassess};
-pub use state::{Claim, Invoice, Pending, Sorted};
+pub use state::{Claim, Invoice, Pending, Sorted, Superseding};
 pub use why::{Decision, Why};
 
 use registers::{Cause, feed, settle};

@@ -1,10 +1,11 @@
 //! What a person may change: the id of an invoice whose create answer was lost, and the figures that are agreed. Each
 //! changes what it names and nothing else; what the claims amount to then follows by the same rules as ever.
 
-use super::registers::{Cause, settle};
+use super::registers::{Cause, outcome, settle};
 use super::state::{Claim, Invoice};
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
 
 /// Names the id. The caller has made sure that the invoice has none and that no other has it.
@@ -16,8 +17,8 @@ pub fn adopt(invoice: &Invoice, id: InvoiceId) -> Invoice {
     }
 }
 
-/// Takes `sum` as what is agreed and judges the stored claims again; a payment in that sum counts from now on. `recorded`
-/// claims are left as they were told in their events.
+/// Takes `sum` as what is agreed for the order and judges the stored claims again; a payment in that sum counts from now on,
+/// and makes the invoice the one that stands for its order. `recorded` claims are left as they were told in their events.
 pub fn accept(invoice: &Invoice, sum: &Sum) -> (Invoice, Option<Change>) {
     let judged = |claim: &Claim| Claim {
         verdict: claim.verdict.rejudged(&invoice.agreed, sum),
@@ -33,6 +34,10 @@ pub fn accept(invoice: &Invoice, sum: &Sum) -> (Invoice, Option<Change>) {
         pending.claim = judged(&pending.claim);
     }
     after.doubted = invoice.doubted.iter().map(judged).collect();
+    // A person says that this payment pays the order.
+    if outcome(after.sorted.as_ref(), after.paid_counted) == Outcome::Paid {
+        after.superseded = None;
+    }
     let change = settle(invoice, &mut after, Cause::default());
     (after, change)
 }

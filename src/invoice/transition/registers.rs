@@ -23,6 +23,21 @@ pub(super) fn feed(register: &mut Option<Sorted>, new: Sorted) {
     }
 }
 
+/// What the invoice amounts to in its order. Money on a superseded one pays the order only when the order is unpaid and the
+/// sum is the one that its newer invoice has; a second payment stays one, whatever becomes of the first.
+fn in_order(invoice: &Invoice, before: Outcome) -> Outcome {
+    let own = outcome(invoice.sorted.as_ref(), invoice.paid_counted);
+    let Some(superseding) = &invoice.superseded else {
+        return own;
+    };
+    let second = before == Outcome::SecondPayment || superseding.outcome == Outcome::Paid;
+    match own {
+        Outcome::Paid | Outcome::Mismatch if second => Outcome::SecondPayment,
+        Outcome::Paid if invoice.agreed != superseding.sum => Outcome::Mismatch,
+        own => own,
+    }
+}
+
 /// The outcome as a function of the counted claims, never of their order.
 pub(super) fn outcome(sorted: Option<&Sorted>, paid_counted: bool) -> Outcome {
     let Some(sorted) = sorted else {
@@ -49,7 +64,10 @@ pub(super) struct Cause {
 
 /// Settles `after` against `before`: its outcome, the event that tells the difference if there is one, and its revision.
 pub(super) fn settle(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
-    after.outcome = outcome(after.sorted.as_ref(), after.paid_counted);
+    after.outcome = in_order(after, before.outcome);
+    if after.outcome == Outcome::Paid {
+        after.superseded = None;
+    }
     let change = change(before, after, cause);
     after
         .recorded
@@ -68,7 +86,9 @@ fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change>
     let (old, new) = (shown(before), shown(after));
     let outcome_changed = before.outcome != after.outcome;
     let sum = |invoice: &Invoice| invoice.sorted.as_ref().map(|s| s.claim.verdict.clone());
-    let sum_changed = after.outcome == Outcome::Mismatch && sum(before) != sum(after);
+    let sum_changed =
+        after.outcome.has_money() && after.outcome != Outcome::Paid && sum(before) != sum(after);
+    let superseded = after.superseded.is_some();
     if !outcome_changed && old == new && !sum_changed {
         return None;
     }
@@ -77,13 +97,18 @@ fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change>
         // However long ago it failed: whoever acted on the failure must hear that the money came after all.
         Outcome::Paid if outcome_changed && after.failed_fired => EventKind::Late,
         Outcome::Paid if outcome_changed => EventKind::Paid,
-        Outcome::Failed if outcome_changed => EventKind::Failed,
-        Outcome::Reversed if outcome_changed => EventKind::Reversed,
+        // The order does not fail with an invoice that does not stand for it.
+        Outcome::Failed if outcome_changed && !superseded => EventKind::Failed,
+        Outcome::Reversed if outcome_changed && !superseded => EventKind::Reversed,
         Outcome::Mismatch if outcome_changed || sum_changed => EventKind::Mismatch,
+        Outcome::SecondPayment if outcome_changed || sum_changed => EventKind::SecondPayment,
         Outcome::Open if old.is_none() => EventKind::Opened,
-        Outcome::Open | Outcome::Paid | Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => {
-            EventKind::Status
-        }
+        Outcome::Open
+        | Outcome::Paid
+        | Outcome::Failed
+        | Outcome::Reversed
+        | Outcome::Mismatch
+        | Outcome::SecondPayment => EventKind::Status,
     };
     after.paid_fired |= matches!(kind, EventKind::Paid | EventKind::Late);
     after.failed_fired |= kind == EventKind::Failed;
@@ -95,6 +120,7 @@ fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change>
         previous_status: old,
         outcome: after.outcome,
         previous_outcome: before.outcome,
+        order_outcome: after.order_outcome(),
     })
 }
 

@@ -36,6 +36,15 @@ pub struct Pending {
     pub since_ms: i64,
 }
 
+/// The invoice that stands for the order in the place of this one: a newer one, or the one that paid it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superseding {
+    /// What was agreed for it.
+    pub sum: Sum,
+    /// What it amounts to: the outcome of the order.
+    pub outcome: Outcome,
+}
+
 /// What [`decide`](super::decide) needs to know of an invoice, and what it changes.
 #[expect(
     clippy::struct_excessive_bools,
@@ -57,6 +66,8 @@ pub struct Invoice {
     pub sorted: Option<Sorted>,
     /// What the claims amount to.
     pub outcome: Outcome,
+    /// What stands for the order instead, if this invoice is superseded. A payment that makes it `paid` ends that.
+    pub superseded: Option<Superseding>,
     /// Only a poll can tell what is right.
     pub doubt: bool,
     /// Claims that were doubted and count once a poll has spoken.
@@ -73,6 +84,14 @@ pub struct Invoice {
     pub recorded: Vec<Claim>,
 }
 
+impl Invoice {
+    /// What the order amounts to.
+    pub fn order_outcome(&self) -> Outcome {
+        let superseding = self.superseded.as_ref();
+        superseding.map_or(self.outcome, |superseding| superseding.outcome)
+    }
+}
+
 #[cfg(test)]
 impl Invoice {
     /// An invoice nobody has said anything about yet.
@@ -85,6 +104,7 @@ impl Invoice {
             claim: None,
             sorted: None,
             outcome: Outcome::Open,
+            superseded: None,
             doubt: false,
             doubted: Vec::new(),
             pending: None,

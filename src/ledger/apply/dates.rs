@@ -354,6 +354,7 @@ pub(super) fn give_up<S: Store>(
         previous_status: status,
         outcome: Outcome::Open,
         previous_outcome: Outcome::Open,
+        order_outcome: stored.invoice.order_outcome(),
     };
     let told = Told {
         source: None,

@@ -1,10 +1,12 @@
 //! The opening of an invoice, from its row to the end of its request.
 
+use super::dates::nudge;
 use super::record::record_on;
 use super::{ApplyError, Rules, load};
 use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
 use crate::invoice::opening::{Judgement, Opening, Standing, judge};
+use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
 use crate::invoice::transition::Decision;
 use crate::ledger::command::{Begun, Intent, Reply, Settled};
@@ -51,10 +53,12 @@ pub(super) fn begin<S: Store>(
     match judge(&standing, &intent.wanted, intent.now_ms) {
         Judgement::Open => {
             let generation = rules.restore.generation;
-            match own {
-                Some(row) => begin_anew(store, row, intent, generation),
-                None => Ok(Begun::Fresh(store.insert_invoice(intent, generation)?)),
-            }
+            let key = match own {
+                Some(row) => begin_anew(store, row, intent, generation)?,
+                None => store.insert_invoice(intent, generation)?,
+            };
+            take_place(store, key, intent.order_id.as_str())?;
+            Ok(Begun::Fresh(key))
         }
         Judgement::Standing(at) => Ok(Begun::Standing(boxed(at)?)),
         Judgement::Paid(at) => Ok(Begun::Paid(boxed(at)?)),
@@ -62,6 +66,20 @@ pub(super) fn begin<S: Store>(
         Judgement::Unknown(at) => Ok(Begun::Unknown(boxed(at)?)),
         Judgement::Differs(at, what) => Ok(Begun::Differs(boxed(at)?, what)),
         Judgement::Unsettled(at) => Ok(Begun::Unsettled(boxed(at)?)),
+        Judgement::Superseded(at) => Ok(Begun::Superseded(boxed(at)?)),
+    }
+}
+
+/// A new invoice stands for its order from the moment it may exist, unless another one has paid the order.
+pub(super) fn take_place<S: Store>(
+    store: &mut S,
+    key: InvoiceKey,
+    order_id: &str,
+) -> Result<(), StoreError> {
+    match store.standing_beside(key, order_id)? {
+        None => Ok(()),
+        Some((paid, Outcome::Paid)) => store.stand(paid, order_id),
+        Some(_) => store.stand(key, order_id),
     }
 }
 
@@ -82,7 +100,7 @@ fn begin_anew<S: Store>(
     own: &InvoiceRow,
     intent: &Intent,
     generation: i64,
-) -> Result<Begun, ApplyError> {
+) -> Result<InvoiceKey, ApplyError> {
     let mut stored = load(store, own.key)?;
     stored.row.opening = Opening::Creating;
     stored.row.opening_note = None;
@@ -93,7 +111,7 @@ fn begin_anew<S: Store>(
     stored.row.updated_ms = intent.now_ms;
     stored.generation = generation;
     store.save(&stored)?;
-    Ok(Begun::Fresh(own.key))
+    Ok(own.key)
 }
 
 /// An invoice as it is judged whether its order may be given another. `None` is impossible for rows this code wrote: their sums
@@ -110,15 +128,19 @@ pub(in crate::ledger) fn standing(
         .saturating_add(window_ms)
         .saturating_add(ahead_ms);
     let closes_ms = row.expire_ms.unwrap_or(stand_in);
+    let sum = |amount: &str, currency: &str| Sum::new(Amount::parse(amount).ok()?, currency).ok();
+    let agreed = sum(&row.amount_agreed, &row.currency_agreed);
+    let superseded = row.superseded.as_ref();
     Some(Standing {
         opening: row.opening,
         outcome: row.outcome,
-        sum: Sum::new(Amount::parse(&row.amount_asked).ok()?, &row.currency_asked).ok()?,
+        sum: sum(&row.amount_asked, &row.currency_asked)?,
         method: row.method.clone(),
         mode: row.mode,
         closes_ms: closes_ms.saturating_sub(ahead_ms),
         unsure: earlier.is_unsure(),
         unpaid: poll.polled.says_unpaid(closes_ms, row.status.as_deref()),
+        superseded: superseded.is_some_and(|by| sum(&by.amount, &by.currency) != agreed),
     })
 }
 
@@ -179,5 +201,26 @@ fn end_opening<S: Store>(
         Attention::OutcomeUnknown,
         !known && opening == Opening::Unknown,
     );
-    store.save(stored)
+    store.save(stored)?;
+    if stored.row.opening == Opening::Refused && stored.row.superseded.is_none() {
+        step_back(store, stored)?;
+    }
+    Ok(())
+}
+
+/// Nothing was opened: the invoice before it stands for the order again. One that was paid in the meantime with another sum
+/// is polled, which settles it.
+fn step_back<S: Store>(store: &mut S, refused: &Stored) -> Result<(), StoreError> {
+    let (key, order_id) = (refused.row.key, refused.row.order_id.as_str());
+    let Some(newest) = store.newest_beside(key, order_id)? else {
+        return Ok(());
+    };
+    store.stand(newest, order_id)?;
+    let Some(stored) = store.load(newest)? else {
+        return Ok(());
+    };
+    if stored.row.outcome.has_money() {
+        nudge(store, newest, refused.row.created_ms)?;
+    }
+    Ok(())
 }

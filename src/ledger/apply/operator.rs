@@ -7,8 +7,9 @@
 //! changes by it, and no hook has anything to do.
 
 use super::event::{Told, write_event};
+use super::opening::take_place;
 use super::reassess::freshen;
-use super::record::{nothing, record_on};
+use super::record::{nothing, record_on, show_money, stand_if_paid};
 use super::{ApplyError, Rules, dates, load, restored};
 use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
@@ -71,6 +72,7 @@ pub(super) fn track<S: Store>(
         polled: Vec::new(),
     };
     let key = store.insert_invoice(&intent, restored::of_tracked(rules))?;
+    take_place(store, key, wish.order_id.as_str())?;
     let mut stored = load(store, key)?;
     stored.invoice.id = Some(wish.invoice_id.clone());
     stored.row.invoice_id = Some(wish.invoice_id.as_str().to_owned());
@@ -172,7 +174,15 @@ pub(super) fn accept<S: Store>(
         Ok(sum) => sum,
         Err(objection) => return Ok(Operated::Refused(Box::new(stored.row), objection)),
     };
-    if sum == stored.invoice.agreed {
+    let superseded = stored.row.superseded.as_ref();
+    if superseded.is_some_and(|by| by.outcome == Outcome::Paid.as_str()) {
+        return Ok(Operated::Refused(
+            Box::new(stored.row),
+            Objection::OrderPaid,
+        ));
+    }
+    let takes_over = superseded.is_some() && stored.row.outcome.has_money();
+    if sum == stored.invoice.agreed && !takes_over {
         // Reported otherwise once, and corrected by the service since: the person has looked.
         if stored.row.needs(Attention::AmountDiffers) {
             stored.row.set_attention(Attention::AmountDiffers, false);
@@ -192,6 +202,7 @@ pub(super) fn accept<S: Store>(
         .clone_into(&mut stored.row.amount_agreed);
     stored.row.currency_agreed = sum.currency;
     take_outcome(&mut stored, now_ms);
+    stand_if_paid(store, &mut stored)?;
     store.save(&stored)?;
     note(store, &stored, Why::Accepted, now_ms)?;
     let accepted = tell(store, rules, &stored, &agreed, now_ms)?;
@@ -235,7 +246,7 @@ fn take_outcome(stored: &mut Stored, now_ms: i64) {
     row.revision = stored.invoice.revision;
     row.updated_ms = now_ms;
     row.set_attention(Attention::AmountDiffers, false);
-    row.set_attention(Attention::Mismatch, outcome == Outcome::Mismatch);
+    show_money(row, true);
     row.drop_settled();
 }
 
@@ -251,6 +262,7 @@ fn operator_change(stored: &Stored) -> Change {
         previous_status: status,
         outcome: stored.invoice.outcome,
         previous_outcome: stored.invoice.outcome,
+        order_outcome: stored.invoice.order_outcome(),
     }
 }
 

@@ -74,7 +74,13 @@ pub(super) fn record_on<S: Store>(
     }
     let first_id = stored.invoice.id.is_none();
     let was_doubt = stored.invoice.doubt;
+    let was_refused = stored.row.opening == Opening::Refused;
     let (change, ask) = take_over(stored, made, observation);
+    if was_refused && let Some((standing, _)) = store.standing_beside(key, &stored.row.order_id)? {
+        // It exists after all. What stands for the order may have changed since.
+        store.stand(standing, &stored.row.order_id)?;
+    }
+    stand_if_paid(store, stored)?;
     if was_doubt && observation.source == Source::Poll {
         name_who_told(store, stored, change.as_ref())?;
     }
@@ -129,6 +135,17 @@ pub(super) fn record_on<S: Store>(
     };
     date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)
+}
+
+/// An invoice that pays its order stands for it from then on.
+pub(super) fn stand_if_paid<S: Store>(
+    store: &mut S,
+    stored: &mut Stored,
+) -> Result<(), StoreError> {
+    if stored.invoice.superseded.is_none() && stored.row.superseded.take().is_some() {
+        store.stand(stored.row.key, &stored.row.order_id)?;
+    }
+    Ok(())
 }
 
 /// An outcome that a poll only confirmed was found by the notification that told it. As `found_by` in `ledger/sqlite/heard.rs`.
@@ -276,10 +293,7 @@ fn take_over(
     }
     fill(row, report, stands);
     row.set_attention(Attention::NotFound, false);
-    // Once it was looked at, a repetition is no news.
-    if outcome_changed || row.outcome != Outcome::Mismatch {
-        row.set_attention(Attention::Mismatch, row.outcome == Outcome::Mismatch);
-    }
+    show_money(row, outcome_changed);
     if change.as_ref().is_some_and(|change| change.rewound) {
         row.set_attention(Attention::Rewound, true);
     }
@@ -294,6 +308,18 @@ fn take_over(
     }
     stored.row.drop_settled();
     (change, ask)
+}
+
+/// Money that does not pay the order needs a person. Once it was looked at, a repetition is no news.
+pub(super) fn show_money(row: &mut InvoiceRow, outcome_changed: bool) {
+    for (outcome, reason) in [
+        (Outcome::Mismatch, Attention::Mismatch),
+        (Outcome::SecondPayment, Attention::SecondPayment),
+    ] {
+        if outcome_changed || row.outcome != outcome {
+            row.set_attention(reason, row.outcome == outcome);
+        }
+    }
 }
 
 /// Writes a text over one that may be the same, without making another.

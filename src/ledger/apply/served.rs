@@ -248,6 +248,7 @@ mod tests {
             previous_status: None,
             outcome: Outcome::Paid,
             previous_outcome: Outcome::Open,
+            order_outcome: Outcome::Paid,
         }
     }
 

@@ -272,7 +272,7 @@ impl MemoryStore {
             round_attempt: owed.attempts.saturating_sub(owed.round_start),
             replay: owed.replay,
             event: self.events.get(owed.event)?.row.clone(),
-            invoice: self.invoices.get(owed.invoice)?.row.clone(),
+            invoice: self.stored(InvoiceKey(owed.invoice))?.row,
             given_up: self.given_up(owed),
             child: owed.child.clone(),
         })
@@ -300,7 +300,8 @@ const fn tells_an_outcome(kind: EventKind) -> bool {
         | EventKind::Late
         | EventKind::Failed
         | EventKind::Reversed
-        | EventKind::Mismatch => true,
+        | EventKind::Mismatch
+        | EventKind::SecondPayment => true,
         EventKind::Opened | EventKind::Status | EventKind::Unresolved | EventKind::Operator => {
             false
         }

@@ -5,7 +5,7 @@ use super::MemoryStore;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Claim, Decision, Why};
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::HeardClaim;
+use crate::ledger::store::{HeardClaim, NewHistory, trim_every};
 
 /// One line of history.
 #[derive(Clone, Debug)]
@@ -121,5 +121,39 @@ impl MemoryStore {
         let mut heard: Vec<_> = events.chain(lines).collect();
         heard.sort_by_key(|(place, _)| *place);
         heard.into_iter().map(|(_, heard)| heard).collect()
+    }
+}
+
+impl MemoryStore {
+    /// Adds a line of history and drops those beyond the bounds.
+    pub(super) fn add_line(&mut self, line: &NewHistory<'_>) {
+        let newest = self.history.add(HistoryLine {
+            invoice: line.invoice,
+            at_ms: line.at_ms,
+            source: line.source,
+            claim: line.claim.cloned(),
+            decision: line.decision,
+            why: line.why,
+            reported: line.reported.clone(),
+            after: self.events.iter().next_back().map_or(0, |(seq, _)| seq),
+        });
+        let rows = i64::from(self.bounds.history_rows);
+        let mut old = Vec::new();
+        if newest % trim_every(rows) == 0 {
+            let all = self.history.iter().map(|(id, _)| id);
+            old.extend(all.take_while(|id| *id <= newest - rows));
+        }
+        let lines = self.lines.get(line.invoice.0).copied().unwrap_or(0) + 1;
+        self.lines.put(line.invoice.0, lines);
+        let bound = i64::from(self.bounds.history_per_invoice);
+        if lines > bound && lines % trim_every(bound) == 0 {
+            let kept = usize::try_from(bound).unwrap_or(usize::MAX);
+            let own = self.history.iter().rev();
+            let own = own.filter(|(_, other)| other.invoice == line.invoice);
+            old.extend(own.map(|(id, _)| id).skip(kept));
+        }
+        for id in old {
+            self.history.remove(id);
+        }
     }
 }

@@ -5,9 +5,9 @@ use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
 use crate::invoice::opening::{Opening, decides};
 use crate::invoice::status::Outcome;
-use crate::invoice::transition::Invoice;
+use crate::invoice::transition::{Invoice, Superseding};
 use crate::ledger::command::Intent;
-use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::row::{InvoiceKey, InvoiceRow, SupersededBy};
 use crate::ledger::store::{Earlier, PollState, Stored};
 
 /// The row an intent makes; its key is given when it is added.
@@ -46,6 +46,7 @@ pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
         created_ms: intent.now_ms,
         updated_ms: intent.now_ms,
         revision: 0,
+        superseded: None,
     };
     let invoice = Invoice::unheard(intent.order_id.clone(), wanted.sum.clone());
     Stored {
@@ -68,6 +69,9 @@ pub(super) fn normal(mut stored: Stored) -> Stored {
     stored.row.doubt = stored.invoice.doubt;
     stored.invoice.outcome = stored.row.outcome;
     stored.invoice.recorded = Vec::new();
+    // Kept apart.
+    stored.row.superseded = None;
+    stored.invoice.superseded = None;
     stored
 }
 
@@ -85,9 +89,41 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
+    /// An invoice with what stands for its order instead.
+    pub(super) fn stored(&self, key: InvoiceKey) -> Option<Stored> {
+        let mut stored = self.invoices.get(key.0)?.clone();
+        let by = self.superseded.get(key.0);
+        if let Some(standing) = by.and_then(|by| self.invoices.get(*by)) {
+            let row = &standing.row;
+            stored.row.superseded = Some(SupersededBy {
+                r#ref: row.reference.as_str().to_owned(),
+                invoice_id: row.invoice_id.clone(),
+                outcome: row.outcome.as_str().to_owned(),
+                amount: row.amount_agreed.clone(),
+                currency: row.currency_agreed.clone(),
+            });
+            stored.invoice.superseded = Some(Superseding {
+                sum: standing.invoice.agreed.clone(),
+                outcome: row.outcome,
+            });
+        }
+        Some(stored)
+    }
+
+    /// The other invoices of an order, newest first.
+    pub(super) fn beside(
+        &self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> impl Iterator<Item = &InvoiceRow> {
+        let rows = self.invoices.iter().rev().map(|(_, stored)| &stored.row);
+        rows.filter(move |row| row.order_id == order_id && row.key != key)
+    }
+
     /// The invoices of an order that decide whether it may be given another, and its tries, newest first.
     pub(super) fn earlier(&self, order_id: &str, tries: [Option<&InvoiceRef>; 2]) -> Vec<Earlier> {
-        let rows = self.invoices.iter().rev().map(|(_, stored)| stored);
+        let keys = self.invoices.iter().rev().map(|(key, _)| InvoiceKey(key));
+        let rows = keys.filter_map(|key| self.stored(key));
         let rows = rows.filter(|stored| stored.row.order_id == order_id);
         let earlier = rows.map(|stored| {
             let poll = self.polls.get(stored.row.key.0).copied();

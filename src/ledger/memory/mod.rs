@@ -26,14 +26,16 @@ use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply
 use super::error::WriteError;
 use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
-use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
+use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
 use super::sqlite::Bounds;
 use super::store::{
     Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored,
-    Withdrawn, trim_every,
+    Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::invoice::opening::Opening;
+use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Decision, Why};
 use crate::process_mark::ProcessMark;
 use invoice::{normal, opened};
@@ -98,6 +100,8 @@ struct Attempt {
 pub(crate) struct MemoryStore {
     bounds: Bounds,
     invoices: Table<Stored>,
+    /// Superseded invoices, each with the one that stands for the order.
+    superseded: Table<i64>,
     /// Where an id or a ref was stored last. What was taken back since is still here: the row has the last word.
     ids: HashMap<InvoiceId, i64>,
     refs: HashMap<InvoiceRef, i64>,
@@ -121,6 +125,7 @@ impl MemoryStore {
         Self {
             bounds,
             invoices: Table::default(),
+            superseded: Table::default(),
             ids: HashMap::new(),
             refs: HashMap::new(),
             lines: Table::default(),
@@ -235,7 +240,7 @@ impl Store for MemoryStore {
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        Ok(self.invoices.get(key.0).cloned())
+        Ok(self.stored(key))
     }
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
@@ -254,6 +259,39 @@ impl Store for MemoryStore {
                 self.ids.insert(id.clone(), key.0);
             }
             self.invoices.put(key.0, normal(stored.clone()));
+        }
+        Ok(())
+    }
+
+    fn standing_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError> {
+        let mut beside = self.beside(key, order_id);
+        let standing = beside.find(|row| self.superseded.get(row.key.0).is_none());
+        Ok(standing.map(|row| (row.key, row.outcome)))
+    }
+
+    fn newest_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<InvoiceKey>, StoreError> {
+        let beside = self.beside(key, order_id);
+        let mut opened = beside.filter(|row| row.opening != Opening::Refused);
+        Ok(opened.next().map(|row| row.key))
+    }
+
+    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError> {
+        let superseded = |row: &&InvoiceRow| {
+            row.opening != Opening::Refused || self.superseded.get(row.key.0).is_none()
+        };
+        let others = self.beside(key, order_id).filter(superseded);
+        let others: Vec<InvoiceKey> = others.map(|row| row.key).collect();
+        self.superseded.remove(key.0);
+        for other in others {
+            self.superseded.put(other.0, key.0);
         }
         Ok(())
     }
@@ -296,6 +334,7 @@ impl Store for MemoryStore {
             previous_status: text(&change.previous_status),
             outcome: change.outcome,
             previous_outcome: change.previous_outcome,
+            order_outcome: change.order_outcome,
             source: event.source,
             at_ms: event.at_ms,
             amount_reported: event.reported.0.map(str::to_owned),
@@ -362,34 +401,7 @@ impl Store for MemoryStore {
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
-        let newest = self.history.add(HistoryLine {
-            invoice: line.invoice,
-            at_ms: line.at_ms,
-            source: line.source,
-            claim: line.claim.cloned(),
-            decision: line.decision,
-            why: line.why,
-            reported: line.reported.clone(),
-            after: self.events.iter().next_back().map_or(0, |(seq, _)| seq),
-        });
-        let rows = i64::from(self.bounds.history_rows);
-        let mut old = Vec::new();
-        if newest % trim_every(rows) == 0 {
-            let all = self.history.iter().map(|(id, _)| id);
-            old.extend(all.take_while(|id| *id <= newest - rows));
-        }
-        let lines = self.lines.get(line.invoice.0).copied().unwrap_or(0) + 1;
-        self.lines.put(line.invoice.0, lines);
-        let bound = i64::from(self.bounds.history_per_invoice);
-        if lines > bound && lines % trim_every(bound) == 0 {
-            let kept = usize::try_from(bound).unwrap_or(usize::MAX);
-            let own = self.history.iter().rev();
-            let own = own.filter(|(_, other)| other.invoice == line.invoice);
-            old.extend(own.map(|(id, _)| id).skip(kept));
-        }
-        for id in old {
-            self.history.remove(id);
-        }
+        self.add_line(line);
         Ok(())
     }
 

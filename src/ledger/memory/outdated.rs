@@ -14,9 +14,11 @@ impl MemoryStore {
         let row = &mut stored.row;
         let over_ms = match row.outcome {
             Outcome::Open => row.unresolved.then_some(row.updated_ms),
-            Outcome::Paid | Outcome::Failed | Outcome::Reversed | Outcome::Mismatch => {
-                Some(row.outcome_ms)
-            }
+            Outcome::Paid
+            | Outcome::Failed
+            | Outcome::Reversed
+            | Outcome::Mismatch
+            | Outcome::SecondPayment => Some(row.outcome_ms),
         };
         let is_over = |state| matches!(state, DeliveryState::Done | DeliveryState::Abandoned);
         let owed = self

@@ -36,8 +36,10 @@ impl MemoryStore {
     }
 
     /// All invoices, oldest first.
-    pub(crate) fn invoices(&self) -> impl Iterator<Item = &InvoiceRow> {
-        self.invoices.iter().map(|(_, stored)| &stored.row)
+    pub(crate) fn invoices(&self) -> impl Iterator<Item = InvoiceRow> {
+        let keys = self.invoices.iter().map(|(key, _)| InvoiceKey(key));
+        keys.filter_map(|key| self.stored(key))
+            .map(|stored| stored.row)
     }
 
     /// What decides about an invoice.
@@ -111,7 +113,6 @@ impl MemoryStore {
     pub(crate) fn creating(&self) -> Vec<InvoiceRow> {
         self.invoices()
             .filter(|row| row.opening == Opening::Creating)
-            .cloned()
             .collect()
     }
 

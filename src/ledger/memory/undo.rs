@@ -3,12 +3,13 @@
 use super::MemoryStore;
 
 /// A place to go back to: one mark for each table.
-pub(super) type Marks = [usize; 9];
+pub(super) type Marks = [usize; 10];
 
 impl MemoryStore {
     pub(super) fn marks(&self) -> Marks {
         [
             self.invoices.mark(),
+            self.superseded.mark(),
             self.lines.mark(),
             self.polls.mark(),
             self.events.mark(),
@@ -23,6 +24,7 @@ impl MemoryStore {
     pub(super) fn go_back(&mut self, marks: Marks) {
         let [
             invoices,
+            superseded,
             lines,
             polls,
             events,
@@ -33,6 +35,7 @@ impl MemoryStore {
             meta,
         ] = marks;
         self.invoices.go_back(invoices);
+        self.superseded.go_back(superseded);
         self.lines.go_back(lines);
         self.polls.go_back(polls);
         self.events.go_back(events);
@@ -45,6 +48,7 @@ impl MemoryStore {
 
     pub(super) fn forget(&mut self) {
         self.invoices.forget();
+        self.superseded.forget();
         self.lines.forget();
         self.polls.forget();
         self.events.forget();

@@ -54,6 +54,8 @@ columns! {
     created_ms,
     updated_ms = "ifnull(n.at_ms,i.updated_ms)",
     newest_ns = "ifnull(n.cause_ns,i.newest_ns)",
+    superseded = "(SELECT s.ref||' '||s.outcome||' '||s.amount_agreed||' '||s.currency_agreed||' '||ifnull(s.invoice_id,'')
+ FROM invoice s WHERE s.id=i.superseded_by)",
 }
 
 #[cfg(test)]
@@ -70,6 +72,6 @@ mod tests {
         ] {
             assert_eq!(names.get(place), Some(&name));
         }
-        assert_eq!(names.len(), at::newest_ns + 1);
+        assert_eq!(names.len(), at::superseded + 1);
     }
 }

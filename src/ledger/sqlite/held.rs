@@ -26,7 +26,8 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
     let mut withdraw = connection.prepare_cached(
         "DELETE FROM delivery WHERE invoice = ?1 AND state <> 'done' AND state <> 'abandoned' AND state = 'held' \
          AND attempts = 0 AND event IN (SELECT seq FROM event WHERE invoice = ?1 \
-           AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch')) RETURNING event",
+           AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch', \
+           'second_payment')) RETURNING event",
     )?;
     let events = withdraw.query_map([key.0], |row| row.get(0))?;
     let events: Vec<i64> = events.collect::<rusqlite::Result<_>>()?;

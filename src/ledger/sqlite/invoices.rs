@@ -12,7 +12,7 @@ use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::Opening;
-use crate::invoice::status::Status;
+use crate::invoice::status::{Outcome, Status};
 use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
@@ -82,6 +82,52 @@ pub(super) fn recall(
     load(connection, key)
 }
 
+/// The invoice that stands for an order, another one than this.
+pub(super) fn standing_beside(
+    connection: &Connection,
+    key: InvoiceKey,
+    order_id: &str,
+) -> rusqlite::Result<Option<(InvoiceKey, Outcome)>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, outcome FROM invoice WHERE order_id = ?2 AND id <> ?1 AND superseded_by IS NULL",
+    )?;
+    let found = statement.query_row(params![key.0, order_id], |row| {
+        Ok((InvoiceKey(row.get(0)?), rows::word(row, 1, Outcome::parse)?))
+    });
+    found.optional()
+}
+
+/// The newest invoice of an order that was not refused, another one than this.
+pub(super) fn newest_beside(
+    connection: &Connection,
+    key: InvoiceKey,
+    order_id: &str,
+) -> rusqlite::Result<Option<InvoiceKey>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT max(id) FROM invoice WHERE order_id = ?2 AND id <> ?1 AND opening <> 'refused'",
+    )?;
+    let found: Option<i64> = statement.query_row(params![key.0, order_id], |row| row.get(0))?;
+    Ok(found.map(InvoiceKey))
+}
+
+/// Lets an invoice stand for its order. Gives the others that it supersedes from now on. An order may have been refused
+/// thousands of times: those are left as they are.
+pub(super) fn stand(
+    connection: &Connection,
+    key: InvoiceKey,
+    order_id: &str,
+) -> rusqlite::Result<Vec<InvoiceKey>> {
+    let mut own =
+        connection.prepare_cached("UPDATE invoice SET superseded_by = NULL WHERE id = ?1")?;
+    own.execute([key.0])?;
+    let mut others = connection.prepare_cached(
+        "UPDATE invoice SET superseded_by = ?1 WHERE order_id = ?2 AND id <> ?1 \
+         AND (superseded_by IS NULL OR opening <> 'refused') RETURNING id",
+    )?;
+    let changed = others.query_map(params![key.0, order_id], |row| Ok(InvoiceKey(row.get(0)?)))?;
+    changed.collect()
+}
+
 pub(super) fn owner_of(
     connection: &Connection,
     id: &InvoiceId,
@@ -107,8 +153,8 @@ pub(super) fn recorded_claims(
 
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, \
   cause_differs, cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, \
-  currency_reported, raw, decision, why, vouched) \
-  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 1)";
+  currency_reported, raw, decision, why, vouched, order_outcome) \
+  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 1, ?19)";
 
 pub(super) fn insert_event(
     connection: &mut impl Statements,
@@ -173,6 +219,7 @@ pub(super) fn insert_any(
         event.raw,
         event.judged.map(|(decision, _)| decision.as_str()),
         event.judged.map(|(_, why)| why.as_str()),
+        change.order_outcome.as_str(),
     ])
 }
 

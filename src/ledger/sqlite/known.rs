@@ -79,7 +79,8 @@ impl Known {
             stored.row.raw = None;
         }
         stored.invoice.recorded = Vec::new();
-        if length(&stored) > LONGEST {
+        // What a superseded one holds of the invoice that stands for the order changes with that.
+        if length(&stored) > LONGEST || stored.row.superseded.is_some() {
             return;
         }
         if self.young.len() >= MOST / 2 {

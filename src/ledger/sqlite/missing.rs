@@ -90,6 +90,7 @@ fn change(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<Change>> {
         previous_status: None,
         outcome: Outcome::Open,
         previous_outcome: Outcome::Open,
+        order_outcome: Outcome::Open,
     };
     Ok(EventKind::parse(&kind).map(of))
 }

@@ -57,6 +57,7 @@ use super::store::{
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
+use crate::invoice::status::Outcome;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
@@ -308,6 +309,31 @@ impl<C: Statements> Store for SqliteStore<C> {
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
         invoices::owner_of(&self.connection, id).map_err(from_sqlite)
+    }
+
+    fn standing_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError> {
+        invoices::standing_beside(&self.connection, key, order_id).map_err(from_sqlite)
+    }
+
+    fn newest_beside(
+        &mut self,
+        key: InvoiceKey,
+        order_id: &str,
+    ) -> Result<Option<InvoiceKey>, StoreError> {
+        invoices::newest_beside(&self.connection, key, order_id).map_err(from_sqlite)
+    }
+
+    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError> {
+        let others = invoices::stand(&self.connection, key, order_id).map_err(from_sqlite)?;
+        for changed in others {
+            self.known.forget(changed);
+        }
+        self.known.forget(key);
+        Ok(())
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {

@@ -55,7 +55,7 @@ pub(super) fn standing_of_order(
             "SELECT {}, {} FROM ",
             standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
             " WHERE i.order_id = ?1 AND (i.ref IN (?2, ?3) OR i.opening IN ('creating', 'unknown')",
-            " OR i.outcome IN ('paid', 'mismatch') OR i.opening IN ('answered', 'tracked') AND (i.outcome = 'open'",
+            " OR i.outcome IN ('paid', 'mismatch', 'second_payment') OR i.opening IN ('answered', 'tracked') AND (i.outcome = 'open'",
             " OR i.doubt <> 0 OR i.pending IS NOT NULL OR p.nudged_ms IS NOT NULL",
             " AND (p.failures > 0 AND p.gone_ms IS NULL OR ifnull(p.asked_ms < p.nudged_ms, 1)))) ORDER BY i.id DESC"
         ),

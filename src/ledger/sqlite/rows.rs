@@ -15,8 +15,10 @@ use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::silence::Class;
 use crate::invoice::status::{Meaning, Outcome, Status};
 use crate::invoice::sum::{Sum, Verdict};
-use crate::invoice::transition::{Claim, Invoice, Pending, Sorted};
-use crate::ledger::row::{DeliveryRow, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
+use crate::invoice::transition::{Claim, Invoice, Pending, Sorted, Superseding};
+use crate::ledger::row::{
+    DeliveryRow, DeliveryState, EventRow, InvoiceKey, InvoiceRow, SupersededBy,
+};
 use crate::ledger::store::Stored;
 use crate::process_mark::ProcessMark;
 
@@ -46,7 +48,8 @@ pub(super) const INVOICE: &str = columns::INVOICE;
 /// The columns of an event; needs `invoice i` joined for the order.
 pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind, e.rewound, e.status AS e_status, \
   e.previous_status, e.outcome AS e_outcome, e.previous_outcome, e.source, e.at_ms, \
-  e.amount_reported AS e_amount, e.currency_reported AS e_currency, e.raw AS e_raw";
+  e.amount_reported AS e_amount, e.currency_reported AS e_currency, e.raw AS e_raw, \
+  e.order_outcome";
 
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
 pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, e.at_ms, i.order_id, e.kind, d.hook, d.state, d.attempts, \
@@ -121,6 +124,30 @@ pub(super) fn invoice(row: &Row<'_>) -> rusqlite::Result<InvoiceRow> {
         created_ms: row.get(at::created_ms)?,
         updated_ms: row.get(at::updated_ms)?,
         revision: row.get(at::revision)?,
+        superseded: optional(row, at::superseded, superseded_by)?,
+    })
+}
+
+/// What `superseded` in [`columns`] packs into one text.
+fn superseded_by(packed: &str) -> Option<SupersededBy> {
+    let mut parts = packed.splitn(5, ' ');
+    let mut next = || parts.next().map(str::to_owned);
+    Some(SupersededBy {
+        r#ref: next()?,
+        outcome: next()?,
+        amount: next()?,
+        currency: next()?,
+        invoice_id: next().filter(|id| !id.is_empty()),
+    })
+}
+
+/// The same for what decides.
+fn superseding(by: &SupersededBy) -> rusqlite::Result<Superseding> {
+    let outcome = Outcome::parse(&by.outcome)
+        .ok_or_else(|| unreadable("outcome".to_owned(), by.outcome.clone()))?;
+    Ok(Superseding {
+        sum: sum(&by.amount, &by.currency)?,
+        outcome,
     })
 }
 
@@ -166,6 +193,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         claim: claim(row, [at::status, at::claim_differs, at::claim_ns])?,
         sorted: sorted(row)?,
         outcome: shown.outcome,
+        superseded: shown.superseded.as_ref().map(superseding).transpose()?,
         doubt: shown.doubt,
         doubted: packed(row, at::doubted, unpack_claims)?.unwrap_or_default(),
         pending: packed(row, at::pending, unpack_pending)?,
@@ -337,6 +365,7 @@ pub(super) fn event(row: &Row<'_>) -> rusqlite::Result<EventRow> {
         amount_reported: row.get(from + 12)?,
         currency_reported: row.get(from + 13)?,
         raw: row.get(from + 14)?,
+        order_outcome: word(row, from + 15, Outcome::parse)?,
     })
 }
 

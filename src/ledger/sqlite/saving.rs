@@ -200,6 +200,7 @@ fn numbers_judged(invoice: &Invoice) -> [i64; JUDGED] {
         claim: _,
         sorted: _,
         outcome: _,
+        superseded: _,
         doubt,
         doubted,
         pending,
@@ -261,6 +262,8 @@ impl Seldom {
             created_ms,
             updated_ms: _,
             revision: _,
+            // Stored by a statement of its own.
+            superseded: _,
         } = row;
         let Self {
             numbers,

@@ -77,6 +77,7 @@ mod tests {
             previous_status: Status::new("new"),
             outcome: Outcome::Open,
             previous_outcome: Outcome::Open,
+            order_outcome: Outcome::Open,
         };
         stored.invoice.sorted = Some(Sorted {
             claim: claim.clone(),

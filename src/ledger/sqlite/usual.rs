@@ -33,7 +33,7 @@ pub(super) const LOAD: &str = concat!(
     " WHERE i.id = ?1 AND i.doubt = 0 AND i.paid_counted = 0 AND i.paid_fired = 0 AND i.failed_fired = 0 \
       AND i.unresolved = 0 AND i.attention = '' AND i.outcome = 'open' AND i.found_by IS NULL \
       AND i.opening = 'answered' AND i.opening_note IS NULL AND i.creator_boot IS NULL AND i.doubted IS NULL \
-      AND i.pending IS NULL AND i.amount_asked = i.amount_agreed AND i.currency_asked = i.currency_agreed \
+      AND i.pending IS NULL AND i.amount_asked = i.amount_agreed AND i.currency_asked = i.currency_agreed AND i.superseded_by IS NULL \
       AND (n.seq IS NOT NULL OR i.sorted_status = i.status AND i.claim_differs IS NULL \
         AND i.sorted_differs IS NULL AND i.sorted_ns IS i.claim_ns AND i.sorted_meaning = 'open')"
 );
@@ -47,8 +47,8 @@ pub(super) const SAVE: &str = "UPDATE invoice SET revision = ?2, status = ?3, cl
 /// invoice's row too, see [`standing`](super::standing).
 pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_differs, \
   cause_ns, status, previous_status, outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, \
-  decision, why, revision, vouched) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, ?7, ?8, \
-  ?9, 'advance', 'newer', ?10, 1)";
+  decision, why, revision, vouched, order_outcome) VALUES (?1, ?2, 'status', 0, ?3, NULL, ?4, ?3, ?5, 'open', 'open', \
+  'notification', ?6, ?7, ?8, ?9, 'advance', 'newer', ?10, 1, 'open')";
 
 /// The values of a row, one after the other.
 struct Values<'r, 's> {
@@ -108,6 +108,7 @@ pub(super) fn stored(row: &Row<'_>, key: InvoiceKey) -> rusqlite::Result<Stored>
         created_ms: values.next()?,
         updated_ms: values.next()?,
         revision: values.next()?,
+        superseded: None,
     };
     shown.amount_asked.clone_from(&shown.amount_agreed);
     shown.currency_asked.clone_from(&shown.currency_agreed);
@@ -129,6 +130,7 @@ pub(super) fn stored(row: &Row<'_>, key: InvoiceKey) -> rusqlite::Result<Stored>
         }),
         claim: Some(claim),
         outcome: Outcome::Open,
+        superseded: None,
         doubt: false,
         doubted: Vec::new(),
         pending: None,
@@ -191,6 +193,7 @@ pub(super) fn cause<'e>(event: &NewEvent<'e>) -> Option<&'e Claim> {
         && !change.rewound
         && change.outcome == Outcome::Open
         && change.previous_outcome == Outcome::Open
+        && change.order_outcome == Outcome::Open
         && event.source == Some(Source::Notification)
         && event.judged == Some((Decision::Advance, Why::Newer));
     let cause = change.cause.as_ref().filter(|_| plain)?;
@@ -367,6 +370,7 @@ pub(super) mod tests {
             previous_status: Status::new("new"),
             outcome: Outcome::Open,
             previous_outcome: Outcome::Open,
+            order_outcome: Outcome::Open,
         };
         let mut event = NewEvent {
             event_id: "one",

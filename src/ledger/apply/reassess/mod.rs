@@ -7,6 +7,7 @@ mod replay;
 use super::dates::{self, heard};
 use super::event::{Told, note_unsorted, write_event};
 use super::lists::{PASS, Pass, pass};
+use super::record::{show_money, stand_if_paid};
 use super::{ApplyError, Rules, load};
 use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
@@ -115,6 +116,7 @@ fn sort_anew<S: Store>(
     let cause = change.as_ref().and_then(|change| change.cause.clone());
     let basis = Basis::of(cause, stored, &lines);
     take_over(stored, change.as_ref(), basis.source, now_ms);
+    stand_if_paid(store, stored)?;
     let known = stored.row.needs(Attention::UnsortedStatus);
     // A name that is new here was on a list until now: the merchant took it off, and knows.
     let _new_name = note_unsorted(store, rules, stored, !known)?;
@@ -239,7 +241,7 @@ fn take_over(stored: &mut Stored, change: Option<&Change>, source: Option<Source
         row.outcome_ms = now_ms;
         row.found_by = source;
     }
-    row.set_attention(Attention::Mismatch, row.outcome == Outcome::Mismatch);
+    show_money(row, true);
     row.drop_settled();
 }
 

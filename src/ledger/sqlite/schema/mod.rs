@@ -1,6 +1,6 @@
 //! The tables, the views and the numbered steps between versions of them.
 //!
-//! Tables are private. The five views are the public contract: columns are only ever added to them. Each step runs in
+//! Tables are private. The six views are the public contract: columns are only ever added to them. Each step runs in
 //! the one transaction that also raises `user_version`, so a step is taken whole or not at all.
 //!
 //! Readers may have an old SQLite, such as 3.33: nothing newer may stand here, `STRICT` among it. What a column holds is
@@ -41,7 +41,8 @@ macro_rules! next_behind {
 const TABLES_AND_VIEWS: &str = concat!(
     "
 -- `newest_ns` is the newest instant that was heard of the invoice: a claim that is newer cannot be known. `generation` is that
--- of the ledger when a poll last said how the invoice stands: what a restored ledger had missed is found by it.
+-- of the ledger when a poll last said how the invoice stands: what a restored ledger had missed is found by it. Of the invoices
+-- of an order one is not superseded: it stands for the order.
 CREATE TABLE invoice (
   id INTEGER PRIMARY KEY,
   ref TEXT NOT NULL UNIQUE CHECK (typeof(ref) <> 'blob'),
@@ -92,7 +93,8 @@ CREATE TABLE invoice (
   sorted_by INTEGER NOT NULL DEFAULT 0 CHECK (typeof(sorted_by) = 'integer'),
   generation INTEGER NOT NULL DEFAULT 0 CHECK (typeof(generation) = 'integer'),
   newest_ns INTEGER NOT NULL DEFAULT 0 CHECK (typeof(newest_ns) = 'integer'),
-  raw_event INTEGER CHECK (typeof(raw_event) IN ('integer', 'null'))
+  raw_event INTEGER CHECK (typeof(raw_event) IN ('integer', 'null')),
+  superseded_by INTEGER REFERENCES invoice (id) CHECK (typeof(superseded_by) IN ('integer', 'null'))
 );
 CREATE INDEX invoice_order ON invoice (order_id);
 CREATE INDEX invoice_creating ON invoice (creator_deadline_ms) WHERE opening = 'creating';
@@ -147,7 +149,8 @@ CREATE TABLE event (
   decision TEXT CHECK (typeof(decision) <> 'blob'),
   why TEXT CHECK (typeof(why) <> 'blob'),
   revision INTEGER CHECK (typeof(revision) IN ('integer', 'null')),
-  vouched INTEGER NOT NULL DEFAULT 0 CHECK (typeof(vouched) = 'integer')
+  vouched INTEGER NOT NULL DEFAULT 0 CHECK (typeof(vouched) = 'integer'),
+  order_outcome TEXT NOT NULL DEFAULT 'open' CHECK (typeof(order_outcome) <> 'blob')
 );
 CREATE INDEX event_invoice ON event (invoice);
 -- Those that another program wrote, or took a delivery from: few, if any.
@@ -259,15 +262,42 @@ CREATE VIEW invoices AS SELECT
   i.created_ms,
   strftime('%Y-%m-%dT%H:%M:%S', ifnull(n.at_ms, i.updated_ms) / 1000, 'unixepoch')
     || printf('.%03dZ', ifnull(n.at_ms, i.updated_ms) % 1000) AS updated_at,
-  ifnull(n.at_ms, i.updated_ms) AS updated_ms
+  ifnull(n.at_ms, i.updated_ms) AS updated_ms,
+  (SELECT s.ref FROM invoice s WHERE s.id = i.superseded_by) AS superseded_by
 FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
   (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
+
+-- One line for each order: what a shop acts on. `received` is the money on all its invoices, added up as whole numbers; NULL
+-- where one is not readable, has another currency or more digits than fit.
+CREATE VIEW orders AS SELECT
+  s.order_id, s.outcome, s.amount_agreed AS amount, s.currency_agreed AS currency,
+  (SELECT CASE WHEN count(*) = 0 THEN '0'
+     WHEN max(m.amount IS NULL OR m.amount LIKE '-%' OR ifnull(m.currency <> s.currency_agreed, 0)) THEN NULL
+     WHEN count(*) = 1 THEN max(m.amount)
+     WHEN max(m.point) > 16 OR max(length(m.amount) - m.point) > 9 THEN NULL
+     ELSE (sum(CAST(substr(m.amount, 1, m.point - 1) AS INTEGER))
+         + sum(CAST(substr(substr(m.amount, m.point + 1) || '000000000', 1, 9) AS INTEGER)) / 1000000000)
+       || substr('.' || printf('%09d', sum(CAST(substr(substr(m.amount, m.point + 1) || '000000000', 1, 9) AS INTEGER))
+         % 1000000000), 1, iif(max(length(m.amount) - m.point) > 0, max(length(m.amount) - m.point) + 1, 0))
+     END
+   FROM (SELECT o.amount_reported AS amount, o.currency_reported AS currency,
+       instr(o.amount_reported || '.', '.') AS point
+     FROM invoice o
+     WHERE o.order_id = s.order_id AND o.outcome IN ('paid', 'mismatch', 'second_payment')) m) AS received,
+  (SELECT count(*) FROM invoice o WHERE o.order_id = s.order_id AND o.opening <> 'refused') AS invoices,
+  s.invoice_id, s.ref, s.opening,
+  (SELECT max(o.doubt) FROM invoice o WHERE o.order_id = s.order_id) AS doubt,
+  ifnull((SELECT group_concat(o.attention, ' ') FROM invoice o WHERE o.order_id = s.order_id AND o.attention <> ''), '')
+    AS attention,
+  strftime('%Y-%m-%dT%H:%M:%S', s.created_ms / 1000, 'unixepoch') || printf('.%03dZ', s.created_ms % 1000) AS created_at,
+  s.created_ms
+FROM invoice s WHERE s.superseded_by IS NULL;
 
 CREATE VIEW events AS SELECT
   e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
   e.outcome, e.previous_outcome, e.source, e.rewound, e.amount_reported, e.currency_reported,
   strftime('%Y-%m-%dT%H:%M:%S', e.at_ms / 1000, 'unixepoch') || printf('.%03dZ', e.at_ms % 1000) AS at,
-  e.at_ms
+  e.at_ms, e.order_outcome
 FROM event e JOIN invoice i ON i.id = e.invoice;
 
 CREATE VIEW deliveries AS SELECT
@@ -290,7 +320,7 @@ CREATE VIEW requisites AS SELECT
   strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
   expire_ms
 FROM invoice
-WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
+WHERE outcome = 'open' AND superseded_by IS NULL AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
 "
 );
 
