@@ -51,6 +51,17 @@ pub(super) struct Unknown {
     pub held: i64,
 }
 
+/// An invoice that stands for its order from its beginning.
+#[derive(Clone, Debug)]
+pub(super) struct Begun {
+    /// Its order.
+    pub order_id: String,
+    /// The invoice.
+    pub key: InvoiceKey,
+    /// The newest event at that time.
+    pub after: i64,
+}
+
 /// How much happened, for the summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
@@ -105,6 +116,8 @@ pub(super) struct Book {
     pub known_at: HashMap<InvoiceKey, i64>,
     /// Invoices that were not known when the network healed.
     pub unknown: HashMap<InvoiceKey, Unknown>,
+    /// Invoices that superseded all others of their order.
+    pub begun: Vec<Begun>,
     /// Promises that were seen broken while the scenario ran.
     pub broken: Vec<String>,
     /// How much happened.

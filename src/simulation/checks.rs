@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::book::Body;
 use super::scenario::{MINUTE, SECOND};
+use super::second::paid_once;
 use super::world::World;
 use crate::hook::abandonment::teller_of;
 use crate::invoice::event::EventKind;
@@ -39,6 +40,7 @@ pub(super) fn check(world: &World) -> (Vec<String>, u64) {
     broken.extend(hooks_are_done(world));
     broken.extend(pace_is_kept(world));
     broken.extend(events_are_once(world));
+    broken.extend(paid_once(world));
     broken.extend(known_in_time(world));
     (broken, untold)
 }
@@ -124,6 +126,8 @@ fn outcomes(world: &World, key: InvoiceKey, invoice: &Invoice, heard: &[&Body]) 
         .last()
         .is_some_and(|last| meaning(world, last).is_some());
     let ends = if is_sorted { sorted.len() - 1 } else { 0 };
+    let mut others = world.store.invoices();
+    let has_others = others.any(|row| row.order_id == invoice.order_id.as_str() && row.key != key);
     let mut allowed = Vec::new();
     // A last word that stands on no list changes no outcome: any of those before it may have been the last one heard.
     for (place, (body, meant)) in sorted.iter().enumerate().skip(ends) {
@@ -137,6 +141,16 @@ fn outcomes(world: &World, key: InvoiceKey, invoice: &Invoice, heard: &[&Body]) 
             == Verdict::Agrees;
         match meant {
             Meaning::Open => allowed.push(Outcome::Open),
+            // Which of an order's payments is the first depends on what was heard first; see `paid_once`.
+            Meaning::Paid if has_others => allowed.extend([
+                if agrees {
+                    Outcome::Paid
+                } else {
+                    Outcome::Mismatch
+                },
+                Outcome::Mismatch,
+                Outcome::SecondPayment,
+            ]),
             Meaning::Paid if agrees => allowed.push(Outcome::Paid),
             Meaning::Paid => allowed.push(Outcome::Mismatch),
             Meaning::Failed | Meaning::Reversed if paid_before => {

@@ -189,6 +189,7 @@ fn a_rule_broken_on_purpose_is_noticed() {
         (Sabotage::NoPace, "the cap"),
         (Sabotage::NoSettling, "never two runs at once"),
         (Sabotage::OpenUnsettled, "one payable invoice"),
+        (Sabotage::NothingSuperseded, "an order is paid once"),
     ];
     for (sabotage, promise) in cases {
         let (seed, broken) = noticed(sabotage);

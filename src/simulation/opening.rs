@@ -26,11 +26,14 @@ impl World {
         let Some(planned) = self.scenario.orders.get(order) else {
             return;
         };
-        let amount = Amount::parse_payable(planned.amount).expect("payable");
+        let insists = again && self.dice.chance(600);
+        // The customer's cart has changed.
+        let changed = insists && self.dice.chance(500);
+        let amount = if changed { "160" } else { planned.amount };
+        let amount = Amount::parse_payable(amount).expect("payable");
         let sum = Sum::new(amount, "RUB").expect("a currency");
         let reference = InvoiceRef::from_entropy(self.dice.bytes());
         let token = NotifyToken::from_entropy(self.dice.bytes());
-        let insists = again && self.dice.chance(300);
         let intent = Intent {
             order_id: OrderId::new(format!("order-{order}")).expect("an order id"),
             wanted: Wanted {
@@ -111,7 +114,7 @@ impl World {
         let id = InvoiceId::new(invoice.id.as_str()).expect("an id");
         let closes = invoice.expires_ms - now + 1;
         self.after(closes, Happens::Window);
-        self.opened.insert(order, id.clone());
+        self.opened.entry(order).or_default().push(id.clone());
         self.see_bodies();
         if lost {
             say!(self, "network", "the answer for invoice {} is lost", key.0);

@@ -275,6 +275,16 @@ fn order(dice: &mut Dice, heals_at: i64, hooks: usize) -> Order {
         let dated = dice.pick(&[Dated::Rightly, Dated::Again, Dated::Unreadably]);
         acts.push((dice.between(SECOND, soon), Act::Shows(status, dated)));
     }
+    let again = dice
+        .chance(200)
+        .then(|| dice.between(SECOND, rest.max(2 * SECOND)));
+    if let Some(again) = again
+        && dice.chance(500)
+    {
+        // The customer pays once more, or for the first time.
+        let paid = again + dice.between(SECOND, 20 * MINUTE);
+        acts.push((paid, Act::Happens(Paid)));
+    }
     // What happens keeps its order; when is drawn.
     let mut times: Vec<i64> = acts.iter().map(|(at, _)| *at).collect();
     times.sort_unstable();
@@ -286,9 +296,7 @@ fn order(dice: &mut Dice, heals_at: i64, hooks: usize) -> Order {
     Order {
         at,
         amount: dice.pick(&["1500.00", "0.01", "599.80", "7"]),
-        again: dice
-            .chance(200)
-            .then(|| dice.between(SECOND, rest.max(2 * SECOND))),
+        again,
         acts,
         tempers: (0..hooks).map(|_| temper(dice)).collect(),
     }

@@ -21,9 +21,20 @@ impl World {
         let Some((_, act)) = planned.and_then(|order| order.acts.get(act)).copied() else {
             return;
         };
-        let Some(id) = self.opened.get(&order).cloned() else {
+        let opened = self.opened.get(&order).cloned().unwrap_or_default();
+        let [.., newest] = opened.as_slice() else {
             return;
         };
+        self.act_on(newest, act);
+        // Customers have the links of older ones too, and may pay twice.
+        for older in opened.iter().rev().skip(1) {
+            if self.dice.chance(500) {
+                self.act_on(older, act);
+            }
+        }
+    }
+
+    fn act_on(&mut self, id: &InvoiceId, act: Act) {
         let now = self.service_ms();
         self.service.tick(now);
         let Some(page) = self.service.find_invoice(id.as_str()) else {
@@ -47,7 +58,7 @@ impl World {
                 done.is_ok()
             }
         };
-        say!(self, "service", "{act:?} on order {order}: {done}");
+        say!(self, "service", "{act:?} on {id:?}: {done}");
         self.see_bodies();
         self.send_notices();
     }

@@ -47,6 +47,8 @@ pub(super) enum Sabotage {
     NoSettling,
     /// The shop opens another invoice although an earlier one is not settled.
     OpenUnsettled,
+    /// An invoice stands for its order beside a newer one.
+    NothingSuperseded,
 }
 
 /// A question about an invoice that is under way.
@@ -157,7 +159,7 @@ pub(super) struct World {
     /// Tokens by invoice; the sealed ones are never opened here.
     pub(super) tokens: HashMap<InvoiceKey, NotifyToken>,
     /// The service's invoice of an order, the newest.
-    pub(super) opened: HashMap<usize, InvoiceId>,
+    pub(super) opened: HashMap<usize, Vec<InvoiceId>>,
     pub(super) store: MemoryStore,
     pub(super) daemon: Option<Daemon>,
     pub(super) life: u64,
@@ -369,7 +371,9 @@ impl World {
             (true | false, _) => Fate::Done,
         };
         self.book.counts.commits += 1;
+        let begun = self.before_begun(commands);
         let replies = self.store.run(&self.rules, commands, fate);
+        self.see_begun(begun);
         if fate != Fate::NotDone {
             self.see_known();
         }
