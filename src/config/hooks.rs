@@ -45,7 +45,7 @@ impl Default for Outbox {
 pub struct Hook {
     /// 1 to 64 of `a-z 0-9 _ -`, unlike every other hook's. Deliveries belong to a name: what waits is lost to a new one.
     pub name: String,
-    /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`,
+    /// The events it wants: `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `second_payment`, `unresolved`,
     /// `status:NAME`, `*`.
     pub on: Vec<String>,
     /// The program by its absolute path, then its arguments. No shell reads them. Empty for a hook with `post`.

@@ -12,7 +12,7 @@ use super::keys::{Shape, join, known};
 use super::networks::Network;
 use super::presentations::Presentations;
 use super::settings::{PROXY_OF_ENVIRONMENT, Settings, ranges};
-use crate::hook::Selector;
+use crate::hook::{SELECTABLE, Selector};
 
 /// Tells where a key was set.
 type OriginOf<'a> = &'a dyn Fn(&str) -> Origin;
@@ -214,9 +214,9 @@ impl Hook {
             None if self.on.is_empty() => String::new(),
             None => return None,
         };
+        let kinds = SELECTABLE.map(|kind| format!("`{kind}`")).join(", ");
         Some(format!(
-            "must list at least one of `paid`, `paid_again`, `failed`, `reversed`, `late`, `mismatch`, `unresolved`, \
-             `status:NAME`, `*`{which}"
+            "must list at least one of {kinds}, `status:NAME`, `*`{which}"
         ))
     }
 

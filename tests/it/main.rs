@@ -60,6 +60,7 @@ mod status;
 mod stop;
 mod storage;
 mod strangers;
+mod superseded;
 mod supervised;
 mod tls;
 mod unit;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::failure::Failure;
 use super::super::output::{Output, escape, print_json};
 use crate::answer::attention;
-use crate::answer::invoice::{json, json_or_text, or_dash, time};
+use crate::answer::invoice::{json, json_or_text, or_dash, other, time};
 pub(super) use crate::answer::invoice::{named, reported, sum};
 use crate::invoice::opening::Opening;
 use crate::ledger::InvoiceRow;
@@ -110,6 +110,12 @@ fn payment(row: &InvoiceRow, now_ms: i64) -> Option<(String, Vec<(String, String
     let over = row.expire_ms.is_some_and(|expire_ms| expire_ms <= now_ms);
     // Nobody must be led to pay twice, or too late.
     let heading = match (row.outcome.is_final(), over) {
+        (false, _) if let Some(by) = &row.superseded => {
+            format!(
+                "Superseded by {}: show that one instead. It was {what}, to:",
+                other(by)
+            )
+        }
         (false, false) => format!("Pay {what}:"),
         (false, true) => format!("The time to pay {what} is over. It was to go to:"),
         (true, _) => {
@@ -137,6 +143,13 @@ fn standing(row: &InvoiceRow, now_ms: i64) -> Vec<(&'static str, String)> {
         ("outcome", row.outcome.to_string()),
         ("status", or_dash(row.status.as_deref())),
     ];
+    if let Some(by) = &row.superseded {
+        let sum = sum(&by.amount, &by.currency);
+        pairs.push((
+            "superseded",
+            format!("by {} over {sum}, {}", other(by), by.outcome),
+        ));
+    }
     if let Some(expire_ms) = row.expire_ms {
         let over = if expire_ms <= now_ms { " (over)" } else { "" };
         pairs.push(("pay until", format!("{}{over}", time(expire_ms))));

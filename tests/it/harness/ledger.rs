@@ -13,11 +13,18 @@ use super::setup::Hook;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// Every word an invoice's outcome may be.
-const OUTCOMES: [&str; 5] = ["open", "paid", "failed", "reversed", "mismatch"];
+const OUTCOMES: [&str; 6] = [
+    "open",
+    "paid",
+    "failed",
+    "reversed",
+    "mismatch",
+    "second_payment",
+];
 /// Every word a delivery's state may be.
 const STATES: [&str; 5] = ["waiting", "running", "done", "abandoned", "held"];
 /// Every word an event's kind may be.
-pub(crate) const KINDS: [&str; 10] = [
+pub(crate) const KINDS: [&str; 11] = [
     "opened",
     "status",
     "paid",
@@ -26,6 +33,7 @@ pub(crate) const KINDS: [&str; 10] = [
     "failed",
     "reversed",
     "mismatch",
+    "second_payment",
     "unresolved",
     "operator",
 ];
@@ -178,7 +186,16 @@ pub(super) fn invariants(file: &Path, hooks: &[Hook]) {
     let gapless: Vec<String> = (1..=seqs.len()).map(|seq| seq.to_string()).collect();
     assert_eq!(seqs, gapless, "events are numbered without gaps");
 
+    let standing = "SELECT order_id FROM invoices GROUP BY order_id \
+                    HAVING count(iif(superseded_by IS NULL, 1, NULL)) <> 1 OR count(iif(outcome = 'paid', 1, NULL)) > 1";
+    assert_eq!(
+        one(standing),
+        Vec::<String>::new(),
+        "one invoice stands for an order, and one may have paid it"
+    );
     legal(&one("SELECT DISTINCT outcome FROM invoices"), &OUTCOMES);
+    legal(&one("SELECT DISTINCT outcome FROM orders"), &OUTCOMES);
+    legal(&one("SELECT DISTINCT order_outcome FROM events"), &OUTCOMES);
     legal(&one("SELECT DISTINCT outcome FROM events"), &OUTCOMES);
     legal(&one("SELECT DISTINCT state FROM deliveries"), &STATES);
     legal(&one("SELECT DISTINCT kind FROM events"), &KINDS);

@@ -1,0 +1,198 @@
+//! An order with more than one invoice: one of them stands for it. What is at stake: goods for the wrong sum, and goods twice.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Issued, PATIENCE, Setup, World, wait_until};
+
+/// A world with a hook that fulfils, one that undoes and one that hears of second payments, and nobody notified by itself.
+fn world(flags: &[&str]) -> World {
+    Setup::new()
+        .quiet()
+        .plain()
+        .noting_hook("fulfil", &["paid", "paid_again"])
+        .noting_hook("undo", &["failed", "reversed"])
+        .noting_hook("look", &["second_payment", "mismatch"])
+        .sandbox(flags)
+        .start()
+}
+
+/// The order's first invoice over 599.80 and its newer one over `amount`.
+fn two(world: &World, amount: &str) -> [Issued; 2] {
+    let first = world.create("A-1");
+    world.open("A-1", amount, &["--new"]).ends_with(0);
+    [first, world.issued("A-1").expect("the service has it")]
+}
+
+/// The service has it paid and says so.
+#[track_caller]
+fn paid(world: &World, issued: &Issued) {
+    says(world, issued, "paid");
+}
+
+#[track_caller]
+fn says(world: &World, issued: &Issued, status: &str) {
+    let issued = world.dictate(issued, status);
+    assert_eq!(world.tell_as_it_is(&issued).status, 200);
+}
+
+/// The order as a shop sees it, in the one line of the view.
+fn order(world: &World) -> String {
+    world.value(
+        "SELECT outcome || ' ' || amount || ' of ' || received || ' ' || currency || ' ' || attention FROM orders \
+         WHERE order_id = 'A-1'",
+    )
+}
+
+fn of(world: &World, issued: &Issued, column: &str) -> String {
+    let id = &issued.id;
+    world.value(&format!(
+        "SELECT {column} FROM invoices WHERE invoice_id = '{id}'"
+    ))
+}
+
+fn runs(world: &World, hook: &str) -> usize {
+    world.settle();
+    world.hook_log(hook).len()
+}
+
+/// What `status` says needs an operator, by its word.
+fn alerts(world: &World) -> Vec<String> {
+    let status = world.tilld(&["status", "--json"]).json();
+    let needs = status.get("needs").and_then(Value::as_array).cloned();
+    let reason = |one: &Value| one.get("reason")?.as_str().map(str::to_owned);
+    needs.iter().flatten().filter_map(reason).collect()
+}
+
+/// The cart has changed: the older invoice's sum is not the order's any more.
+#[test]
+fn the_older_sum_does_not_pay_the_order() {
+    let world = world(&[]);
+    let [first, second] = two(&world, "160");
+    paid(&world, &first);
+    assert_eq!(runs(&world, "fulfil"), 0);
+    assert_eq!(runs(&world, "look"), 1);
+    assert_eq!(order(&world), "open 160 of 599.80 RUB mismatch");
+    assert_eq!(of(&world, &first, "outcome"), "mismatch");
+    assert_ne!(world.wait("A-1", "0").code, 0);
+    assert!(alerts(&world).contains(&"mismatch".to_owned()));
+    for command in ["explain", "invoice show"] {
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.push("A-1");
+        let shown = world.tilld(&args);
+        let newer = format!("has the newer invoice {} over 160 RUB", second.typed());
+        assert!(shown.stdout.contains(&newer), "{}", shown.stdout);
+    }
+    // The shop asks once more: neither a third one, nor the old link.
+    let again = world.open("A-1", "160", &[]).ends_with(1);
+    assert!(again.stderr.contains("superseded"), "{again:?}");
+
+    paid(&world, &second);
+    assert_eq!(runs(&world, "fulfil"), 1);
+    assert_eq!(order(&world), "paid 160 of 759.80 RUB mismatch");
+    world.wait("A-1", "0").ends_with(0);
+}
+
+#[test]
+fn a_person_may_take_the_older_payment_for_the_order() {
+    let world = world(&[]);
+    let [first, second] = two(&world, "160");
+    paid(&world, &first);
+    let accept = [
+        "invoice",
+        "accept-amount",
+        first.id.as_str(),
+        "--amount",
+        "599.80",
+    ];
+    world.tilld(&accept).ends_with(0);
+    assert_eq!(runs(&world, "fulfil"), 1);
+    assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
+    world.wait("A-1", "0").ends_with(0);
+    paid(&world, &second);
+    assert_eq!(of(&world, &second, "outcome"), "second_payment");
+    assert_eq!(runs(&world, "fulfil"), 1);
+}
+
+/// Whichever is paid first, also when the newer one came after the end of the older one.
+#[test]
+fn a_second_payment_is_never_paid() {
+    for (flags, newest_first) in [
+        (&[] as &[&str], false),
+        (&[], true),
+        (&["--window=1"], false),
+    ] {
+        let world = world(flags);
+        let [mut one, mut other] = if flags.is_empty() {
+            two(&world, "599.80")
+        } else {
+            let first = world.create("A-1");
+            wait_until(PATIENCE, "room after the end", || {
+                let ran = world.try_create("A-1");
+                ran.code == 0 && ran.text("invoice_id") != first.id
+            });
+            [first, world.issued("A-1").expect("the service has it")]
+        };
+        if newest_first {
+            std::mem::swap(&mut one, &mut other);
+        }
+        paid(&world, &one);
+        assert_eq!(runs(&world, "fulfil"), 1);
+        paid(&world, &other);
+        assert_eq!(runs(&world, "fulfil"), 1, "{flags:?}");
+        assert_eq!(runs(&world, "look"), 1);
+        let kinds = "SELECT group_concat(kind || ' ' || order_outcome, ', ') FROM events WHERE kind LIKE '%pa%' \
+                     OR kind = 'late' ORDER BY seq";
+        let kinds = world.value(kinds);
+        assert!(kinds.ends_with(", second_payment paid"), "{kinds}");
+        assert_eq!(order(&world), "paid 599.80 of 1199.60 RUB second_payment");
+        assert!(alerts(&world).contains(&"second_payment".to_owned()));
+        world.wait("A-1", "0").ends_with(0);
+
+        if newest_first {
+            continue;
+        }
+        // Its money goes back: the order stays paid, and the alert ends. A second poll must agree, 30 s later.
+        says(&world, &other, "refunded");
+        wait_until(2 * PATIENCE, "the refund", || {
+            of(&world, &other, "outcome") == "reversed"
+        });
+        assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
+        world.settle();
+        let undone = world.hook_log("undo").join("\n");
+        assert!(!undone.contains(" reversed "), "{undone}");
+    }
+}
+
+#[test]
+fn an_order_does_not_fail_with_its_older_invoice() {
+    let world = world(&[]);
+    let [first, second] = two(&world, "599.80");
+    says(&world, &first, "canceled");
+    assert_eq!(runs(&world, "undo"), 0);
+    assert_eq!(of(&world, &first, "outcome"), "failed");
+    assert_eq!(order(&world), "open 599.80 of 0 RUB ");
+    // Money on the older one pays, since the sums are equal; the newer one fails beside it.
+    paid(&world, &first);
+    assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
+    says(&world, &second, "canceled");
+    assert_eq!((runs(&world, "undo"), runs(&world, "fulfil")), (0, 1));
+    assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
+    // What paid it goes back.
+    says(&world, &first, "refunded");
+    wait_until(2 * PATIENCE, "the refund", || {
+        order(&world).starts_with("reversed")
+    });
+    assert_eq!(runs(&world, "undo"), 1);
+}
+
+/// The service opened nothing: the older invoice is the order's again.
+#[test]
+fn one_that_was_not_opened_supersedes_nothing() {
+    let world = world(&[]);
+    let first = world.create("A-1");
+    world.control("POST", "/pool", &json!({ "free": 0 }));
+    world.open("A-1", "160", &["--new"]).ends_with(7);
+    assert_eq!(order(&world), "open 599.80 of 0 RUB ");
+    paid(&world, &first);
+    assert_eq!(runs(&world, "fulfil"), 1);
+}
