@@ -1,7 +1,7 @@
 //! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
 
 use super::failure::{Exit, Failure};
-use super::invoice::{named, reported, sum};
+use super::invoice::{name, reported, sum};
 use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
@@ -139,13 +139,13 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
         return Some(Failure::new(Exit::Error, text).hint(format!(
             "do not show it to the customer: a payment will stand as `mismatch`, unless \
              `tilld invoice accept-amount {}` takes the reported sum as agreed",
-            named(row)
+            name(row).flag()
         )));
     }
     if row.mode == Mode::Unknown {
         let text = format!(
-            "invoice `{}` was opened elsewhere and the service has said nothing about it yet",
-            named(row)
+            "the invoice with the {} was opened elsewhere and the service has said nothing about it yet",
+            name(row)
         );
         return Some(Failure::new(Exit::Error, text).hint(
             "run the command again when `tilld serve` has asked about it; `--new` opens another invoice",
@@ -161,9 +161,9 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
 /// An earlier invoice may have been paid.
 fn unsettled(row: &InvoiceRow, why: &Why) -> Failure {
     let text = format!(
-        "order `{}` has an earlier invoice `{}` that may have been paid: {why}; nothing was opened",
+        "order `{}` has an earlier invoice that may have been paid ({}): {why}; nothing was opened",
         row.order_id,
-        named(row)
+        name(row)
     );
     let hint = match why {
         Why::Status(status) => format!(

@@ -58,8 +58,8 @@ pub struct Figures<'a> {
     pub order_id: &'a str,
     /// The service's id, once known.
     pub invoice_id: Option<&'a str>,
-    /// What a command is given to mean this invoice.
-    pub name: &'a str,
+    /// The flag that means this invoice to a command.
+    pub flag: &'a str,
     /// The service's status.
     pub status: &'a str,
     /// The sum asked for.
@@ -154,7 +154,7 @@ impl Attention {
     /// What is so at this invoice, in a sentence. Not escaped.
     pub fn sentence(self, of: &Figures<'_>) -> String {
         let Figures {
-            name,
+            flag,
             asked,
             agreed,
             reported,
@@ -163,11 +163,11 @@ impl Attention {
         match self {
             Self::AmountDiffers => format!(
                 "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
             ),
             Self::Mismatch => format!(
                 "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
             ),
             Self::NotFound => format!(
                 "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
@@ -216,7 +216,7 @@ mod tests {
     const FIGURES: Figures<'_> = Figures {
         order_id: "A-1",
         invoice_id: Some("inv-1"),
-        name: "inv-1",
+        flag: "--id inv-1",
         status: "PAID \"x\"\u{1b}",
         asked: "1 RUB",
         agreed: "2 RUB",
