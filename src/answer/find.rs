@@ -107,15 +107,12 @@ fn pick(text: &str, meanings: Vec<Meaning>) -> Result<Vec<InvoiceRow>, Failure> 
         .zip(meanings.iter().skip(1))
         .all(|(a, b)| same(a, b))
     {
-        return match meanings.into_iter().next() {
-            Some(meaning) => Ok(meaning.rows),
-            None => {
-                let error = format!(
-                    "no invoice with the order id, invoice id or ref `{text}` in the ledger"
-                );
-                Err(Failure::new(Exit::NotFound, error).hint(LIST))
-            }
-        };
+        let first = meanings.into_iter().next().map(|meaning| meaning.rows);
+        return first.ok_or_else(|| {
+            let error =
+                format!("no invoice with the order id, invoice id or ref `{text}` in the ledger");
+            Failure::new(Exit::NotFound, error).hint(LIST)
+        });
     }
     let several: Vec<String> = meanings.iter().map(in_words).collect();
     let flags: Vec<String> = meanings

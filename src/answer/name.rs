@@ -3,7 +3,7 @@
 //! Relies on nothing. Promises one row for each kind: the command line and the control socket take a name from the same table.
 //! Pure.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use super::invoice::quoted;
 
@@ -71,7 +71,7 @@ impl Name {
             if plain(byte) {
                 path.push(char::from(byte));
             } else {
-                path.push_str(&format!("%{byte:02X}"));
+                write!(path, "%{byte:02X}").expect("text grows");
             }
         }
         path

@@ -24,16 +24,16 @@ pub(super) struct Which {
     reference: Option<InvoiceRef>,
 }
 
-/// A name behind the flag of its kind, or none.
+/// A name behind the flag of its kind, or none. What it is for, the command says.
 #[derive(Debug, clap::Args)]
 pub(super) struct Flags {
-    /// An order id
+    /// The order with this id
     #[arg(long, value_name = "ORDER", value_parser = parse_order, allow_hyphen_values = true)]
     order: Option<OrderId>,
-    /// The service's id of one invoice
+    /// The invoice with this id of the service
     #[arg(long, value_name = "ID", value_parser = parse_id, allow_hyphen_values = true)]
     id: Option<InvoiceId>,
-    /// The ref of one invoice
+    /// The invoice with this ref
     #[arg(long = "ref", value_name = "REF", value_parser = parse_ref, allow_hyphen_values = true)]
     reference: Option<InvoiceRef>,
 }
