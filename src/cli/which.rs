@@ -13,7 +13,7 @@ use crate::ledger::InvoiceRow;
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["order", "id", "reference"]))]
 pub(super) struct Which {
-    /// The order id: it means the order's invoice that is paid, else its newest
+    /// The order id
     #[arg(value_name = "ORDER", value_parser = parse_order)]
     order: Option<OrderId>,
     /// The service's id of one invoice, instead of an order id

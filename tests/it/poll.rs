@@ -278,7 +278,10 @@ fn any_invoice_is_asked_about_beside_a_daemon_whatever_its_outcome() {
     assert_eq!(world.hook_log("fulfil").len(), 1);
     // Paid, and asked all the same.
     let asked = world.requests("fetch");
-    assert_eq!(poll(&issued.reference).text("outcome"), "paid");
+    assert_eq!(
+        poll(&format!("--ref={}", issued.reference)).text("outcome"),
+        "paid"
+    );
     assert_eq!(world.requests("fetch"), asked + 1);
 
     // For people: how it stands, as `show` has it.

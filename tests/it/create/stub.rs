@@ -159,7 +159,7 @@ fn an_invoice_of_another_sum_is_not_handed_on() {
     // The second time it is no better.
     let again = world.open("A-1", "599.80", &[]).ends_with(1);
     assert!(again.stderr.contains("with 500.00 RUB"), "{again:?}");
-    let way_out = "`tilld invoice accept-amount inv-1`";
+    let way_out = "`tilld invoice accept-amount --id inv-1`";
     assert!(again.stderr.contains(way_out), "{again:?}");
 
     let request = shop.next_create();
