@@ -144,7 +144,7 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
     }
     if row.mode == Mode::Unknown {
         let text = format!(
-            "the invoice with the {} was opened elsewhere and the service has said nothing about it yet",
+            "the open invoice ({}) was opened elsewhere and the service has said nothing about it yet",
             name(row)
         );
         return Some(Failure::new(Exit::Error, text).hint(

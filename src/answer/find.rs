@@ -128,7 +128,8 @@ fn not_found(name: &Name, others: &[Meaning]) -> Failure {
     let text = &name.text;
     let mut error = format!("no {name} in the ledger");
     let mut ways = Vec::new();
-    for other in others {
+    // One of its own kind came between the two looks: the next try finds it.
+    for other in others.iter().filter(|other| other.name.kind != name.kind) {
         error = format!("{error}; {}", in_words(other));
         let typed = match other.name.kind {
             Kind::Order => format!("`{}` without a flag", typed(text)),

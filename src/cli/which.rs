@@ -41,7 +41,7 @@ pub(super) struct Flags {
 /// Invoices to show, by any name.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["name", "order", "id", "reference"]))]
-pub(super) struct Any {
+pub(super) struct AnyName {
     /// The order id, or the service's id or the ref of one invoice; a flag says which
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -72,7 +72,7 @@ impl Flags {
     }
 }
 
-impl Any {
+impl AnyName {
     /// The invoices, newest first; never none.
     pub(super) async fn find(&self, from: &impl Lookup) -> Result<Vec<InvoiceRow>, Failure> {
         match (self.flags.name(), &self.name) {

@@ -9,14 +9,14 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::ledger;
 use super::output::print_json;
-use super::which::Any;
+use super::which::AnyName;
 use crate::ledger::StoryOutput;
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Any,
+    which: AnyName,
     /// All that scripts wrote, as far as it was kept, instead of the beginning
     #[arg(long)]
     full: bool,

@@ -5,7 +5,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::super::remote::{self, Way};
-use super::super::which::Any;
+use super::super::which::AnyName;
 use super::view;
 use crate::clock::wall_ms;
 use crate::ledger::InvoiceRow;
@@ -14,7 +14,7 @@ use crate::ledger::InvoiceRow;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    which: Any,
+    which: AnyName,
     /// All invoices of the order, newest first, instead of the newest alone
     #[arg(long)]
     all: bool,
@@ -46,7 +46,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn look(context: &Context, which: &Any) -> Result<Vec<InvoiceRow>, Failure> {
+async fn look(context: &Context, which: &AnyName) -> Result<Vec<InvoiceRow>, Failure> {
     let reader = ledger::open_reader(context)?;
     which.find(&reader).await
 }
