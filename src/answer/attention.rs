@@ -1,22 +1,24 @@
 //! Why an operator must look at an invoice, in sentences with the invoice's own figures.
 
-use super::invoice::{named, other, reported, sum};
+use super::invoice::{name, other, reported, sum};
 use crate::invoice::attention::{Attention, Figures};
 use crate::ledger::InvoiceRow;
 
 /// One sentence for each reason, led by its word. Not escaped.
 pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let superseded = row.superseded.as_ref();
-    let instead = superseded.map(|by| (other(by), sum(&by.amount, &by.currency)));
+    let instead = superseded.map(|by| (other(by).text, sum(&by.amount, &by.currency)));
     let figures = Figures {
         order_id: &row.order_id,
         invoice_id: row.invoice_id.as_deref(),
-        name: &named(row),
+        flag: &name(row).flag(),
         status: row.status.as_deref().unwrap_or_default(),
         asked: &sum(&row.amount_asked, &row.currency_asked),
         agreed: &sum(&row.amount_agreed, &row.currency_agreed),
         reported: &reported(row),
-        instead: instead.as_ref().map(|(name, sum)| (&**name, sum.as_str())),
+        instead: instead
+            .as_ref()
+            .map(|(name, sum)| (name.as_str(), sum.as_str())),
     };
     let sentence = |reason: &Attention| format!("{reason}: {}", reason.sentence(&figures));
     row.attention.iter().map(sentence).collect()

@@ -1,7 +1,7 @@
 //! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
 
 use super::failure::{Exit, Failure};
-use super::invoice::{named, other, reported, sum};
+use super::invoice::{name, other, reported, sum};
 use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
@@ -77,25 +77,26 @@ fn paid(row: &InvoiceRow) -> Failure {
 
 /// An older invoice of the order is in the way.
 fn superseded(row: &InvoiceRow) -> Failure {
-    let (order, name) = (&row.order_id, named(row));
+    let (order, name) = (&row.order_id, name(row));
     let newer = row.superseded.as_ref().map_or_else(String::new, |by| {
-        format!(" by `{}` over {}", other(by), sum(&by.amount, &by.currency))
+        format!(" by {} over {}", other(by), sum(&by.amount, &by.currency))
     });
     let (text, hint) = if row.outcome.has_money() {
         (
             format!(
-                "the customer paid {} on invoice `{name}` of order `{order}`, which is superseded{newer}; nothing was sent",
+                "the customer paid {} on {name} of order `{order}`, which is superseded{newer}; nothing was sent",
                 reported(row)
             ),
             format!(
-                "`tilld invoice accept-amount {name}` takes this payment for the order, or pay it back; \
-                 `--new` opens another invoice all the same"
+                "`tilld invoice accept-amount {}` takes this payment for the order, or pay it back; \
+                 `--new` opens another invoice all the same",
+                name.flag()
             ),
         )
     } else {
         (
             format!(
-                "the customer can still pay invoice `{name}` of order `{order}`, which is superseded{newer}; nothing was sent"
+                "the customer can still pay {name} of order `{order}`, which is superseded{newer}; nothing was sent"
             ),
             "try again after its end; `--new` opens another invoice beside it".to_owned(),
         )
@@ -173,13 +174,13 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
         return Some(Failure::new(Exit::Error, text).hint(format!(
             "do not show it to the customer: a payment will stand as `mismatch`, unless \
              `tilld invoice accept-amount {}` takes the reported sum as agreed",
-            named(row)
+            name(row).flag()
         )));
     }
     if row.mode == Mode::Unknown {
         let text = format!(
-            "invoice `{}` was opened elsewhere and the service has said nothing about it yet",
-            named(row)
+            "the open invoice ({}) was opened elsewhere and the service has said nothing about it yet",
+            name(row)
         );
         return Some(Failure::new(Exit::Error, text).hint(
             "run the command again when `tilld serve` has asked about it; `--new` opens another invoice",
@@ -195,9 +196,9 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
 /// An earlier invoice may have been paid.
 fn unsettled(row: &InvoiceRow, why: &Why) -> Failure {
     let text = format!(
-        "order `{}` has an earlier invoice `{}` that may have been paid: {why}; nothing was opened",
+        "order `{}` has an earlier invoice that may have been paid ({}): {why}; nothing was opened",
         row.order_id,
-        named(row)
+        name(row)
     );
     let hint = match why {
         Why::Status(status) => format!(

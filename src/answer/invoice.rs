@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::name::{Kind, Name};
 use crate::invoice::attention::Attention;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
@@ -133,29 +134,38 @@ impl Shown<'_> {
     }
 }
 
-/// What a command is given to mean this invoice: the service's id, or the order while there is none; as it is typed.
-pub(crate) fn named(row: &InvoiceRow) -> Cow<'_, str> {
-    typed(row.invoice_id.as_deref().unwrap_or(&row.order_id))
+/// The name that means this invoice and no other: the service's id, or the ref while there is none.
+pub(crate) fn name(row: &InvoiceRow) -> Name {
+    match &row.invoice_id {
+        Some(id) => Kind::Id.of(id.as_str()),
+        None => Kind::Ref.of(row.reference.as_str()),
+    }
 }
 
 /// The same for the invoice that stands for the order instead.
-pub(crate) fn other(by: &SupersededBy) -> Cow<'_, str> {
-    typed(by.invoice_id.as_deref().unwrap_or(&by.r#ref))
+pub(crate) fn other(by: &SupersededBy) -> Name {
+    match &by.invoice_id {
+        Some(id) => Kind::Id.of(id.as_str()),
+        None => Kind::Ref.of(by.r#ref.as_str()),
+    }
 }
 
 /// An id as it is typed in a shell: others chose it, and a person copies the command it stands in.
-pub(crate) fn typed(id: &str) -> Cow<'_, str> {
+pub(crate) fn quoted(id: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "-_.~:/#%+@=,№".contains(c);
     if !id.starts_with(['-', '#', '~', '=']) && id.chars().all(plain) {
         return Cow::Borrowed(id);
     }
-    let quoted = format!("'{}'", id.replace('\'', r"'\''"));
+    Cow::Owned(format!("'{}'", id.replace('\'', r"'\''")))
+}
+
+/// The same where a command takes it without a flag.
+pub(crate) fn typed(id: &str) -> Cow<'_, str> {
     // Behind `--` it is no flag.
-    Cow::Owned(if id.starts_with('-') {
-        format!("-- {quoted}")
-    } else {
-        quoted
-    })
+    if id.starts_with('-') {
+        return Cow::Owned(format!("-- {}", quoted(id)));
+    }
+    quoted(id)
 }
 
 /// What the service reported, with a dash for what it did not say.

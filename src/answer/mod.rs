@@ -15,6 +15,7 @@ pub(crate) mod failure;
 pub(crate) mod find;
 pub(crate) mod invoice;
 mod ledger;
+pub(crate) mod name;
 pub(crate) mod poll;
 pub(crate) mod problem;
 pub(crate) mod service;

@@ -11,6 +11,7 @@ use super::ledger::{self, CLOSE_WITHIN};
 use super::output::{escape, print_json, talk};
 use super::owner;
 use crate::answer::attention::words;
+use crate::answer::find::find_order;
 use crate::clock::wall_ms;
 use crate::invoice::attention::{Attention, End};
 use crate::ledger::{Act, Choice, InvoiceKey, InvoiceRow, Ledger, Operated, Reader, Whose, Writer};
@@ -117,13 +118,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 }
 
 async fn invoices_of(reader: &Reader, order: &str) -> Result<Vec<InvoiceRow>, Failure> {
-    let found = reader.invoices_of_order(order).await?;
-    if found.is_empty() {
-        let error = format!("no invoice of order `{}` in the ledger", escape(order));
-        let failure = Failure::new(Exit::NotFound, error);
-        return Err(failure.hint("`tilld status` names the orders that need attention"));
-    }
-    Ok(found)
+    let hint = "`tilld status` names the orders that need attention";
+    find_order(reader, order, hint).await
 }
 
 fn is_wanted(args: &Args, reason: Reason) -> bool {

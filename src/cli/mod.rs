@@ -35,6 +35,7 @@ mod stage;
 mod status;
 mod units;
 mod when;
+mod which;
 mod whoami;
 
 use std::path::PathBuf;
@@ -370,7 +371,7 @@ mod tests {
             ),
             (
                 &["tilld", "invoice", "show"],
-                "the following required arguments were not provided: <ORDER-OR-ID>",
+                "the following required arguments were not provided: <NAME|--order <ORDER>|--id <ID>|--ref <REF>>",
                 "`--help` shows what can be given",
             ),
             (

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::create::Wish;
 use super::problem;
 use crate::answer::failure::{Exit, Failure};
+use crate::answer::name::Kind;
 use crate::answer::{REMARK, invoice};
 use crate::http::{self, Response};
 use crate::ledger::InvoiceRow;
@@ -30,7 +31,7 @@ pub(super) struct Answered {
     pub(super) body: String,
     /// Why an invoice is not to be handed to the customer, where the status alone says so.
     pub(super) remark: Option<String>,
-    /// The invoice that was made has this ref.
+    /// The path of the invoice that was made.
     pub(super) made: Option<String>,
     /// It is a problem document.
     pub(super) is_problem: bool,
@@ -44,7 +45,8 @@ impl Answered {
         Self {
             status,
             body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
-            made: (status == StatusCode::CREATED).then(|| row.reference.as_str().to_owned()),
+            made: (status == StatusCode::CREATED)
+                .then(|| Kind::Ref.of(row.reference.as_str()).path()),
             remark: None,
             is_problem: false,
             again_in_s: None,
@@ -79,11 +81,8 @@ impl Answered {
                 .headers_mut()
                 .insert(HeaderName::from_static(REMARK), remark);
         }
-        let at = self
-            .made
-            .as_ref()
-            .map(|made| format!("/v1/invoices/{made}"));
-        if let Some(at) = at.and_then(|at| HeaderValue::from_str(&at).ok()) {
+        let at = self.made.as_deref();
+        if let Some(at) = at.and_then(|at| HeaderValue::from_str(at).ok()) {
             response.headers_mut().insert(LOCATION, at);
         }
         response

@@ -1,4 +1,4 @@
-//! `GET /v1/invoices` and `GET /v1/invoices/{name}`: what the ledger has.
+//! `GET /v1/invoices`, `/v1/orders/{order_id}` and `/v1/invoices/by-…`: what the ledger has.
 
 use hyper::StatusCode;
 use serde::Deserialize;
@@ -7,8 +7,9 @@ use super::Inner;
 use super::call::{Call, json};
 use super::problem::bad;
 use crate::answer::failure::Failure;
-use crate::answer::find::{find, meant, not_found};
+use crate::answer::find::find_one;
 use crate::answer::invoice;
+use crate::answer::name::{Kind, Name};
 use crate::http::Response;
 use crate::ledger::Filter;
 
@@ -55,10 +56,14 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
     ))
 }
 
-/// The invoice that goes by a name: of an order the one that is meant by `wait` and `poll` too.
-pub(super) async fn show(inner: &Inner, name: &str) -> Result<Response, Failure> {
-    let found = find(&inner.parts.reader, name).await?;
-    let row = meant(found).ok_or_else(|| not_found(name))?;
+/// The order with this id: its invoice that `wait` and `poll` mean too.
+pub(super) async fn order(inner: &Inner, order_id: &str) -> Result<Response, Failure> {
+    show(inner, &Kind::Order.of(order_id)).await
+}
+
+/// The invoice that goes by a name.
+pub(super) async fn show(inner: &Inner, name: &Name) -> Result<Response, Failure> {
+    let row = find_one(&inner.parts.reader, name).await?;
     Ok(json(StatusCode::OK, &invoice::json(&row)))
 }
 

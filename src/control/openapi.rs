@@ -21,20 +21,32 @@ mod tests {
 
     use super::*;
     use crate::answer::failure::Exit;
+    use crate::answer::name::Kind;
     use crate::control::route::{Route, route};
 
     /// Where a call stands in the text. A new one finds no place here until it has one there.
-    fn place(route: &Route) -> (Method, &'static str) {
+    fn place(route: &Route) -> (Method, String) {
         match route {
-            Route::Create => (Method::POST, "/v1/invoices"),
-            Route::List => (Method::GET, "/v1/invoices"),
-            Route::Show(_) => (Method::GET, "/v1/invoices/{name}"),
-            Route::Wait(_) => (Method::GET, "/v1/invoices/{name}/wait"),
-            Route::Poll(_) => (Method::POST, "/v1/invoices/{name}/poll"),
-            Route::Events => (Method::GET, "/v1/events"),
-            Route::Status => (Method::GET, "/v1/status"),
-            Route::OpenApi => (Method::GET, "/v1/openapi.json"),
+            Route::Create => (Method::POST, "/v1/invoices".to_owned()),
+            Route::List => (Method::GET, "/v1/invoices".to_owned()),
+            Route::Order(_) => (Method::GET, named(Kind::Order)),
+            Route::Show(name) => (Method::GET, named(name.kind)),
+            Route::Wait(name) => (Method::GET, named(name.kind) + "/wait"),
+            Route::Poll(name) => (Method::POST, named(name.kind) + "/poll"),
+            Route::Events => (Method::GET, "/v1/events".to_owned()),
+            Route::Status => (Method::GET, "/v1/status".to_owned()),
+            Route::OpenApi => (Method::GET, "/v1/openapi.json".to_owned()),
         }
+    }
+
+    /// The path of a name, with its parameter.
+    fn named(kind: Kind) -> String {
+        let parameter = match kind {
+            Kind::Order => "order_id",
+            Kind::Id => "invoice_id",
+            Kind::Ref => "ref",
+        };
+        kind.of("").path() + "{" + parameter + "}"
     }
 
     /// The methods and paths it describes.
@@ -52,24 +64,29 @@ mod tests {
 
     #[test]
     fn every_call_is_described_and_nothing_else() {
-        let name = || "1042".to_owned();
-        let calls = [
+        let mut calls = vec![
             Route::Create,
             Route::List,
-            Route::Show(name()),
-            Route::Wait(name()),
-            Route::Poll(name()),
+            Route::Order("1042".to_owned()),
+            Route::Show(Kind::Id.of("1042")),
+            Route::Show(Kind::Ref.of("1042")),
             Route::Events,
             Route::Status,
             Route::OpenApi,
         ];
+        for kind in Kind::ALL {
+            calls.extend([Route::Wait(kind.of("1042")), Route::Poll(kind.of("1042"))]);
+        }
         let text: Value = serde_json::from_str(TEXT).expect("it is JSON");
         let mut wanted = BTreeSet::new();
         for call in calls {
             let (method, path) = place(&call);
-            let asked = path.replace("{name}", "1042");
+            let asked = Kind::ALL.map(|kind| (named(kind), kind.of("1042").path()));
+            let asked = asked
+                .iter()
+                .fold(path.clone(), |path, (from, to)| path.replace(from, to));
             assert_eq!(route(&method, &asked), Ok(call), "{method} {path}");
-            wanted.insert((method.to_string(), path.to_owned()));
+            wanted.insert((method.to_string(), path));
         }
         assert_eq!(described(&text), wanted);
     }

@@ -1,4 +1,5 @@
-//! `POST /v1/invoices/{name}/poll`: asks the service about an invoice now, and gives what the ledger says then.
+//! `POST /v1/orders/{order_id}/poll` and the same of `/v1/invoices/by-…`: polls the service about an invoice now, and gives
+//! what the ledger says then.
 //!
 //! Whoever asks about an invoice that is being asked about gets the answer of that question. At most [`POLLS`] are under way,
 //! and the gate sees to it that the daemon's own questions have their turns beside them, however fast a client asks. A
@@ -15,7 +16,8 @@ use super::Inner;
 use super::flights::{Answered, Tell, Told, heard};
 use super::problem;
 use crate::answer::failure::Failure;
-use crate::answer::find::{find, meant, not_found};
+use crate::answer::find::find_one;
+use crate::answer::name::Name;
 use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::answer::service;
 use crate::http::Response;
@@ -80,9 +82,8 @@ impl Polls {
 }
 
 /// Asks, whether the invoice is due or not and however it stands.
-pub(super) async fn run(inner: &Arc<Inner>, name: &str) -> Result<Response, Failure> {
-    let found = find(&inner.parts.reader, name).await?;
-    let row = meant(found).ok_or_else(|| not_found(name))?;
+pub(super) async fn run(inner: &Arc<Inner>, name: &Name) -> Result<Response, Failure> {
+    let row = find_one(&inner.parts.reader, name).await?;
     if row.invoice_id.is_none() {
         return Ok(Answered::refused(&nothing_to_ask(&row), Some(&row)).response());
     }

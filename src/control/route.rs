@@ -4,6 +4,7 @@ use hyper::Method;
 
 use super::call::{Call, Nothing};
 use crate::answer::failure::Failure;
+use crate::answer::name::{Kind, Name};
 
 /// The calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,12 +13,14 @@ pub(super) enum Route {
     Create,
     /// Invoices, newest first.
     List,
-    /// One invoice, by order id, invoice id or ref.
-    Show(String),
-    /// The same, once it is decided.
-    Wait(String),
-    /// The same, once the service was asked.
-    Poll(String),
+    /// An order, by its id.
+    Order(String),
+    /// One invoice, by its id or ref.
+    Show(Name),
+    /// The invoice that a name means, once it is decided.
+    Wait(Name),
+    /// The same, once the service was polled.
+    Poll(Name),
     /// Events after a number.
     Events,
     /// How everything stands.
@@ -35,7 +38,9 @@ impl Route {
                 Ok(())
             }
             Self::List | Self::Wait(_) | Self::Events => call.has_no_body(),
-            Self::Show(_) | Self::Poll(_) | Self::Status | Self::OpenApi => call.is_bare(),
+            Self::Order(_) | Self::Show(_) | Self::Poll(_) | Self::Status | Self::OpenApi => {
+                call.is_bare()
+            }
         }
     }
 }
@@ -64,14 +69,31 @@ pub(super) fn route(method: &Method, path: &str) -> Result<Route, NoRoute> {
         ["invoices"] if method == Method::POST => Ok(Route::Create),
         ["invoices"] if [Method::GET, Method::HEAD].contains(method) => Ok(Route::List),
         ["invoices"] => Err(NoRoute::OtherMethod("GET, HEAD, POST")),
-        ["invoices", name] => read(Route::Show(named(name)?)),
-        ["invoices", name, "wait"] => get(Route::Wait(named(name)?)),
-        ["invoices", name, "poll"] => {
-            only(method, &[Method::POST], "POST", Route::Poll(named(name)?))
-        }
+        ["orders", id] => read(Route::Order(named(id)?)),
+        ["invoices", by, text] => read(Route::Show(by_kind(by)?.of(named(text)?))),
+        ["orders", id, call] => one(method, Kind::Order.of(named(id)?), call),
+        ["invoices", by, text, call] => one(method, by_kind(by)?.of(named(text)?), call),
         ["events"] => get(Route::Events),
         ["status"] => read(Route::Status),
         ["openapi.json"] => read(Route::OpenApi),
+        _ => Err(NoRoute::Elsewhere),
+    }
+}
+
+/// A call about the one invoice that a name means.
+fn one(method: &Method, name: Name, call: &str) -> Result<Route, NoRoute> {
+    match call {
+        "wait" => only(method, &[Method::GET], "GET", Route::Wait(name)),
+        "poll" => only(method, &[Method::POST], "POST", Route::Poll(name)),
+        _ => Err(NoRoute::Elsewhere),
+    }
+}
+
+/// The kind of name that the segment in front of it says.
+fn by_kind(segment: &str) -> Result<Kind, NoRoute> {
+    match segment {
+        "by-id" => Ok(Kind::Id),
+        "by-ref" => Ok(Kind::Ref),
         _ => Err(NoRoute::Elsewhere),
     }
 }
@@ -119,22 +141,24 @@ mod tests {
 
     #[test]
     fn each_call_has_its_place() {
-        let show = |name: &str| Ok(Route::Show(name.to_owned()));
+        let order = |id: &str| Ok(Route::Order(id.to_owned()));
+        let wait = |name: Name| Ok(Route::Wait(name));
         for (method, path, wanted) in [
             (Method::POST, "/v1/invoices", Ok(Route::Create)),
             (Method::GET, "/v1/invoices", Ok(Route::List)),
-            (Method::GET, "/v1/invoices/1042", show("1042")),
-            (Method::GET, "/v1/invoices/a%2Fb%25", show("a/b%")),
-            (Method::GET, "/v1/invoices/100%", show("100%")),
+            (Method::GET, "/v1/orders/1042", order("1042")),
+            (Method::GET, "/v1/orders/a%2Fb%25", order("a/b%")),
+            (Method::GET, "/v1/orders/100%", order("100%")),
             (
                 Method::GET,
-                "/v1/invoices/1/wait",
-                Ok(Route::Wait("1".to_owned())),
+                "/v1/invoices/by-id/wait",
+                Ok(Route::Show(Kind::Id.of("wait"))),
             ),
+            (Method::GET, "/v1/orders/1/wait", wait(Kind::Order.of("1"))),
             (
                 Method::POST,
-                "/v1/invoices/1/poll",
-                Ok(Route::Poll("1".to_owned())),
+                "/v1/invoices/by-ref/1/poll",
+                Ok(Route::Poll(Kind::Ref.of("1"))),
             ),
             (Method::GET, "/v1/events", Ok(Route::Events)),
             (Method::GET, "/v1/status", Ok(Route::Status)),
@@ -145,26 +169,46 @@ mod tests {
                 Err(NoRoute::OtherMethod("GET, HEAD, POST")),
             ),
             (Method::HEAD, "/v1/invoices", Ok(Route::List)),
-            (Method::HEAD, "/v1/invoices/1042", show("1042")),
+            (Method::HEAD, "/v1/orders/1042", order("1042")),
             (Method::HEAD, "/v1/status", Ok(Route::Status)),
             (
                 Method::HEAD,
-                "/v1/invoices/1/wait",
+                "/v1/orders/1/wait",
                 Err(NoRoute::OtherMethod("GET")),
             ),
             (Method::HEAD, "/v1/events", Err(NoRoute::OtherMethod("GET"))),
             (
                 Method::GET,
-                "/v1/invoices/1/poll",
+                "/v1/invoices/by-id/1/poll",
                 Err(NoRoute::OtherMethod("POST")),
             ),
             (Method::GET, "/", Err(NoRoute::Elsewhere)),
             (Method::GET, "/v1", Err(NoRoute::Elsewhere)),
             (Method::GET, "/v1/invoices/", Err(NoRoute::Elsewhere)),
-            (Method::GET, "/v1/invoices/%ff", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1/invoices/by-id/", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1/orders/", Err(NoRoute::Elsewhere)),
+            (Method::GET, "/v1/orders/%ff", Err(NoRoute::Elsewhere)),
+            // A path that does not say what kind of name it holds is none.
+            (Method::GET, "/v1/invoices/1042", Err(NoRoute::Elsewhere)),
+            (
+                Method::GET,
+                "/v1/invoices/1042/wait",
+                Err(NoRoute::Elsewhere),
+            ),
             (Method::GET, "/v2/status", Err(NoRoute::Elsewhere)),
         ] {
             assert_eq!(route(&method, path), wanted, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_a_name_leads_to_it() {
+        for kind in Kind::ALL {
+            for text in ["1042", "a/b?c#d%", "заказ 1", "wait", ".."] {
+                let name = kind.of(text);
+                let path = format!("{}/wait", name.path());
+                assert_eq!(route(&Method::GET, &path), Ok(Route::Wait(name)));
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `GET /v1/invoices/{name}/wait`: the invoice once it is decided, or as it stands when the time is over.
+//! `GET /v1/orders/{order_id}/wait` and the same of `/v1/invoices/by-…`: the invoice once it is decided, or as it stands when the time is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,9 @@ use super::events::seconds;
 use super::feed::{Follower, NoPlace};
 use super::problem::{bad, busy};
 use crate::answer::failure::Failure;
-use crate::answer::find::{end, find, meant, not_found};
+use crate::answer::find::{end, find_one};
 use crate::answer::invoice;
+use crate::answer::name::Name;
 use crate::clock::wall_ms;
 use crate::http::Response;
 use crate::ledger::InvoiceRow;
@@ -33,7 +34,7 @@ struct Query {
 }
 
 /// 200 with the invoice when it is paid, failed, reversed, or nobody can tell any more; 202 while it is open still.
-pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &str) -> Result<Response, Failure> {
+pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &Name) -> Result<Response, Failure> {
     let query: Query = call.query()?;
     if query.r#for.is_some_and(|what| what != "final") {
         return Err(bad("only `for=final` can be waited for", "leave it away"));
@@ -61,15 +62,14 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &str) -> Result<R
     Ok(json(status, &invoice::json(&row)))
 }
 
-async fn look(inner: &Inner, name: &str) -> Result<InvoiceRow, Failure> {
-    let found = find(&inner.parts.reader, name).await?;
-    meant(found).ok_or_else(|| not_found(name))
+async fn look(inner: &Inner, name: &Name) -> Result<InvoiceRow, Failure> {
+    find_one(&inner.parts.reader, name).await
 }
 
 /// Looks again after each event of its order, until it is decided or the time is over.
 async fn watch(
     inner: &Inner,
-    name: &str,
+    name: &Name,
     mut follower: Follower,
     until: Instant,
 ) -> Result<InvoiceRow, Failure> {

@@ -60,8 +60,8 @@ pub struct Figures<'a> {
     pub order_id: &'a str,
     /// The service's id, once known.
     pub invoice_id: Option<&'a str>,
-    /// What a command is given to mean this invoice.
-    pub name: &'a str,
+    /// The flag that means this invoice to a command.
+    pub flag: &'a str,
     /// The service's status.
     pub status: &'a str,
     /// The sum asked for.
@@ -163,7 +163,7 @@ impl Attention {
     /// What is so at this invoice, in a sentence. Not escaped.
     pub fn sentence(self, of: &Figures<'_>) -> String {
         let Figures {
-            name,
+            flag,
             asked,
             agreed,
             reported,
@@ -172,15 +172,15 @@ impl Attention {
         match self {
             Self::AmountDiffers => format!(
                 "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
             ),
             Self::Mismatch if let Some((newer, sum)) = of.instead => format!(
-                "the service calls it paid with {reported}, but its order has the newer invoice {newer} over {sum}; \
-                 no `paid` hook runs for it, unless `tilld invoice accept-amount {name}` takes this payment for the order"
+                "the service calls it paid with {reported}, but its order has the newer invoice `{newer}` over {sum}; \
+                 no `paid` hook runs for it, unless `tilld invoice accept-amount {flag}` takes this payment for the order"
             ),
             Self::Mismatch => format!(
                 "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
             ),
             Self::NotFound => format!(
                 "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
@@ -200,7 +200,7 @@ impl Attention {
             }
             Self::SecondPayment => match of.instead {
                 Some((first, _)) => format!(
-                    "its order was paid by invoice {first} already; this second payment of {reported} runs no `paid` hook, \
+                    "its order was paid by invoice `{first}` already; this second payment of {reported} runs no `paid` hook, \
                      pay it back or settle it with the customer"
                 ),
                 None => format!(
@@ -239,7 +239,7 @@ mod tests {
     const FIGURES: Figures<'_> = Figures {
         order_id: "A-1",
         invoice_id: Some("inv-1"),
-        name: "inv-1",
+        flag: "--id inv-1",
         status: "PAID \"x\"\u{1b}",
         asked: "1 RUB",
         agreed: "2 RUB",

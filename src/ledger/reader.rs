@@ -211,10 +211,17 @@ impl Reader {
         .await
     }
 
-    /// The invoice with this id of the service, or with this ref.
-    pub async fn find_invoice(&self, id: &str) -> Result<Option<InvoiceRow>, ReadError> {
+    /// The invoice with this id of the service.
+    pub async fn invoice_by_id(&self, id: &str) -> Result<Option<InvoiceRow>, ReadError> {
         let id = id.to_owned();
         self.ask(move |store| store.invoice_by_id(&id)).await
+    }
+
+    /// The invoice with this ref.
+    pub async fn invoice_by_ref(&self, reference: &str) -> Result<Option<InvoiceRow>, ReadError> {
+        let reference = reference.to_owned();
+        self.ask(move |store| store.invoice_by_ref(&reference))
+            .await
     }
 
     /// The invoice with this key.

@@ -62,7 +62,7 @@ if (status === 202) {
 // 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 const until = Date.now() + 900_000;
 while (Date.now() < until) {
-  const [status, invoice] = await call("GET", `/v1/invoices/${encodeURIComponent(order)}/wait?timeout=60`).catch(() => []);
+  const [status, invoice] = await call("GET", `/v1/orders/${encodeURIComponent(order)}/wait?timeout=60`).catch(() => []);
   if (status === undefined) {
     await sleep(2000);
   } else if (status === 200) {

@@ -62,7 +62,7 @@ else:
 until = time.monotonic() + 900
 while time.monotonic() < until:
     try:
-        status, invoice = call("GET", f"/v1/invoices/{quote(order, safe='')}/wait?timeout=60")
+        status, invoice = call("GET", f"/v1/orders/{quote(order, safe='')}/wait?timeout=60")
     except no_answer:
         time.sleep(2)
         continue

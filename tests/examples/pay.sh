@@ -33,7 +33,7 @@ esac
 # 202 is "not yet", and nothing answers while tilld restarts: retry, for a quarter of an hour.
 until=$(($(date +%s) + 900))
 while [ "$(date +%s)" -lt "$until" ]; do
-    call "http://tilld/v1/invoices/$order/wait?timeout=60" || { sleep 2; continue; }
+    call "http://tilld/v1/orders/$order/wait?timeout=60" || { sleep 2; continue; }
     case $status in
     202) sleep 1 ;;
     200)

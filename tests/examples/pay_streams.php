@@ -62,7 +62,7 @@ if ($status === 202) {
 $until = time() + 900;
 while (time() < $until) {
     try {
-        [$status, $invoice] = call('GET', '/v1/invoices/' . rawurlencode($order) . '/wait?timeout=60');
+        [$status, $invoice] = call('GET', '/v1/orders/' . rawurlencode($order) . '/wait?timeout=60');
     } catch (RuntimeException $error) {
         sleep(2);
         continue;

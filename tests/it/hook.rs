@@ -133,8 +133,8 @@ fn a_sample_is_what_is_told_unless_an_invoice_is_named() {
             Some(&json!(true))
         );
     }
-    let both = ["hook", "test", "fulfil", "--sample", "--invoice", "1042"];
-    shop.tilld(&both, 2).told(&["--sample", "--invoice"]);
+    let both = ["hook", "test", "fulfil", "--sample", "--order", "1042"];
+    shop.tilld(&both, 2).told(&["--sample", "--order"]);
 }
 
 #[test]
@@ -243,14 +243,13 @@ fn an_unknown_hook_order_or_program_is_named() {
     shop.tilld(&["hook", "test", "gone"], 10)
         .told(&["`/no/such`"]);
     shop.refused_invoice("1042");
-    // `--order` is how it was called before.
-    for flag in ["--invoice", "--order"] {
+    for flag in ["--id", "--order"] {
         shop.tilld(&["hook", "test", "fulfil", flag, "1043"], 3)
             .told(&["`1043`"]);
-        // An order that is not paid is never told to a hook for paid ones.
-        shop.tilld(&["hook", "test", "fulfil", flag, "1042"], 3)
-            .told(&["`1042`", "no event that hook `fulfil` wants"]);
     }
+    // An order that is not paid is never told to a hook for paid ones.
+    shop.tilld(&["hook", "test", "fulfil", "--order", "1042"], 3)
+        .told(&["`1042`", "no event that hook `fulfil` wants"]);
 }
 
 #[test]

@@ -3,12 +3,17 @@
 
 use serde_json::json;
 
-use crate::harness::{PATIENCE, Setup, wait_until};
+use crate::harness::{Issued, PATIENCE, Setup, wait_until};
 
 /// Half of the sandbox's ids look as most services' do. Among so many are odd ones of most forms.
 const INVOICES: usize = 40;
 /// What an id may hold that means something in an address.
 const ODD: [&str; 6] = ["/", "#", " ", "%2F", "?", "+"];
+
+/// The flag that names it.
+fn by_id(issued: &Issued) -> String {
+    format!("--id={}", issued.id)
+}
 
 /// What is at stake: the invoice exists when its create is answered. An id that is not understood leaves an order whose
 /// customer can pay, and nobody knows of it.
@@ -29,12 +34,12 @@ fn an_id_of_any_form_names_its_invoice_from_the_create_to_the_hook() {
             0 => world.happens(issued, &json!({ "status": "paid" })),
             1 => {
                 world.dictate(issued, "paid");
-                let target = format!("/v1/invoices/{}/poll", issued.segment());
+                let target = format!("/v1/invoices/by-id/{}/poll", issued.segment());
                 assert_eq!(world.call("POST", &target, "").status, 200, "{issued:?}");
             }
             _ => {
                 world.dictate(issued, "paid");
-                let polled = world.tilld(&["invoice", "poll", "--", &issued.id]);
+                let polled = world.tilld(&["invoice", "poll", &by_id(issued)]);
                 polled.ends_with(0);
             }
         }
@@ -43,12 +48,14 @@ fn an_id_of_any_form_names_its_invoice_from_the_create_to_the_hook() {
         world.hook_log("fulfil").len() == INVOICES
     });
     for issued in &all {
-        let shown = world.tilld(&["invoice", "show", "--json", "--", &issued.id]);
+        let shown = world.tilld(&["invoice", "show", "--json", &by_id(issued)]);
         let shown = shown.ends_with(0);
         assert_eq!(shown.text("order_id"), issued.order, "{issued:?}");
         assert_eq!(shown.text("invoice_id"), issued.id);
         assert_eq!(shown.text("outcome"), "paid");
-        let waited = world.wait(&issued.id, "0s");
+        let plain = world.tilld(&["invoice", "show", "--json", "--", &issued.id]);
+        assert_eq!(plain.ends_with(0).stdout, shown.stdout);
+        let waited = world.wait(&by_id(issued), "0s");
         waited.ends_with(0);
     }
 }

@@ -35,6 +35,7 @@ mod lists;
 mod login;
 mod logs;
 mod manual;
+mod names;
 mod network;
 mod notifications;
 mod nudges;

@@ -272,13 +272,16 @@ fn any_invoice_is_asked_about_beside_a_daemon_whatever_its_outcome() {
         poll("A-1").text("outcome") == "failed"
     });
     world.dictate(&issued, "paid");
-    let late = poll(&issued.id);
+    let late = poll(&format!("--id={}", issued.id));
     assert_eq!(late.text("outcome"), "paid");
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 1);
     // Paid, and asked all the same.
     let asked = world.requests("fetch");
-    assert_eq!(poll(&issued.reference).text("outcome"), "paid");
+    assert_eq!(
+        poll(&format!("--ref={}", issued.reference)).text("outcome"),
+        "paid"
+    );
     assert_eq!(world.requests("fetch"), asked + 1);
 
     // For people: how it stands, as `show` has it.
@@ -332,25 +335,30 @@ fn each_end_of_a_poll_has_its_code() {
         "{lost:?}"
     );
 
-    // What can be no id of either kind is a mistake, and an id is one segment of a path whatever it holds.
+    // What can be no id of its kind is a mistake, and an id is one segment of a path whatever it holds.
     for name in ["", &"x".repeat(256), "a\nb"] {
-        let mistake = poll(name).ends_with(2);
-        assert!(
-            mistake.stderr.contains("invoice id must be 1 to 255 bytes"),
-            "{mistake:?}"
-        );
+        for (arg, rule) in [
+            (name.to_owned(), "order id must be 1 to 128 bytes"),
+            (format!("--id={name}"), "invoice id must be 1 to 255 bytes"),
+            (format!("--ref={name}"), "a ref has 22 characters"),
+        ] {
+            let mistake = poll(&arg).ends_with(2);
+            assert!(mistake.stderr.contains(rule), "{mistake:?}");
+        }
     }
-    for name in ["../x", "a/b", "%2e", ".."] {
-        let absent = poll(name).ends_with(3);
-        assert!(absent.stderr.contains(&format!("`{name}`")), "{absent:?}");
+    for name in ["../x", "a/b", "%2e"] {
+        for arg in [name.to_owned(), format!("--id={name}")] {
+            let absent = poll(&arg).ends_with(3);
+            assert!(absent.stderr.contains(&format!("`{name}`")), "{absent:?}");
+        }
     }
     for name in [".", ".."] {
         let adopt = ["invoice", "adopt", "lost", &format!("--id={name}")];
         let track = [
             "invoice",
             "track",
-            name,
-            "--order=T-1",
+            "T-1",
+            &format!("--id={name}"),
             "--amount=1",
             "--currency=RUB",
             "--token-file=/dev/null",

@@ -168,8 +168,8 @@ fn a_state_directory_of_another_user_is_left_alone() {
         &[
             "invoice",
             "track",
-            "inv-1",
-            "--order=A-2",
+            "A-2",
+            "--id=inv-1",
             "--amount=5",
             "--currency=RUB",
             "--token-file=-",

@@ -55,10 +55,13 @@ fn every_end_has_its_code_beside_a_daemon() {
     world.open("full", "599.80", &[]).ends_with(7);
     let full = world.wait("full", "20s").ends_with(5);
     assert!(full.stderr.contains("opened no invoice"), "{full:?}");
-    // By the service's id as well.
+    // By the service's id as well, behind its flag.
     let paid = world.issued("paid").expect("the service has it");
     assert_eq!(
-        world.wait(&paid.id, "20s").ends_with(0).text("order_id"),
+        world
+            .wait(&format!("--id={}", paid.id), "20s")
+            .ends_with(0)
+            .text("order_id"),
         "paid"
     );
 }
@@ -76,7 +79,7 @@ fn every_end_has_its_code_without_a_daemon() {
     let old = world.create("late");
     world.open("late", "599.80", &["--new"]).ends_with(0);
     world.happens(&old, &json!({ "status": "paid", "notify": false }));
-    world.wait(&old.id, "20s").ends_with(0);
+    world.wait(&format!("--id={}", old.id), "20s").ends_with(0);
     assert_eq!(
         world.wait("late", "20s").ends_with(0).text("invoice_id"),
         old.id

@@ -13,6 +13,7 @@ use super::super::output::{print_json, talk};
 use super::super::owner;
 use super::show::deliveries;
 use super::{find_event, missing, view};
+use crate::answer::find::find_order;
 use crate::clock::wall_ms;
 use crate::ledger::{
     ACT_AT_ONCE, Act, Acting, Choice, DeliveryKey, DeliveryRow, DeliveryState, Ledger, Missing,
@@ -149,11 +150,7 @@ async fn choice(wish: Wish, reader: &Reader) -> Result<Choice, Failure> {
             whose
         }
         (None, Some(order)) => {
-            if reader.invoices_of_order(&order).await?.is_empty() {
-                let error = format!("no invoice of order `{order}` in the ledger");
-                let failure = Failure::new(Exit::NotFound, error);
-                return Err(failure.hint("`tilld delivery list` names orders"));
-            }
+            find_order(reader, &order, "`tilld delivery list` names orders").await?;
             Whose::Order(order)
         }
         (None, None) => Whose::All,

@@ -7,17 +7,16 @@ mod timeline;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
-use super::invoice::{find, not_found};
 use super::ledger;
 use super::output::print_json;
+use super::which::AnyName;
 use crate::ledger::StoryOutput;
 
 /// Flags of `explain`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The order id, for all its invoices; or the service's id or the ref of one invoice
-    #[arg(value_name = "ORDER-OR-ID")]
-    name: String,
+    #[command(flatten)]
+    which: AnyName,
     /// All that scripts wrote, as far as it was kept, instead of the beginning
     #[arg(long)]
     full: bool,
@@ -26,10 +25,7 @@ pub(super) struct Args {
 /// Runs `explain`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let reader = ledger::open_reader(&context)?;
-    let mut found = find(&reader, &args.name).await?;
-    if found.is_empty() {
-        return Err(not_found(&args.name));
-    }
+    let mut found = args.which.find(&reader).await?;
     found.reverse();
     let output = if args.full {
         StoryOutput::Full

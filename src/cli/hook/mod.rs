@@ -23,8 +23,8 @@ enum Action {
     /// Run a hook once, and show what it received and what it answered
     ///
     /// The program really runs, or its document is really posted, as the user of this command, with a sample of an
-    /// event, or with the newest event it wants of the invoice that `--invoice` names. It gets that one as a replay:
-    /// `TILLD_REPLAY` is 1, and a script that must not do its work twice looks there or at `TILLD_EVENT_ID`. Nothing is
+    /// event, or with the newest event it wants of the order or invoice that `--order`, `--id` or `--ref` names. It gets
+    /// that one as a replay: `TILLD_REPLAY` is 1, and a script that must not do its work twice looks there or at `TILLD_EVENT_ID`. Nothing is
     /// recorded, and no delivery changes. `on_abandoned` is the hook for deliveries that were given up.
     Test(test::Args),
 }

@@ -14,6 +14,7 @@ use super::super::delivery::{Written, print_body, print_written};
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print_json, talk};
 use super::super::owner;
+use super::super::which::Flags;
 use super::told::{self, Told};
 use crate::config;
 use crate::hook::payload::{self, Facts};
@@ -25,18 +26,13 @@ use crate::{daemon, parts};
 
 /// Flags of `hook test`.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("which").args(["order", "id", "reference", "sample"]))]
 pub(super) struct Args {
     /// The hook's name in the config
     #[arg(value_name = "NAME")]
     name: String,
-    /// Give it the newest event of this invoice that it wants, as a replay: by the order id, the service's id or the ref
-    #[arg(
-        long,
-        value_name = "ORDER-OR-ID",
-        alias = "order",
-        conflicts_with = "sample"
-    )]
-    invoice: Option<String>,
+    #[command(flatten)]
+    of: Flags,
     /// Give it a sample of an event that it wants, as without any flag
     #[arg(long)]
     sample: bool,
@@ -68,8 +64,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let outbox = parts::outbox_settings(settings, &state_dir);
     let action = outbox.hooks.into_iter().find(|one| one.name == hook.name);
     let action = action.expect("a checked hook does something").action;
-    let told = match &args.invoice {
-        Some(name) => told::newest(hook, name, &context).await?,
+    let told = match args.of.name() {
+        Some(name) => told::newest(hook, &name, &context).await?,
         None => told::sample(hook),
     };
     if let Err(other) = owner::check(&state_dir) {

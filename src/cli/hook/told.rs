@@ -2,9 +2,10 @@
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::invoice;
 use super::super::ledger;
 use super::sample;
+use crate::answer::find::find;
+use crate::answer::name::Name;
 use crate::clock::wall_ms;
 use crate::config::{self, ON_ABANDONED};
 use crate::hook::abandonment::{self, GivenUp};
@@ -57,12 +58,12 @@ pub(super) fn sample(hook: &config::Hook) -> Told {
 /// that ships what it is told of would ship an order nobody has paid.
 pub(super) async fn newest(
     hook: &config::Hook,
-    name: &str,
+    name: &Name,
     context: &Context,
 ) -> Result<Told, Failure> {
     let reader = ledger::open_reader(context)?;
-    let invoices = invoice::find(&reader, name).await?;
-    let first = invoices.first().ok_or_else(|| invoice::not_found(name))?;
+    let invoices = find(&reader, name).await?;
+    let first = invoices.first().expect("found are one at least");
     let mut events = reader.events_of_order(&first.order_id, EVENTS_MOST).await?;
     events.retain(|event| invoices.iter().any(|invoice| invoice.key == event.invoice));
     let found = if hook.name == ON_ABANDONED {
@@ -123,15 +124,12 @@ async fn newest_given_up(
     Ok(None)
 }
 
-fn nothing_to_tell(name: &str, hook: &config::Hook) -> Failure {
+fn nothing_to_tell(name: &Name, hook: &config::Hook) -> Failure {
     let error = if hook.name == ON_ABANDONED {
-        format!("no delivery of `{name}` is given up")
+        format!("no delivery of {name} is given up")
     } else {
         let on = hook.on.join(", ");
-        format!(
-            "`{name}` has no event that hook `{}` wants ({on})",
-            hook.name
-        )
+        format!("{name} has no event that hook `{}` wants ({on})", hook.name)
     };
     Failure::new(Exit::NotFound, error).hint("`--sample` runs it with a sample")
 }

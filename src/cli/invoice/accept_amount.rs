@@ -6,9 +6,11 @@ use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::super::owner;
+use super::super::which::Which;
 use super::create::parse_amount;
 use super::view;
-use crate::answer::find::{find, not_found};
+use crate::answer::find::find;
+use crate::answer::name::Name;
 use crate::clock::wall_ms;
 use crate::invoice::amount::Amount;
 use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorded, is_served};
@@ -16,9 +18,8 @@ use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorde
 /// Flags of `invoice accept-amount`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The order id; or the service's id or the ref of one invoice
-    #[arg(value_name = "ORDER-OR-ID")]
-    name: String,
+    #[command(flatten)]
+    which: Which,
     /// Only if this is the amount the service reported
     #[arg(long, value_parser = parse_amount)]
     amount: Option<Amount>,
@@ -31,7 +32,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
-    let row = choose(&ledger::open_reader(&context)?, &args.name).await?;
+    let row = choose(&ledger::open_reader(&context)?, &args.which.name()).await?;
     guard(&args, &row)?;
     let ledger = ledger::open_to_decide(&context)?;
     let wish = Acceptance {
@@ -80,20 +81,19 @@ fn tell_owed(context: &Context, recorded: &[Recorded]) -> Result<(), Failure> {
 }
 
 /// The invoice that is meant: the only one of the order with other figures than agreed, else the newest.
-async fn choose(reader: &Reader, name: &str) -> Result<InvoiceRow, Failure> {
+async fn choose(reader: &Reader, name: &Name) -> Result<InvoiceRow, Failure> {
     let found = find(reader, name).await?;
     let differing: Vec<&InvoiceRow> = found.iter().filter(|row| differs(row)).collect();
     match (differing.as_slice(), found.first()) {
         ([row], _) => Ok((*row).clone()),
-        ([], Some(newest)) => Ok(newest.clone()),
-        ([], None) => Err(not_found(name)),
+        ([], newest) => Ok(newest.expect("found are one at least").clone()),
         (several, _) => {
             let told: Vec<String> = several
                 .iter()
-                .map(|row| format!("`{}` ({})", view::named(row), view::reported(row)))
+                .map(|row| format!("`{}` ({})", view::name(row).flag(), view::reported(row)))
                 .collect();
             let error = format!(
-                "order `{name}` has {} invoices with other figures than agreed",
+                "{name} has {} invoices with other figures than agreed",
                 told.len()
             );
             Err(Failure::new(Exit::Error, error).hint(format!("name one: {}", told.join(", "))))

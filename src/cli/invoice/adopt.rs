@@ -4,11 +4,12 @@
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
+use super::super::which::parse_id;
 use super::super::{argv, ledger, owner, service};
-use super::track::parse_id;
 use super::view;
 use crate::answer::create::doubtful;
-use crate::answer::invoice::typed;
+use crate::answer::find::find_order;
+use crate::answer::name::Kind;
 use crate::client::credentials::TokenSource;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
@@ -76,17 +77,13 @@ enum Found {
 }
 
 async fn candidate(reader: &Reader, args: &Args) -> Result<Found, Failure> {
-    let rows = reader.invoices_of_order(&args.order).await?;
-    if rows.is_empty() {
-        let error = format!("no invoice of order `{}` in the ledger", args.order);
-        return Err(Failure::new(Exit::NotFound, error)
-            .hint("`tilld invoice track` has an invoice watched over that was opened elsewhere"));
-    }
+    let track = "`tilld invoice track` has an invoice watched over that was opened elsewhere";
+    let rows = find_order(reader, &args.order, track).await?;
     let has_id = |row: &InvoiceRow| row.invoice_id.as_deref() == Some(args.id.as_str());
     if let Some(row) = rows.iter().find(|row| has_id(row)) {
         return Ok(Found::Known(Box::new(row.clone())));
     }
-    if let Some(other) = reader.find_invoice(args.id.as_str()).await?.filter(has_id) {
+    if let Some(other) = reader.invoice_by_id(args.id.as_str()).await? {
         return Err(refused(&other, &args.id, Objection::Taken));
     }
     let now_ms = wall_ms();
@@ -174,8 +171,8 @@ fn refused(row: &InvoiceRow, id: &InvoiceId, objection: Objection) -> Failure {
 
 /// What to look at, as it can be typed: an order's name may hold anything.
 fn shown(order: &str) -> String {
-    let typed = typed(order);
-    format!("`tilld invoice show --all {typed}` shows what is known of it")
+    let flag = Kind::Order.of(order).flag();
+    format!("`tilld invoice show --all {flag}` shows what is known of it")
 }
 
 fn failure(error: Error, source: TokenSource) -> Failure {
@@ -222,9 +219,9 @@ mod tests {
             failures.map(|failure| failure.way_out().unwrap_or_default())
         };
         for (order, typed) in [
-            ("A-1", "A-1"),
-            ("x; $(cmd)", "'x; $(cmd)'"),
-            ("-x", "-- '-x'"),
+            ("A-1", "--order A-1"),
+            ("x; $(cmd)", "--order 'x; $(cmd)'"),
+            ("-x", "--order='-x'"),
         ] {
             let wanted = format!("`tilld invoice show --all {typed}` shows");
             for hint in refused(order) {

@@ -16,7 +16,6 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 
 pub(super) use crate::answer::attention::sentences;
-pub(super) use crate::answer::find::{find, not_found};
 
 /// The ends of `create` a script must tell apart.
 const CREATE_ENDS: &str = "Exit codes: 0 there is an open invoice, 1 refused, or paid already, or it differs, 4 login needed,

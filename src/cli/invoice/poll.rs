@@ -6,30 +6,21 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
 use super::super::remote::{self, Remote, Way};
+use super::super::which::Which;
 use super::super::{ledger, owner, service};
 use super::view;
-use crate::answer::find::{find, meant, not_found};
+use crate::answer::find::find_one;
 use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
-use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::parts;
 use crate::poller::now::{Error, Inquirer};
 
 /// Flags of `invoice poll`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The order id; or the service's id or the ref of one invoice
-    #[arg(value_name = "ORDER-OR-ID", value_parser = parse_name)]
-    name: String,
-}
-
-/// Refuses what can be neither an order id nor an invoice id.
-fn parse_name(text: &str) -> Result<String, String> {
-    match (OrderId::new(text), InvoiceId::new(text)) {
-        (Err(no_order), Err(no_id)) => Err(format!("{no_order}; {no_id}")),
-        (Ok(_), _) | (_, Ok(_)) => Ok(text.to_owned()),
-    }
+    #[command(flatten)]
+    which: Which,
 }
 
 /// Runs `invoice poll`.
@@ -41,7 +32,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 }
 
 async fn over(remote: &Remote, args: &Args, context: &Context) -> Result<Exit, Failure> {
-    let asked = remote.poll(&args.name).await?;
+    let asked = remote.poll(&args.which.name()).await?;
     if let Some(row) = &asked.row {
         view::print(context.output, row, wall_ms())?;
     }
@@ -58,8 +49,7 @@ async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
     owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
     let reader = ledger::open_reader(context)?;
-    let found = find(&reader, &args.name).await?;
-    let row = meant(found).ok_or_else(|| not_found(&args.name))?;
+    let row = find_one(&reader, &args.which.name()).await?;
     if row.invoice_id.is_none() {
         view::print(context.output, &row, wall_ms())?;
         return Err(nothing_to_ask(&row));

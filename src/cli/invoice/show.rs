@@ -5,17 +5,16 @@ use super::super::failure::{Exit, Failure};
 use super::super::ledger;
 use super::super::output::{escape, talk};
 use super::super::remote::{self, Way};
+use super::super::which::AnyName;
 use super::view;
-use crate::answer::find::{find, not_found};
 use crate::clock::wall_ms;
 use crate::ledger::InvoiceRow;
 
 /// Flags of `invoice show`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The order id; or the service's id or the ref of one invoice
-    #[arg(value_name = "ORDER-OR-ID")]
-    name: String,
+    #[command(flatten)]
+    which: AnyName,
     /// All invoices of the order, newest first, instead of the newest alone
     #[arg(long)]
     all: bool,
@@ -24,18 +23,16 @@ pub(super) struct Args {
 /// Runs `invoice show`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let mut found = match remote::way(&context).await? {
-        Way::Socket(remote) => remote.find(&args.name).await?,
-        Way::Direct(denied) => denied.explain(look(&context, &args.name).await)?,
+        Way::Socket(remote) => args.which.find(&remote).await?,
+        Way::Direct(denied) => denied.explain(look(&context, &args.which).await)?,
     };
-    if found.is_empty() {
-        return Err(not_found(&args.name));
-    }
     let more = found.len() - 1;
     if !args.all && more > 0 {
         found.truncate(1);
+        let order = found.first().map(|row| row.order_id.as_str());
         talk(&format!(
             "order {} has {more} older invoice{}; `--all` shows them",
-            escape(&args.name),
+            escape(order.unwrap_or_default()),
             if more == 1 { "" } else { "s" }
         ));
     }
@@ -49,7 +46,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn look(context: &Context, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
+async fn look(context: &Context, which: &AnyName) -> Result<Vec<InvoiceRow>, Failure> {
     let reader = ledger::open_reader(context)?;
-    find(&reader, name).await
+    which.find(&reader).await
 }

@@ -13,14 +13,15 @@ use serde::Serialize;
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, print_json, talk};
+use super::super::which::{parse_id, parse_order};
 use super::super::{ledger, owner};
-use super::create::{parse_amount, parse_order};
+use super::create::parse_amount;
 use super::view;
 use crate::answer::invoice;
 use crate::clock::wall_ms;
 use crate::entropy;
 use crate::invoice::amount::Amount;
-use crate::invoice::ids::{IdError, InvoiceId, InvoiceRef, OrderId};
+use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
 use crate::invoice::notify_token::{NotifyToken, SHORTEST_TOKEN};
 use crate::invoice::opening::Opening;
 use crate::invoice::sum::Sum;
@@ -33,12 +34,12 @@ const LONGEST_TOKEN: usize = 4096;
 /// Flags of `invoice track`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The service's id of the invoice
-    #[arg(value_name = "ID", value_parser = parse_id)]
-    id: InvoiceId,
     /// The shop's own id of the order, as it was sent with the create
-    #[arg(long, value_name = "ORDER", value_parser = parse_order)]
+    #[arg(value_name = "ORDER", value_parser = parse_order)]
     order: OrderId,
+    /// The service's id of the invoice
+    #[arg(long, value_name = "ID", value_parser = parse_id, allow_hyphen_values = true)]
+    id: InvoiceId,
     /// The amount that was asked for, as a plain decimal
     #[arg(long, value_parser = parse_amount)]
     amount: Amount,
@@ -48,10 +49,6 @@ pub(super) struct Args {
     /// The file that holds the notify token sent with the create; `-` reads it from standard input
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
-}
-
-pub(super) fn parse_id(text: &str) -> Result<InvoiceId, IdError> {
-    InvoiceId::new(text)
 }
 
 /// The answer in the words of `--json`: the invoice, and where the service must send its notifications.
@@ -141,16 +138,16 @@ fn already(row: &InvoiceRow) -> String {
 
 fn refused(row: &InvoiceRow, objection: Objection) -> Failure {
     let id = row.invoice_id.as_deref().unwrap_or_default();
-    let (typed, order) = (invoice::typed(id), &row.order_id);
+    let (flag, order) = (view::name(row).flag(), &row.order_id);
     if objection == Objection::OtherSum {
         let sum = view::sum(&row.amount_agreed, &row.currency_agreed);
         let error = format!("invoice `{id}` of order `{order}` is in the ledger with {sum}");
         return Failure::new(Exit::Error, error).hint(format!(
-            "what the service reports counts: `tilld invoice accept-amount {typed}` takes it as agreed"
+            "what the service reports counts: `tilld invoice accept-amount {flag}` takes it as agreed"
         ));
     }
     let error = format!("invoice `{id}` belongs to order `{order}` in the ledger");
-    Failure::new(Exit::Error, error).hint(format!("`tilld invoice show {typed}` shows it"))
+    Failure::new(Exit::Error, error).hint(format!("`tilld invoice show {flag}` shows it"))
 }
 
 /// Reads the notify token: the file's text without its line end.

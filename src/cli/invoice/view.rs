@@ -9,7 +9,7 @@ use super::super::failure::Failure;
 use super::super::output::{Output, escape, print_json};
 use crate::answer::attention;
 use crate::answer::invoice::{json, json_or_text, or_dash, other, time};
-pub(super) use crate::answer::invoice::{named, reported, sum};
+pub(super) use crate::answer::invoice::{name, reported, sum};
 use crate::invoice::opening::Opening;
 use crate::ledger::InvoiceRow;
 use crate::wire;
@@ -45,7 +45,7 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
         .map(|row| {
             [
                 row.order_id.clone(),
-                name(row).into_owned(),
+                called(row).into_owned(),
                 or_dash(row.status.as_deref()),
                 row.outcome.to_string(),
                 sum(&row.amount_agreed, &row.currency_agreed),
@@ -73,7 +73,7 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
 }
 
 /// What the invoice is called: the service's id, or how far its opening came while there is none.
-fn name(row: &InvoiceRow) -> Cow<'_, str> {
+fn called(row: &InvoiceRow) -> Cow<'_, str> {
     match (&row.invoice_id, row.opening) {
         (Some(id), _) => id.into(),
         (None, Opening::Creating) => "(being created)".into(),
@@ -112,7 +112,7 @@ fn payment(row: &InvoiceRow, now_ms: i64) -> Option<(String, Vec<(String, String
     let heading = match (row.outcome.is_final(), over) {
         (false, _) if let Some(by) = &row.superseded => {
             format!(
-                "Superseded by {}: show that one instead. It was {what}, to:",
+                "Superseded by {}: show that one. It was {what}, to:",
                 other(by)
             )
         }
@@ -139,7 +139,7 @@ fn ended(row: &InvoiceRow) -> String {
 fn standing(row: &InvoiceRow, now_ms: i64) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
         ("order", row.order_id.clone()),
-        ("invoice", name(row).into_owned()),
+        ("invoice", called(row).into_owned()),
         ("outcome", row.outcome.to_string()),
         ("status", or_dash(row.status.as_deref())),
     ];

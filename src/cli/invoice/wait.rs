@@ -11,9 +11,10 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
 use super::super::remote::{self, Away, NoAnswer, Remote, Way};
+use super::super::which::Which;
 use super::super::{ledger, owner, service};
 use super::view;
-use crate::answer::find::{end, find, meant, not_found, still_open};
+use crate::answer::find::{end, find_one, still_open};
 use crate::client::error::Error as FetchError;
 use crate::client::gate::Gate;
 use crate::clock::wall_ms;
@@ -28,9 +29,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Flags of `invoice wait`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The order id; or the service's id or the ref of one invoice
-    #[arg(value_name = "ORDER-OR-ID")]
-    name: String,
+    #[command(flatten)]
+    which: Which,
     /// Give up after this long, for example 90s or 15m; then the exit code is 6
     #[arg(long, value_name = "TIME", default_value = "15m", value_parser = parse_time)]
     timeout: Duration,
@@ -80,7 +80,7 @@ async fn over(
         let begun = Instant::now();
         let left = until.saturating_duration_since(begun);
         let mut next = begun + LOOK_EVERY;
-        match remote.wait(&args.name, left).await {
+        match remote.wait(&args.which.name(), left).await {
             Ok((is_decided, row)) => {
                 away.answered();
                 let end = end(&row, wall_ms()).filter(|_| is_decided);
@@ -127,8 +127,7 @@ async fn directly(args: &Args, context: &Context, until: Instant) -> Result<Exit
     let reader = ledger::open_reader(context)?;
     let mut asking: Option<Asking> = None;
     loop {
-        let found = find(&reader, &args.name).await?;
-        let row = meant(found).ok_or_else(|| not_found(&args.name))?;
+        let row = find_one(&reader, &args.which.name()).await?;
         if let Some(end) = end(&row, wall_ms()) {
             close(asking).await;
             view::print(context.output, &row, wall_ms())?;

@@ -10,7 +10,8 @@ use url::form_urlencoded::Serializer;
 use super::super::failure::{Exit, Failure};
 use super::call::{Answer, Call};
 use super::{MOST_INVOICES, NoAnswer, Remote};
-use crate::answer::find::not_found;
+use crate::answer::find::Lookup;
+use crate::answer::name::{Kind, Name};
 use crate::answer::{REMARK, event, invoice};
 use crate::ledger::{Filter, InvoiceRow};
 use crate::status::Report;
@@ -60,21 +61,21 @@ struct Invoices {
     invoices: Vec<invoice::Shown<'static>>,
 }
 
-impl Remote {
-    /// The invoices a person means by a name, as [`crate::answer::find::find`] finds them.
-    pub(in super::super) async fn find(&self, name: &str) -> Result<Vec<InvoiceRow>, Failure> {
-        let mut query = Serializer::new(String::new());
-        query.append_pair("order_id", name);
-        query.append_pair("limit", &MOST_INVOICES.to_string());
-        let of_order = self.invoices(&query.finish()).await?;
-        if !of_order.is_empty() {
-            return Ok(of_order);
+impl Lookup for Remote {
+    async fn look(&self, name: &Name) -> Result<Vec<InvoiceRow>, Failure> {
+        if name.kind == Kind::Order {
+            return self.invoices(&of_order(&name.text)).await;
         }
-        let answer = self.call(Self::get(target(name, "")?)).await?;
+        let answer = self.call(Self::get(name.path())).await?;
+        if answer.status == StatusCode::NOT_FOUND {
+            return Ok(Vec::new());
+        }
         let shown: invoice::Shown<'static> = self.read(&answer)?;
         Ok(vec![self.row(shown)?])
     }
+}
 
+impl Remote {
     /// Invoices, newest first.
     pub(in super::super) async fn list(
         &self,
@@ -98,11 +99,11 @@ impl Remote {
     /// An invoice once it is decided, or when the time is over, and whether it is.
     pub(in super::super) async fn wait(
         &self,
-        name: &str,
+        name: &Name,
         left: Duration,
     ) -> Result<(bool, InvoiceRow), NoAnswer> {
         let seconds = left.as_secs().min(LONGEST_WAIT_S);
-        let target = target(name, &format!("/wait?timeout={seconds}")).map_err(NoAnswer::Ended)?;
+        let target = format!("{}/wait?timeout={seconds}", name.path());
         let call = Call::get(target, Duration::from_secs(seconds));
         let answer = self.call(call).await?;
         let shown: invoice::Shown<'static> = self.read(&answer)?;
@@ -110,8 +111,9 @@ impl Remote {
     }
 
     /// Has the service asked about an invoice.
-    pub(in super::super) async fn poll(&self, name: &str) -> Result<Asked, Failure> {
-        let call = Call::post(target(name, "/poll")?, String::new(), POLL_TIME);
+    pub(in super::super) async fn poll(&self, name: &Name) -> Result<Asked, Failure> {
+        let target = name.path() + "/poll";
+        let call = Call::post(target, String::new(), POLL_TIME);
         let answer = self.call(call).await?;
         Ok(self.asked(&answer)?)
     }
@@ -227,32 +229,20 @@ impl Remote {
     }
 }
 
+/// The query for as many invoices of an order as there may be.
+fn of_order(order_id: &str) -> String {
+    let mut query = Serializer::new(String::new());
+    query.append_pair("order_id", order_id);
+    query.append_pair("limit", &MOST_INVOICES.to_string());
+    query.finish()
+}
+
 /// Whether what was asked may be asked again.
 const fn is_passing(status: StatusCode) -> bool {
     matches!(
         status,
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
     )
-}
-
-/// The path of one invoice, with its name as one segment of it.
-fn target(name: &str, behind: &str) -> Result<String, Failure> {
-    if name.is_empty() {
-        return Err(not_found(name));
-    }
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(byte);
-    let segment: Vec<String> = name
-        .as_bytes()
-        .iter()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(*byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect();
-    Ok(format!("/v1/invoices/{}{behind}", segment.concat()))
 }
 
 #[cfg(test)]
@@ -283,20 +273,5 @@ mod tests {
         }
         let foreign = remote.asked(&answer(StatusCode::BAD_GATEWAY, "?"));
         assert!(matches!(foreign, Err(NoAnswer::Ended(_))));
-    }
-
-    #[test]
-    fn any_name_is_one_segment() {
-        for (name, wanted) in [
-            ("1042", "/v1/invoices/1042/poll"),
-            ("a/b?c#d%", "/v1/invoices/a%2Fb%3Fc%23d%25/poll"),
-            (
-                "заказ 1",
-                "/v1/invoices/%D0%B7%D0%B0%D0%BA%D0%B0%D0%B7%201/poll",
-            ),
-        ] {
-            assert_eq!(target(name, "/poll").ok().as_deref(), Some(wanted));
-        }
-        assert_eq!(target("", "").map_err(|failure| failure.code()), Err(3));
     }
 }

@@ -9,6 +9,7 @@ use super::book::Booked;
 use super::facts;
 use super::play::Player;
 use super::report::Row;
+use crate::answer::name::Kind;
 use crate::cli::stage::trouble::Trouble;
 use crate::invoice::status::Outcome;
 use crate::telemetry::chain;
@@ -45,7 +46,7 @@ impl Player<'_> {
             }
             for order in astray.iter().filter(|_| self.had_storm) {
                 // A payment that came late and was never told: an ended invoice is asked about after minutes, by a person at once.
-                let asked = self.scene.remote.poll(order).await;
+                let asked = self.scene.remote.poll(&Kind::Order.of(order)).await;
                 tracing::debug!(?asked, "order {order} is asked about");
             }
             sleep(LOOK_EVERY).await;
@@ -130,7 +131,7 @@ impl Player<'_> {
     async fn astray(&self) -> Result<Vec<String>, Trouble> {
         let mut astray = Vec::new();
         for booked in self.scene.book().await? {
-            let row = self.scene.reader.find_invoice(&booked.id).await?;
+            let row = self.scene.reader.invoice_by_id(&booked.id).await?;
             let agreed = row.as_ref().map(|row| row.amount_agreed.as_str());
             let truth = self.truth(&booked, agreed);
             if row.is_none_or(|row| !self.fits(&booked, truth, row.outcome)) {
@@ -162,7 +163,7 @@ impl Player<'_> {
         let mut paid: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         let (mut wrong, mut lines) = (Vec::new(), Vec::new());
         for booked in &book {
-            let row = self.scene.reader.find_invoice(&booked.id).await?;
+            let row = self.scene.reader.invoice_by_id(&booked.id).await?;
             let agreed = row.as_ref().map(|row| row.amount_agreed.as_str());
             let truth = self.truth(booked, agreed);
             let fits = row

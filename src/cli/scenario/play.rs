@@ -14,6 +14,7 @@ use super::report::{Played, Row, opened};
 use super::scene::{self, Scene, Tilld};
 use super::step::{Act, Ends, Expect, Open, Repeat, Scenario, Settings, Step, Yes};
 use super::storm;
+use crate::answer::name::Kind;
 use crate::cli::stage::directory::Directory;
 use crate::cli::stage::trouble::Trouble;
 use crate::invoice::status::Outcome;
@@ -287,7 +288,7 @@ impl Player<'_> {
                 Ok(free.to_string())
             }
             Act::Poll(order) => {
-                let asked = self.scene.remote.poll(order).await;
+                let asked = self.scene.remote.poll(&Kind::Order.of(order)).await;
                 let asked = asked.and_then(|asked| asked.failure.map_or(Ok(()), Err));
                 asked.map_err(|failure| {
                     let found = failure.line().unwrap_or_default();

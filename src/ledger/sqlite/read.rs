@@ -74,22 +74,33 @@ pub(super) fn standing_of_order(
     found.collect()
 }
 
-/// By the service's id, or by the ref.
+/// By the service's id.
 pub(super) fn invoice_by_id(
     connection: &Connection,
     id: &str,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
     let sql = format!(
-        concat!(
-            "SELECT {} FROM ",
-            standing!(),
-            " WHERE i.invoice_id = ?1 OR i.ref = ?1 LIMIT 1"
-        ),
+        concat!("SELECT {} FROM ", standing!(), " WHERE i.invoice_id = ?1"),
         rows::INVOICE
     );
     connection
         .prepare_cached(&sql)?
         .query_row([id], rows::invoice)
+        .optional()
+}
+
+/// By the ref.
+pub(super) fn invoice_by_ref(
+    connection: &Connection,
+    reference: &str,
+) -> rusqlite::Result<Option<InvoiceRow>> {
+    let sql = format!(
+        concat!("SELECT {} FROM ", standing!(), " WHERE i.ref = ?1"),
+        rows::INVOICE
+    );
+    connection
+        .prepare_cached(&sql)?
+        .query_row([reference], rows::invoice)
         .optional()
 }
 

@@ -16,8 +16,8 @@ use super::missing;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoices_of_order, list_invoices, running, sealed_by_id,
-    sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
+    invoice_by_id, invoice_by_key, invoice_by_ref, invoices_of_order, list_invoices, running,
+    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
 };
 use super::refusals;
 use super::runnable;
@@ -100,6 +100,13 @@ impl ReadStore {
         id: &str,
     ) -> Result<Option<InvoiceRow>, StoreError> {
         invoice_by_id(&self.0, id).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn invoice_by_ref(
+        &self,
+        reference: &str,
+    ) -> Result<Option<InvoiceRow>, StoreError> {
+        invoice_by_ref(&self.0, reference).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn invoice_by_key(

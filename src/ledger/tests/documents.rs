@@ -37,6 +37,6 @@ async fn a_document_stands_with_its_event_or_with_the_invoice_and_is_the_newest_
         let rows = sqlite::count_for_tests(&path, IN_ROWS);
         assert_eq!(rows, in_row, "{status} at {at}");
     }
-    let found = reader.find_invoice("id-a").await.expect("read");
+    let found = reader.invoice_by_id("id-a").await.expect("read");
     assert_eq!(found.and_then(|row| row.raw).as_deref(), Some("[7]"));
 }

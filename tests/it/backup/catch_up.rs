@@ -246,7 +246,7 @@ fn an_invoice_that_is_tracked_after_a_restore_is_held_for_what_is_old_alone() {
     fs::write(&token, "t".repeat(40)).expect("written");
     let token = token.to_string_lossy();
     let track = |id: &str, order: &str| {
-        let args = ["invoice", "track", id, "--order", order, "--amount=599.80"];
+        let args = ["invoice", "track", order, "--id", id, "--amount=599.80"];
         let more = ["--currency=RUB", "--token-file", &token];
         world.tilld(&[&args[..], &more].concat()).ends_with(0);
     };

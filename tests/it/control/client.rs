@@ -69,7 +69,7 @@ pub(crate) fn text(answer: &Answer, pointer: &str) -> String {
 
 /// A problem document of this status and name, whose members agree with the answer's own.
 #[track_caller]
-pub(super) fn problem(answer: &Answer, status: u16, name: &str) {
+pub(crate) fn problem(answer: &Answer, status: u16, name: &str) {
     assert_eq!(answer.status, status, "{answer:?}");
     assert_eq!(answer.header("content-type"), Some(PROBLEM), "{answer:?}");
     let json = answer.json();

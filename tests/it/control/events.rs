@@ -200,7 +200,7 @@ fn a_stop_ends_streams_and_waits_at_once() {
     let ask = |target: &str| Line::ask(&socket, "GET", target, &[], "");
     let mut polls: Vec<Line> = (0..5).map(|_| ask("/v1/events?wait=300")).collect();
     let mut waits: Vec<Line> = (0..5)
-        .map(|_| ask("/v1/invoices/A-1/wait?timeout=300"))
+        .map(|_| ask("/v1/orders/A-1/wait?timeout=300"))
         .collect();
     world.round_trips();
     assert_eq!(world.stop_serve(STOPS_WITHIN), 0);

@@ -201,7 +201,7 @@ fn the_shops_user_reaches_the_socket_and_no_file() {
         let (is_served, told) = site.calls(user, "/v1/invoices", &body);
         assert!(is_served && told.contains("\"A-1\""), "{told}");
     }
-    for target in ["/v1/invoices/A-1", "/v1/status"] {
+    for target in ["/v1/orders/A-1", "/v1/status"] {
         for user in [&STRANGER, &READER] {
             let (is_served, told) = site.calls(user, target, "");
             assert!(!is_served, "{user:?} was served {target}: {told}");
@@ -227,7 +227,7 @@ fn the_shops_user_reaches_the_socket_and_no_file() {
     fs::set_permissions(machine.at(STATE), Permissions::from_mode(0o755)).expect("root may");
     let is_state = |at: &str| at.trim_end_matches('/') == STATE;
     site.refuses(&SHOP, |at| everybodys(at) || is_state(at));
-    let (is_served, told) = site.calls(&SHOP, "/v1/invoices/A-1", "");
+    let (is_served, told) = site.calls(&SHOP, "/v1/orders/A-1", "");
     assert!(is_served, "{told}");
 
     serve.signal(Signal::KILL);

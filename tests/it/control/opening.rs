@@ -45,13 +45,13 @@ fn an_order_is_opened_once_and_given_again() {
         "{opened:?}"
     );
     let reference = text(&opened, "/ref");
-    let at = format!("/v1/invoices/{reference}");
+    let at = format!("/v1/invoices/by-ref/{reference}");
     assert_eq!(opened.header("location"), Some(at.as_str()));
 
     let again = world.wish("A/1");
     assert_eq!((again.status, &again.body), (200, &opened.body));
     assert_eq!(again.header("location"), None, "nothing was made");
-    for name in [at.as_str(), "/v1/invoices/A%2F1"] {
+    for name in [at.as_str(), "/v1/orders/A%2F1"] {
         let shown = world.call("GET", name, "");
         assert_eq!((shown.status, &shown.body), (200, &opened.body), "{name}");
     }
@@ -320,15 +320,15 @@ fn a_socket_full_of_those_who_wait_answers_others() {
         );
         assert_eq!(refused.header("retry-after"), Some("5"), "{refused:?}");
     }
-    for target in ["/v1/invoices/has-one/wait?timeout=9", "/v1/events?wait=9"] {
+    for target in ["/v1/orders/has-one/wait?timeout=9", "/v1/events?wait=9"] {
         problem(&world.call("GET", target, ""), 429, "error");
     }
     problem(
-        &world.call("POST", "/v1/invoices/has-one/poll", ""),
+        &world.call("POST", "/v1/orders/has-one/poll", ""),
         429,
         "error",
     );
-    for target in ["/v1/status", "/v1/invoices/has-one", "/v1/events?after=0"] {
+    for target in ["/v1/status", "/v1/orders/has-one", "/v1/events?after=0"] {
         assert_eq!(world.call("GET", target, "").status, 200, "{target}");
     }
     assert_eq!(world.wish("has-one").status, 200);

@@ -3,23 +3,30 @@
 use serde_json::{Value, json};
 
 use super::client::{Line, problem, text, wish};
-use crate::harness::Setup;
+use crate::harness::{Setup, segment};
 
 #[test]
 fn a_parameter_or_a_body_that_is_not_known_is_refused_by_every_call() {
     let world = Setup::new().quiet().start();
     let invoice = world.wish("A-1");
-    let reference = text(&invoice, "/ref");
+    let (id, reference) = (text(&invoice, "/invoice_id"), text(&invoice, "/ref"));
     for (method, target) in [
         ("GET", "/v1/invoices"),
-        ("GET", "/v1/invoices/A-1"),
-        ("GET", "/v1/invoices/A-1/wait"),
-        ("POST", "/v1/invoices/A-1/poll"),
+        ("GET", "/v1/orders/A-1"),
+        ("GET", "/v1/orders/A-1/wait"),
+        ("POST", "/v1/orders/A-1/poll"),
+        ("GET", "/v1/invoices/by-id/ID"),
+        ("GET", "/v1/invoices/by-id/ID/wait"),
+        ("POST", "/v1/invoices/by-id/ID/poll"),
+        ("GET", "/v1/invoices/by-ref/REF"),
+        ("GET", "/v1/invoices/by-ref/REF/wait"),
+        ("POST", "/v1/invoices/by-ref/REF/poll"),
         ("GET", "/v1/events"),
         ("GET", "/v1/status"),
         ("GET", "/v1/openapi.json"),
     ] {
-        let target = target.replace("A-1", &reference);
+        let target = target.replace("ID", &segment(&id));
+        let target = target.replace("REF", &reference);
         for query in ["?colour=red", "?=", "?x"] {
             let answer = world.call(method, &format!("{target}{query}"), "");
             problem(&answer, 400, "usage");
@@ -103,9 +110,9 @@ fn what_is_read_at_once_has_a_head() {
     world.wish("A-1");
     for target in [
         "/v1/invoices",
-        "/v1/invoices/A-1",
+        "/v1/orders/A-1",
         "/v1/openapi.json",
-        "/v1/invoices/none",
+        "/v1/orders/none",
     ] {
         let whole = world.call("GET", target, "");
         let socket = world.control_socket();
@@ -120,7 +127,7 @@ fn what_is_read_at_once_has_a_head() {
         line.send(&next);
         assert_eq!(line.answer().expect("an answer").status, 200, "{target}");
     }
-    for target in ["/v1/events", "/v1/invoices/A-1/wait"] {
+    for target in ["/v1/events", "/v1/orders/A-1/wait"] {
         let socket = world.control_socket();
         let mut line = Line::ask(&socket, "HEAD", target, &[], "");
         let head = line.head().expect("an answer");
@@ -146,19 +153,19 @@ fn a_name_means_the_same_invoice_to_every_call() {
     let second = text(&world.call("POST", "/v1/invoices", &another), "/ref");
     assert_ne!(first, second);
     assert_eq!(
-        named("/v1/invoices/A-1"),
+        named("/v1/orders/A-1"),
         second,
         "the newest, while none is paid"
     );
-    assert_eq!(named("/v1/invoices/A-1/wait?timeout=0"), second);
+    assert_eq!(named("/v1/orders/A-1/wait?timeout=0"), second);
     let paid = world.dictate(&issued, "paid");
     assert_eq!(world.tell_as_it_is(&paid).status, 200);
     assert_eq!(
-        named("/v1/invoices/A-1/wait?timeout=300"),
+        named("/v1/orders/A-1/wait?timeout=300"),
         first,
         "the one that is paid"
     );
-    assert_eq!(named("/v1/invoices/A-1"), first);
-    let polled: Value = world.call("POST", "/v1/invoices/A-1/poll", "").json();
+    assert_eq!(named("/v1/orders/A-1"), first);
+    let polled: Value = world.call("POST", "/v1/orders/A-1/poll", "").json();
     assert_eq!(polled.get("ref"), Some(&json!(first)));
 }

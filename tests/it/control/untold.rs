@@ -50,9 +50,9 @@ fn answers(world: &World) -> Vec<u8> {
         ask("POST", "/v1/invoices", body);
     }
     for name in ["A-1", "A-2", "A-3", "nobody"] {
-        ask("GET", &format!("/v1/invoices/{name}"), "");
-        ask("GET", &format!("/v1/invoices/{name}/wait?timeout=0"), "");
-        ask("POST", &format!("/v1/invoices/{name}/poll"), "");
+        ask("GET", &format!("/v1/orders/{name}"), "");
+        ask("GET", &format!("/v1/orders/{name}/wait?timeout=0"), "");
+        ask("POST", &format!("/v1/orders/{name}/poll"), "");
     }
     for target in [
         "/v1/invoices",

@@ -13,7 +13,7 @@ use crate::harness::{PATIENCE, Setup, wait_until};
 fn a_paid_invoice_is_not_waited_for_and_an_open_one_is_until_the_time_is_over() {
     let world = Setup::new().quiet().start();
     world.pay("A-1");
-    let paid = world.call("GET", "/v1/invoices/A-1/wait?timeout=300", "");
+    let paid = world.call("GET", "/v1/orders/A-1/wait?timeout=300", "");
     assert_eq!(
         (paid.status, text(&paid, "/outcome")),
         (200, "paid".to_owned())
@@ -21,7 +21,7 @@ fn a_paid_invoice_is_not_waited_for_and_an_open_one_is_until_the_time_is_over() 
 
     world.create("A-2");
     for query in ["timeout=1", "timeout=0", "timeout=1&for=final"] {
-        let open = world.call("GET", &format!("/v1/invoices/A-2/wait?{query}"), "");
+        let open = world.call("GET", &format!("/v1/orders/A-2/wait?{query}"), "");
         assert_eq!(
             (open.status, text(&open, "/outcome")),
             (202, "open".to_owned()),
@@ -36,12 +36,12 @@ fn a_paid_invoice_is_not_waited_for_and_an_open_one_is_until_the_time_is_over() 
         "colour=red",
         "timeout=1&timeout=2",
     ] {
-        let refused = world.call("GET", &format!("/v1/invoices/A-2/wait?{query}"), "");
+        let refused = world.call("GET", &format!("/v1/orders/A-2/wait?{query}"), "");
         problem(&refused, 400, "usage");
     }
     for call in ["wait?timeout=300", "poll", ""] {
         let method = if call == "poll" { "POST" } else { "GET" };
-        let target = format!("/v1/invoices/nobody/{call}");
+        let target = format!("/v1/orders/nobody/{call}");
         problem(
             &world.call(method, target.trim_end_matches('/'), ""),
             404,
@@ -55,7 +55,7 @@ fn a_paid_invoice_is_not_waited_for_and_an_open_one_is_until_the_time_is_over() 
 fn a_notification_ends_the_wait() {
     let world = Setup::new().quiet().set("control.followers", 1).start();
     let issued = world.create("A-1");
-    let target = "/v1/invoices/A-1/wait?timeout=300";
+    let target = "/v1/orders/A-1/wait?timeout=300";
     let mut waits = Line::ask(&world.control_socket(), "GET", target, &[], "");
     world.round_trips();
     let no_place = world.call("GET", target, "");
@@ -80,19 +80,19 @@ fn a_notification_ends_the_wait() {
 fn whoever_leaves_while_waiting_gives_its_place_back() {
     let world = Setup::new().quiet().set("control.followers", 1).start();
     world.create("A-1");
-    for target in ["/v1/invoices/A-1/wait?timeout=300", "/v1/events?wait=300"] {
+    for target in ["/v1/orders/A-1/wait?timeout=300", "/v1/events?wait=300"] {
         let leaves = Line::ask(&world.control_socket(), "GET", target, &[], "");
         world.round_trips();
         problem(&world.call("GET", target, ""), 429, "error");
         drop(leaves);
         wait_until(PATIENCE, "a place", || {
             world
-                .call("GET", "/v1/invoices/A-1/wait?timeout=1", "")
+                .call("GET", "/v1/orders/A-1/wait?timeout=1", "")
                 .status
                 == 202
         });
     }
-    let path = "GET /v1/invoices/A-1/wait: left before the answer";
+    let path = "GET /v1/orders/A-1/wait: left before the answer";
     assert!(world.serve_log().contains(path), "{}", world.serve_log());
 }
 
@@ -119,7 +119,7 @@ fn a_shop_that_polls_without_end_does_not_keep_the_daemon_from_finding_a_payment
     let (stop, refused) = (AtomicBool::new(false), AtomicUsize::new(0));
     let hammer = |order: &String| {
         while !stop.load(Ordering::SeqCst) {
-            let answer = world.call("POST", &format!("/v1/invoices/{order}/poll"), "");
+            let answer = world.call("POST", &format!("/v1/orders/{order}/poll"), "");
             if answer.status == 429 {
                 problem(&answer, 429, "error");
                 assert_eq!(answer.header("retry-after"), Some("5"));
@@ -163,7 +163,7 @@ fn polls_of_one_invoice_share_a_question_and_are_finished_though_their_clients_l
     world.faults(&json!({ "lose": true }));
     world.happens(&issued, &json!({ "status": "paid" }));
     let asked = world.requests("fetch");
-    let target = "/v1/invoices/A-1/poll";
+    let target = "/v1/orders/A-1/poll";
     let ask = || Line::ask(&world.control_socket(), "POST", target, &[], "");
     let mut lines: Vec<Line> = (0..30).map(|_| ask()).collect();
     for line in &mut lines {
@@ -178,7 +178,7 @@ fn polls_of_one_invoice_share_a_question_and_are_finished_though_their_clients_l
 
     let issued = world.create("A-2");
     world.happens(&issued, &json!({ "status": "paid" }));
-    let target = "/v1/invoices/A-2/poll";
+    let target = "/v1/orders/A-2/poll";
     let leaves = Line::ask(&world.control_socket(), "POST", target, &[], "");
     world.round_trips();
     drop(leaves);
@@ -192,7 +192,7 @@ fn a_poll_asks_the_service() {
     let world = Setup::new().quiet().start();
     let issued = world.create("A-1");
     let asked = world.requests("fetch");
-    let open = world.call("POST", "/v1/invoices/A-1/poll", "");
+    let open = world.call("POST", "/v1/orders/A-1/poll", "");
     assert_eq!(
         (open.status, text(&open, "/outcome")),
         (200, "open".to_owned()),
@@ -202,7 +202,7 @@ fn a_poll_asks_the_service() {
     world.dictate(&issued, "paid");
     let paid = world.call(
         "POST",
-        &format!("/v1/invoices/{}/poll", issued.segment()),
+        &format!("/v1/invoices/by-id/{}/poll", issued.segment()),
         "",
     );
     assert_eq!(
@@ -212,7 +212,7 @@ fn a_poll_asks_the_service() {
     );
 
     world.faults(&json!({ "api_status": { "endpoint": "fetch", "status": 500, "times": 1 } }));
-    let failed = world.call("POST", "/v1/invoices/A-1/poll", "");
+    let failed = world.call("POST", "/v1/orders/A-1/poll", "");
     problem(&failed, 503, "unreachable");
     assert_eq!(
         text(&failed, "/invoice/outcome"),
@@ -222,7 +222,7 @@ fn a_poll_asks_the_service() {
 
     world.faults(&json!({ "drop_create_answer": 1 }));
     assert_eq!(world.wish("A-2").status, 202);
-    let nameless = world.call("POST", "/v1/invoices/A-2/poll", "");
+    let nameless = world.call("POST", "/v1/orders/A-2/poll", "");
     assert_eq!(nameless.status / 100, 4, "{nameless:?}");
     problem(&nameless, nameless.status, &text(&nameless, "/error"));
 }

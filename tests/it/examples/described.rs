@@ -69,10 +69,10 @@ fn a_remark_is_described_where_it_is_answered() {
     // Older than what stands, and contradicting it.
     shop.world
         .dictate_fields(&issued, &json!({ "status": "canceled" }));
-    let (status, head, doubted) = shop.ask("POST", "/v1/invoices/2/poll", "");
+    let (status, head, doubted) = shop.ask("POST", "/v1/orders/2/poll", "");
     assert_eq!(status, 200, "{doubted}");
     assert!(head.contains("tilld-remark: "), "{head} {doubted}");
-    assert!(describes("~1v1~1invoices~1{name}~1poll/post", status));
+    assert!(describes("~1v1~1orders~1{order_id}~1poll/post", status));
 }
 
 /// The status stands in the document as in the answer, also where HTTP has one of its own for it.
@@ -83,7 +83,7 @@ fn problems_bear_the_status_of_their_answer() {
     for (method, path, body, status) in [
         ("PUT", "/v1/invoices", "", 405),
         ("GET", "/v1/nothing", "", 404),
-        ("GET", "/v1/invoices/none", "", 404),
+        ("GET", "/v1/orders/none", "", 404),
         ("GET", "/v1/events?limit=0", "", 400),
         ("POST", "/v1/invoices", "{}", 400),
         ("POST", "/v1/invoices", large.as_str(), 413),

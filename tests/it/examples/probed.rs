@@ -87,7 +87,7 @@ fn schemathesis_finds_nothing_in_waits_and_refusals_for_want_of_places() {
     shop.world.login();
     shop.open("1042");
     probe.finds_nothing();
-    answered("GET /v1/invoices/1042/wait: 202, for");
+    answered("GET /v1/orders/1042/wait: 202, for");
     let mut follows = UnixStream::connect(shop.socket()).expect("the socket");
     follows
         .write_all(b"GET /v1/events HTTP/1.1\r\nHost: t\r\nAccept: text/event-stream\r\n\r\n")
@@ -95,5 +95,5 @@ fn schemathesis_finds_nothing_in_waits_and_refusals_for_want_of_places() {
     let mut begun = [0; 1];
     follows.read_exact(&mut begun).expect("it follows");
     probe.finds_nothing();
-    answered("GET /v1/invoices/1042/wait: 429, for");
+    answered("GET /v1/orders/1042/wait: 429, for");
 }

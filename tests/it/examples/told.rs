@@ -15,7 +15,7 @@ fn plays(example: Example) {
     let shop = Beside::start(Setup::new().quiet());
     let mut running = shop.client(example, "A-1");
     let shown = shows(&mut running);
-    let (_, _, invoice) = shop.ask("GET", "/v1/invoices/A-1", "");
+    let (_, _, invoice) = shop.ask("GET", "/v1/orders/A-1", "");
     let phone = invoice
         .pointer("/requisites/phoneNumber")
         .and_then(Value::as_str);

@@ -220,7 +220,7 @@ fn a_trial_of_the_alert_tells_what_was_given_up() {
         at(&sample, "/document/abandoned/hook"),
         json!("sample-hook")
     );
-    let real = world.tilld(&[&test[..], &["--invoice", "A-1"]].concat());
+    let real = world.tilld(&[&test[..], &["--order", "A-1"]].concat());
     let real = real.ends_with(0).json();
     assert_eq!(at(&real, "/sample"), json!(false));
     assert_eq!(at(&real, "/document/abandoned/event_id"), json!(event));
@@ -230,11 +230,11 @@ fn a_trial_of_the_alert_tells_what_was_given_up() {
     );
     let id = format!("{event}-abandoned-fulfil-1");
     assert_eq!(at(&real, "/variables/TILLD_EVENT_ID"), json!(id));
-    let none = world.tilld(&[&test[..], &["--invoice", &none.order]].concat());
+    let none = world.tilld(&[&test[..], &["--order", &none.order]].concat());
     assert!(
         none.ends_with(3)
             .stderr
-            .contains("no delivery of `A-0` is given up")
+            .contains("no delivery of order `A-0` is given up")
     );
     assert_eq!(world.value("SELECT count(*) FROM deliveries"), "2");
 }

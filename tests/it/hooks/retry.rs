@@ -127,8 +127,8 @@ fn a_waiting_delivery_can_be_hurried_and_a_test_run_leaves_no_trace() {
     assert_eq!(listed.get("name"), Some(&json!("fulfil")), "{listed}");
     let id = world.value("SELECT invoice_id FROM invoices");
     let reference = world.value("SELECT ref FROM invoices");
-    for name in ["A-1", &id, &reference] {
-        let tried = world.tilld(&["hook", "test", "fulfil", "--invoice", name, "--json"]);
+    for (flag, name) in [("--order", "A-1"), ("--id", &id), ("--ref", &reference)] {
+        let tried = world.tilld(&["hook", "test", "fulfil", flag, name, "--json"]);
         assert!(tried.stdout.contains("no stock"), "{tried:?}");
         assert!(tried.stdout.contains("\"TILLD_REPLAY\":\"1\""), "{tried:?}");
         assert!(

@@ -22,7 +22,7 @@ fn an_accepted_amount_is_paid_once_and_told_once() {
         world.invoice("A-1", "outcome || ' ' || attention") == "mismatch mismatch"
     });
     let shown = world.tilld(&["invoice", "show", "A-1"]).ends_with(0).stdout;
-    let line = format!("tilld invoice accept-amount {}", issued.typed());
+    let line = format!("tilld invoice accept-amount --id {}", issued.typed());
     assert!(shown.contains(&line), "{shown}");
 
     let accept = |more: &[&str]| {
@@ -119,15 +119,15 @@ fn told(world: &World) {
 fn figures_that_cannot_be_agreed_to_are_named() {
     let world = Setup::new().quiet().start();
     let issued = world.create("A-1");
-    let accept = |name: &str, code: i32, why: &str| {
+    let accept = |name: &[&str], code: i32, why: &str| {
         let ran = world
-            .tilld(&["invoice", "accept-amount", name])
+            .tilld(&[&["invoice", "accept-amount"], name].concat())
             .ends_with(code);
         assert!(ran.stderr.contains(why), "{ran:?}");
     };
-    accept("A-1", 0, "is agreed for order A-1 already");
-    accept(&issued.reference, 0, "already");
-    accept("Z-9", 3, "no invoice with the order id");
+    accept(&["A-1"], 0, "is agreed for order A-1 already");
+    accept(&["--ref", &issued.reference], 0, "already");
+    accept(&["Z-9"], 3, "no order `Z-9`");
     let odd =
         issued.with(&json!({ "amount": "1 499,90", "updatedAt": "2099-01-01T10:00:00.000Z" }));
     world.next_fetch(200, &odd.to_string());
@@ -137,7 +137,7 @@ fn figures_that_cannot_be_agreed_to_are_named() {
     wait_until(PATIENCE, "the poll", || {
         world.invoice("A-1", "amount_reported") == "1 499,90"
     });
-    accept(&issued.id, 1, "no sum that can be agreed to");
+    accept(&["--id", &issued.id], 1, "no sum that can be agreed to");
     assert_eq!(world.invoice("A-1", "amount_agreed"), "599.80");
 
     // Nothing was reported where nothing was opened.
@@ -165,16 +165,20 @@ fn which_of_several_invoices_is_meant_is_asked() {
         assert_eq!(world.tell_as_it_is(&paid).status, 200);
         wait_until(PATIENCE, "the poll", || mismatches() == count);
     }
-    let accept = |name: &str| world.tilld(&["invoice", "accept-amount", name, "--json"]);
-    let which = accept("A-1").ends_with(1);
-    for told in [&first.id, &second.id] {
-        assert!(which.stderr.contains(told.as_str()), "{which:?}");
+    let accept = |name: &[&str]| {
+        let command = ["invoice", "accept-amount", "--json"];
+        world.tilld(&[&command, name].concat())
+    };
+    let which = accept(&["A-1"]).ends_with(1);
+    for issued in [&first, &second] {
+        let flag = format!("`--id {}`", issued.typed());
+        assert!(which.stderr.contains(&flag), "{which:?}");
     }
     assert_eq!(mismatches(), "2");
-    let named = accept(&first.id).ends_with(0);
+    let named = accept(&["--id", &first.id]).ends_with(0);
     assert_eq!(named.text("amount_agreed"), "590.00");
     // One is left, and the order names it.
-    let left = accept("A-1").ends_with(0);
+    let left = accept(&["A-1"]).ends_with(0);
     assert_eq!(left.text("invoice_id"), second.id);
     assert_eq!(mismatches(), "0");
 }

@@ -90,7 +90,7 @@ fn an_id_that_is_not_the_orders_is_not_adopted() {
         1,
         "has no invoice whose outcome is unknown",
     );
-    refused("Z-9", &first.id, 3, "no invoice of order `Z-9`");
+    refused("Z-9", &first.id, 3, "no order `Z-9`");
     assert_eq!(
         world.invoice("A-1", "opening || ' ' || attention"),
         "unknown outcome_unknown"
@@ -157,7 +157,7 @@ fn an_adopted_invoice_of_another_sum_is_not_handed_on() {
             Some(&json!(["amount_differs"]))
         );
     }
-    let accept = ["invoice", "accept-amount", &lost.id, "--json"];
+    let accept = ["invoice", "accept-amount", "--id", &lost.id, "--json"];
     let accepted = world.tilld(&accept).ends_with(0);
     assert_eq!(accepted.json().get("attention"), Some(&json!([])));
     assert_eq!(accepted.text("outcome"), "open");

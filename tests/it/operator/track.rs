@@ -21,7 +21,7 @@ fn token_file(world: &World, text: &str) -> String {
 
 /// `invoice track` of 599.80 RUB, with these flags besides.
 fn track<'a>(id: &'a str, order: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    let mut args = vec!["invoice", "track", id, "--json", "--order", order];
+    let mut args = vec!["invoice", "track", order, "--json", "--id", id];
     for (flag, value) in [("--amount", "599.80"), ("--currency", "RUB")] {
         if !more.contains(&flag) {
             args.extend([flag, value]);

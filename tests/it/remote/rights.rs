@@ -6,9 +6,9 @@ use crate::harness::{PATIENCE, Setup, skip};
 const TRACK: [&str; 11] = [
     "invoice",
     "track",
-    "x",
-    "--order",
     "1",
+    "--id",
+    "x",
     "--amount",
     "1",
     "--currency",

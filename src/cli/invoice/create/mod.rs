@@ -9,12 +9,13 @@ use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::{escape, talk};
 use super::super::remote::{self, Way};
+use super::super::which::parse_order;
 use super::super::{ledger, service};
 use super::wait::parse_time;
 use crate::answer::create::{Tried, failure};
 use crate::client::gate::Gate;
 use crate::invoice::amount::{Amount, AmountError};
-use crate::invoice::ids::{IdError, OrderId};
+use crate::invoice::ids::OrderId;
 use crate::invoice::opening::{Mode, Wanted};
 use crate::invoice::sum::Sum;
 use crate::opening::patient::{Patience, Told};
@@ -94,10 +95,6 @@ impl Method {
             Self::ToCard => "TO_CARD",
         }
     }
-}
-
-pub(super) fn parse_order(text: &str) -> Result<OrderId, IdError> {
-    OrderId::new(text)
 }
 
 pub(super) fn parse_amount(text: &str) -> Result<Amount, AmountError> {
