@@ -18,7 +18,7 @@ const LIST: &str = "`tilld invoice list` shows what is there";
 
 /// Where invoices are looked up: the ledger, or a daemon that has it.
 pub(crate) trait Lookup {
-    /// What goes by exactly this name, newest first.
+    /// What goes by exactly this name: the invoice that stands for its order, then the newest.
     fn look(&self, name: &Name) -> impl Future<Output = Result<Vec<InvoiceRow>, Failure>> + Send;
 }
 
@@ -39,7 +39,7 @@ struct Meaning {
     rows: Vec<InvoiceRow>,
 }
 
-/// The invoices that go by this name, newest first; never none.
+/// The invoices that go by this name: the one that stands for its order, then the newest; never none.
 pub(crate) async fn find(from: &impl Lookup, name: &Name) -> Result<Vec<InvoiceRow>, Failure> {
     let rows = from.look(name).await?;
     if rows.is_empty() {
@@ -50,8 +50,8 @@ pub(crate) async fn find(from: &impl Lookup, name: &Name) -> Result<Vec<InvoiceR
 
 /// The one invoice that `wait`, `poll` and a page mean by this name.
 pub(crate) async fn find_one(from: &impl Lookup, name: &Name) -> Result<InvoiceRow, Failure> {
-    let found = find(from, name).await?;
-    Ok(meant(found).expect("found are one at least"))
+    let found = find(from, name).await?.into_iter().next();
+    Ok(found.expect("found are one at least"))
 }
 
 /// The invoices of an order, for a command that takes an order id and nothing else. `hint` is for a text that means nothing.
@@ -156,12 +156,6 @@ fn in_words(meaning: &Meaning) -> String {
         }
         (Kind::Order, _) | (_, None) => format!("there is an {name}"),
     }
-}
-
-/// The one that stands for the order among its invoices: the one that paid it, else the newest that was not refused.
-pub(crate) fn meant(found: Vec<InvoiceRow>) -> Option<InvoiceRow> {
-    let standing = found.iter().position(|row| row.superseded.is_none());
-    found.into_iter().nth(standing.unwrap_or_default())
 }
 
 /// The end of the wait, if it has come: paid is 0, any other final outcome 5, and what nobody will ever tell is 9.

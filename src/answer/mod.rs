@@ -16,6 +16,7 @@ pub(crate) mod find;
 pub(crate) mod invoice;
 mod ledger;
 pub(crate) mod name;
+pub(crate) mod order;
 pub(crate) mod poll;
 pub(crate) mod problem;
 pub(crate) mod service;

@@ -9,8 +9,9 @@ use super::problem::bad;
 use crate::answer::failure::Failure;
 use crate::answer::find::find_one;
 use crate::answer::invoice;
-use crate::answer::name::{Kind, Name};
-use crate::http::Response;
+use crate::answer::name::Name;
+use crate::answer::order::shown;
+use crate::http::{self, Response};
 use crate::ledger::Filter;
 
 /// Invoices in one answer, at most, and unless another number is given.
@@ -56,15 +57,11 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
     ))
 }
 
-/// The order with this id: its invoice that `wait` and `poll` mean too.
-pub(super) async fn order(inner: &Inner, order_id: &str) -> Result<Response, Failure> {
-    show(inner, &Kind::Order.of(order_id)).await
-}
-
-/// The invoice that goes by a name.
+/// The order or the invoice that goes by a name.
 pub(super) async fn show(inner: &Inner, name: &Name) -> Result<Response, Failure> {
-    let row = find_one(&inner.parts.reader, name).await?;
-    Ok(json(StatusCode::OK, &invoice::json(&row)))
+    let reader = &inner.parts.reader;
+    let row = find_one(reader, name).await?;
+    Ok(http::json(StatusCode::OK, shown(reader, name, &row).await?))
 }
 
 /// A number of things in one answer.

@@ -210,7 +210,6 @@ impl Control {
         match route {
             Route::Create => create::run(inner, call).await,
             Route::List => list::run(inner, call).await,
-            Route::Order(order_id) => list::order(inner, &order_id).await,
             Route::Show(name) => list::show(inner, &name).await,
             Route::Wait(name) => wait::run(inner, call, &name).await,
             Route::Poll(name) => poll::run(inner, &name).await,

@@ -29,7 +29,6 @@ mod tests {
         match route {
             Route::Create => (Method::POST, "/v1/invoices".to_owned()),
             Route::List => (Method::GET, "/v1/invoices".to_owned()),
-            Route::Order(_) => (Method::GET, named(Kind::Order)),
             Route::Show(name) => (Method::GET, named(name.kind)),
             Route::Wait(name) => (Method::GET, named(name.kind) + "/wait"),
             Route::Poll(name) => (Method::POST, named(name.kind) + "/poll"),
@@ -67,7 +66,7 @@ mod tests {
         let mut calls = vec![
             Route::Create,
             Route::List,
-            Route::Order("1042".to_owned()),
+            Route::Show(Kind::Order.of("1042")),
             Route::Show(Kind::Id.of("1042")),
             Route::Show(Kind::Ref.of("1042")),
             Route::Events,

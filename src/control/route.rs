@@ -13,9 +13,7 @@ pub(super) enum Route {
     Create,
     /// Invoices, newest first.
     List,
-    /// An order, by its id.
-    Order(String),
-    /// One invoice, by its id or ref.
+    /// An order, or one invoice by its id or ref.
     Show(Name),
     /// The invoice that a name means, once it is decided.
     Wait(Name),
@@ -38,9 +36,7 @@ impl Route {
                 Ok(())
             }
             Self::List | Self::Wait(_) | Self::Events => call.has_no_body(),
-            Self::Order(_) | Self::Show(_) | Self::Poll(_) | Self::Status | Self::OpenApi => {
-                call.is_bare()
-            }
+            Self::Show(_) | Self::Poll(_) | Self::Status | Self::OpenApi => call.is_bare(),
         }
     }
 }
@@ -69,7 +65,7 @@ pub(super) fn route(method: &Method, path: &str) -> Result<Route, NoRoute> {
         ["invoices"] if method == Method::POST => Ok(Route::Create),
         ["invoices"] if [Method::GET, Method::HEAD].contains(method) => Ok(Route::List),
         ["invoices"] => Err(NoRoute::OtherMethod("GET, HEAD, POST")),
-        ["orders", id] => read(Route::Order(named(id)?)),
+        ["orders", id] => read(Route::Show(Kind::Order.of(named(id)?))),
         ["invoices", by, text] => read(Route::Show(by_kind(by)?.of(named(text)?))),
         ["orders", id, call] => one(method, Kind::Order.of(named(id)?), call),
         ["invoices", by, text, call] => one(method, by_kind(by)?.of(named(text)?), call),
@@ -141,7 +137,7 @@ mod tests {
 
     #[test]
     fn each_call_has_its_place() {
-        let order = |id: &str| Ok(Route::Order(id.to_owned()));
+        let order = |id: &str| Ok(Route::Show(Kind::Order.of(id)));
         let wait = |name: Name| Ok(Route::Wait(name));
         for (method, path, wanted) in [
             (Method::POST, "/v1/invoices", Ok(Route::Create)),

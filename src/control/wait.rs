@@ -9,16 +9,16 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, timeout_at};
 
 use super::Inner;
-use super::call::{Call, json};
+use super::call::Call;
 use super::events::seconds;
 use super::feed::{Follower, NoPlace};
 use super::problem::{bad, busy};
 use crate::answer::failure::Failure;
 use crate::answer::find::{end, find_one};
-use crate::answer::invoice;
 use crate::answer::name::Name;
+use crate::answer::order::shown;
 use crate::clock::wall_ms;
-use crate::http::Response;
+use crate::http::{self, Response};
 use crate::ledger::InvoiceRow;
 
 /// How long is waited unless another time is given, seconds.
@@ -59,7 +59,10 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &Name) -> Result<
     } else {
         StatusCode::ACCEPTED
     };
-    Ok(json(status, &invoice::json(&row)))
+    Ok(http::json(
+        status,
+        shown(&inner.parts.reader, name, &row).await?,
+    ))
 }
 
 async fn look(inner: &Inner, name: &Name) -> Result<InvoiceRow, Failure> {

@@ -185,11 +185,17 @@ impl Reader {
         .await
     }
 
-    /// The newest 1000 invoices of an order, newest first.
+    /// The invoices of an order: the one that stands for it, then the newest, 1000 in all.
     pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
         let order_id = order_id.to_owned();
         self.ask(move |store| store.invoices_of_order(&order_id))
             .await
+    }
+
+    /// The money that came for an order, as the view `orders` has it.
+    pub(crate) async fn received(&self, order_id: &str) -> Result<Option<String>, ReadError> {
+        let order_id = order_id.to_owned();
+        self.ask(move |store| store.received(&order_id)).await
     }
 
     /// The invoices of an order that decide whether it may be given another, newest first, however many others it has. `None` where

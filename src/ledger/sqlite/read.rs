@@ -35,12 +35,20 @@ pub(super) fn invoices_of_order(
         concat!(
             "SELECT {} FROM ",
             standing!(),
-            " WHERE i.order_id = ?1 ORDER BY i.id DESC LIMIT 1000"
+            " WHERE i.order_id = ?1 ORDER BY i.superseded_by IS NOT NULL, i.id DESC LIMIT 1000"
         ),
         rows::INVOICE
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement.query_map([order], rows::invoice)?.collect()
+}
+
+/// The money that came for an order.
+pub(super) fn received(connection: &Connection, order: &str) -> rusqlite::Result<Option<String>> {
+    let mut statement =
+        connection.prepare_cached("SELECT received FROM orders WHERE order_id = ?1")?;
+    let found = statement.query_row([order], |row| row.get(0)).optional()?;
+    Ok(found.flatten())
 }
 
 /// What [`decides`](crate::invoice::opening::decides) in the words of SQL, and the tries: an order may have been refused

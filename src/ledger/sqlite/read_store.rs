@@ -16,8 +16,9 @@ use super::missing;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoice_by_ref, invoices_of_order, list_invoices, running,
-    sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order, to_acknowledge,
+    invoice_by_id, invoice_by_key, invoice_by_ref, invoices_of_order, list_invoices, received,
+    running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order,
+    to_acknowledge,
 };
 use super::refusals;
 use super::runnable;
@@ -81,6 +82,10 @@ impl ReadStore {
         order: &str,
     ) -> Result<Vec<InvoiceRow>, StoreError> {
         invoices_of_order(&self.0, order).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn received(&self, order: &str) -> Result<Option<String>, StoreError> {
+        received(&self.0, order).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn missing(&self, choice: &Choice) -> Result<Vec<Missing>, StoreError> {
