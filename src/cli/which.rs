@@ -1,7 +1,7 @@
 //! Which invoice a command means: an order id without a flag, an invoice id behind `--id`, a ref behind `--ref`.
 //!
-//! Relies on [`Name`] for what each is. Promises that a command which changes or polls something takes a text for what it was
-//! typed as; a command that only shows takes any text and refuses one with two meanings.
+//! Relies on [`Name`] for what each is. Promises that a command which changes or polls takes a text for what it was typed as.
+//! A command that only shows takes any text, and refuses one with two meanings.
 
 use super::failure::Failure;
 use crate::answer::find::{Lookup, find, guess};

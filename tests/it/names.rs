@@ -261,16 +261,16 @@ fn show_and_explain_refuse_a_name_with_two_meanings() {
             };
             let refused = run(&["--", name]).ends_with(2);
             let error: Value = serde_json::from_str(&refused.stdout).expect("JSON");
-            let told = |field: &str| error.get(field).and_then(Value::as_str).unwrap_or_default();
+            let said = |field: &str| error.get(field).and_then(Value::as_str).unwrap_or_default();
             assert_eq!(
-                told("error"),
+                said("error"),
                 format!(
                     "`{name}` has more than one meaning: there is an order `{name}`; the invoice id `{name}` belongs \
                      to order `500`"
                 )
             );
             assert_eq!(
-                told("hint"),
+                said("hint"),
                 format!("say which: `--order {typed}` or `--id {typed}`")
             );
             let first_line = |args: &[&str]| -> Value {
