@@ -158,9 +158,9 @@ pub enum Judgement {
 pub const fn decides(opening: Opening, outcome: Outcome, unsure: bool) -> bool {
     match (opening, outcome) {
         (Opening::Creating | Opening::Unknown, _) => true,
-        (_, outcome) if outcome.has_money() => true,
+        (_, Outcome::Paid | Outcome::Mismatch | Outcome::SecondPayment) => true,
         (_, Outcome::Open) => opening.is_known(),
-        _ => opening.is_known() && unsure,
+        (_, Outcome::Failed | Outcome::Reversed) => opening.is_known() && unsure,
     }
 }
 

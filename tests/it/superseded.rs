@@ -75,11 +75,12 @@ fn the_older_sum_does_not_pay_the_order() {
     assert_eq!(of(&world, &first, "outcome"), "mismatch");
     assert_ne!(world.wait("A-1", "0").code, 0);
     assert!(alerts(&world).contains(&"mismatch".to_owned()));
-    for command in ["explain", "invoice show"] {
-        let mut args: Vec<&str> = command.split(' ').collect();
-        args.push("A-1");
-        let shown = world.tilld(&args);
-        let newer = format!("has the newer invoice {} over 160 RUB", second.typed());
+    for command in [
+        &["explain", "A-1"] as &[&str],
+        &["invoice", "show", "--id", &first.id],
+    ] {
+        let shown = world.tilld(command);
+        let newer = format!("has the newer invoice `{}` over 160 RUB", second.id);
         assert!(shown.stdout.contains(&newer), "{}", shown.stdout);
     }
     // The shop asks once more: neither a third one, nor the old link.
@@ -100,6 +101,7 @@ fn a_person_may_take_the_older_payment_for_the_order() {
     let accept = [
         "invoice",
         "accept-amount",
+        "--id",
         first.id.as_str(),
         "--amount",
         "599.80",

@@ -19,8 +19,12 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::stage::trouble::Trouble;
 use crate::invoice::event::EventKind;
 
-/// The events the script is run for: paid, and paid with another amount, as by a shop that has one script for both.
-pub(super) const ON: [EventKind; 2] = [EventKind::Paid, EventKind::Mismatch];
+/// The events the script is run for: paid, paid with another amount, and paid again, as by a shop that has one script for all.
+pub(super) const ON: [EventKind; 3] = [
+    EventKind::Paid,
+    EventKind::Mismatch,
+    EventKind::SecondPayment,
+];
 /// It has so long.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// All its runs are over by then: three attempts that each take all their time, and some more.

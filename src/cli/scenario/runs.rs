@@ -74,8 +74,9 @@ impl Run {
     }
 
     fn is_good(&self) -> bool {
-        let person = self.outcome == Outcome::Mismatch.as_str()
-            && self.code.is_some_and(|code| A_PERSON.contains(&code));
+        let odd = [Outcome::Mismatch, Outcome::SecondPayment];
+        let odd = odd.iter().any(|outcome| self.outcome == outcome.as_str());
+        let person = odd && self.code.is_some_and(|code| A_PERSON.contains(&code));
         self.code == Some(0) || person
     }
 

@@ -31,10 +31,12 @@ fn in_order(invoice: &Invoice, before: Outcome) -> Outcome {
         return own;
     };
     let second = before == Outcome::SecondPayment || superseding.outcome == Outcome::Paid;
-    match own {
-        Outcome::Paid | Outcome::Mismatch if second => Outcome::SecondPayment,
-        Outcome::Paid if invoice.agreed != superseding.sum => Outcome::Mismatch,
-        own => own,
+    if own.has_money() && second {
+        Outcome::SecondPayment
+    } else if own == Outcome::Paid && invoice.agreed != superseding.sum {
+        Outcome::Mismatch
+    } else {
+        own
     }
 }
 

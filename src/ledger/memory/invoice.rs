@@ -119,6 +119,19 @@ impl MemoryStore {
         Some(stored)
     }
 
+    /// Lets an invoice stand for its order; those that were refused stay as they are.
+    pub(super) fn supersede(&mut self, key: InvoiceKey, order_id: &str) {
+        let superseded = |row: &&InvoiceRow| {
+            row.opening != Opening::Refused || self.superseded.get(row.key.0).is_none()
+        };
+        let others = self.beside(key, order_id).filter(superseded);
+        let others: Vec<_> = others.map(|row| row.key).collect();
+        self.superseded.remove(key.0);
+        for other in others {
+            self.superseded.put(other.0, key.0);
+        }
+    }
+
     /// The other invoices of an order, newest first.
     pub(super) fn beside(
         &self,

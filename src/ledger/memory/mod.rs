@@ -26,7 +26,7 @@ use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply
 use super::error::WriteError;
 use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
-use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey, InvoiceRow};
+use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
 use super::sqlite::Bounds;
 use super::store::{
     Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored,
@@ -115,7 +115,7 @@ pub(crate) struct MemoryStore {
     refusals: Table<Refusal>,
     meta: Table<Note>,
     savepoint: Option<Marks>,
-    /// How the next commit ends; the one after it ends well.
+    /// How the next commit ends.
     fate: Fate,
 }
 
@@ -269,8 +269,8 @@ impl Store for MemoryStore {
         order_id: &str,
     ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError> {
         let mut beside = self.beside(key, order_id);
-        let standing = beside.find(|row| self.superseded.get(row.key.0).is_none());
-        Ok(standing.map(|row| (row.key, row.outcome)))
+        let found = beside.find(|row| self.superseded.get(row.key.0).is_none());
+        Ok(found.map(|row| (row.key, row.outcome)))
     }
 
     fn newest_beside(
@@ -284,15 +284,7 @@ impl Store for MemoryStore {
     }
 
     fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError> {
-        let superseded = |row: &&InvoiceRow| {
-            row.opening != Opening::Refused || self.superseded.get(row.key.0).is_none()
-        };
-        let others = self.beside(key, order_id).filter(superseded);
-        let others: Vec<InvoiceKey> = others.map(|row| row.key).collect();
-        self.superseded.remove(key.0);
-        for other in others {
-            self.superseded.put(other.0, key.0);
-        }
+        self.supersede(key, order_id);
         Ok(())
     }
 
@@ -353,8 +345,8 @@ impl Store for MemoryStore {
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {
-        let mut events = self.events.iter();
-        Ok(events.any(|(_, event)| event.row.invoice == key && event.row.kind == kind))
+        let is_it = |event: &EventEntry| event.row.invoice == key && event.row.kind == kind;
+        Ok(self.events.iter().any(|(_, event)| is_it(event)))
     }
 
     fn insert_delivery(
@@ -395,9 +387,8 @@ impl Store for MemoryStore {
         Ok(self.events.iter().next_back().map_or(0, |(seq, _)| seq))
     }
 
-    /// Nobody else writes here.
     fn missing(&mut self, _choice: &Choice) -> Result<Vec<Missing>, StoreError> {
-        Ok(Vec::new())
+        Ok(Vec::new()) // Nobody else writes here.
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {

@@ -51,10 +51,18 @@ fn an_order_is_opened_once_and_given_again() {
     let again = world.wish("A/1");
     assert_eq!((again.status, &again.body), (200, &opened.body));
     assert_eq!(again.header("location"), None, "nothing was made");
-    for name in [at.as_str(), "/v1/orders/A%2F1"] {
-        let shown = world.call("GET", name, "");
-        assert_eq!((shown.status, &shown.body), (200, &opened.body), "{name}");
-    }
+    let shown = world.call("GET", &at, "");
+    assert_eq!((shown.status, &shown.body), (200, &opened.body));
+    // The order is its invoice, the money that came, and all of its invoices.
+    let mut order = world.call("GET", "/v1/orders/A%2F1", "").json();
+    let fields = order.as_object_mut().expect("an object");
+    assert_eq!(fields.remove("received"), Some(json!("0")));
+    let short = json!([{
+        "ref": reference, "invoice_id": text(&opened, "/invoice_id"), "outcome": "open", "amount_agreed": "599.80",
+        "amount_reported": text(&opened, "/amount_reported"), "currency": "RUB", "superseded": false,
+    }]);
+    assert_eq!(fields.remove("invoices"), Some(short));
+    assert_eq!(order, opened.json());
     assert_eq!(world.requests("create"), 1);
 
     let differs = world.call("POST", "/v1/invoices", &wish("A/1", &json!("600")));

@@ -37,9 +37,12 @@ const OTHER_THINGS: &[(&str, &[&str])] = &[
     ("src/http/tls/files.rs", &["certificate"]),
     (
         "src/invoice/event.rs",
-        &["mismatch", "reversed", "unresolved"],
+        &["mismatch", "reversed", "second_payment", "unresolved"],
     ),
-    ("src/invoice/status.rs", &["mismatch", "reversed"]),
+    (
+        "src/invoice/status.rs",
+        &["mismatch", "reversed", "second_payment"],
+    ),
     ("src/invoice/transition/why.rs", &["other_id"]),
     ("src/ledger/row.rs", &["abandoned", "held"]),
     ("src/ledger/sqlite/chosen.rs", &["abandoned"]),
