@@ -157,8 +157,8 @@ pub enum Judgement {
 /// [`Standing::unsure`].
 pub const fn decides(opening: Opening, outcome: Outcome, unsure: bool) -> bool {
     match (opening, outcome) {
-        (Opening::Creating | Opening::Unknown, _) => true,
-        (_, Outcome::Paid | Outcome::Mismatch | Outcome::SecondPayment) => true,
+        (Opening::Creating | Opening::Unknown, _)
+        | (_, Outcome::Paid | Outcome::Mismatch | Outcome::SecondPayment) => true,
         (_, Outcome::Open) => opening.is_known(),
         (_, Outcome::Failed | Outcome::Reversed) => opening.is_known() && unsure,
     }

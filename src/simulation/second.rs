@@ -120,7 +120,7 @@ pub(super) fn paid_once(world: &World) -> Vec<String> {
             ));
         }
         paid_by.insert(order, event.invoice);
-        let newer = world.book.begun.iter().filter(|begun| {
+        let mut newer = world.book.begun.iter().filter(|begun| {
             let row = rows.get(&begun.key);
             begun.order_id == order
                 && begun.key > event.invoice
@@ -129,7 +129,7 @@ pub(super) fn paid_once(world: &World) -> Vec<String> {
         });
         let sum = |key| rows.get(&key).map(|row| row.amount_agreed.as_str());
         if told
-            && let Some(newest) = newer.last()
+            && let Some(newest) = newer.next_back()
             && sum(newest.key) != sum(event.invoice)
         {
             broken.push(format!(

@@ -12,6 +12,7 @@ use super::report::Row;
 use crate::answer::name::Kind;
 use crate::cli::stage::trouble::Trouble;
 use crate::invoice::status::Outcome;
+use crate::ledger::InvoiceRow;
 use crate::telemetry::chain;
 
 /// Between two looks.
@@ -24,6 +25,11 @@ const MOST_EVENTS: u32 = 1_000;
 /// How much was sent, and since when it is that much.
 #[derive(Default)]
 struct Stillness(Option<(usize, Instant)>);
+
+/// True for a second payment of an order.
+fn is_second(row: &InvoiceRow) -> bool {
+    row.outcome == Outcome::SecondPayment && row.superseded.is_some()
+}
 
 impl Player<'_> {
     /// Waits until every invoice of the service's book stands in the ledger as it is, and no run is left. What comes of it is
@@ -121,10 +127,12 @@ impl Player<'_> {
 
     /// Whether the ledger's outcome is the one in the service's book. For whoever was never told of a payment, money that went
     /// back never came.
-    fn fits(&self, booked: &Booked, truth: Outcome, seen: Outcome) -> bool {
+    fn fits(&self, booked: &Booked, truth: Outcome, row: &InvoiceRow) -> bool {
         let is_unheard = || !booked.told_paid(self.scene.sandbox.statuses());
-        let never_came = truth == Outcome::Reversed && seen == Outcome::Failed;
-        seen == truth || never_came && is_unheard()
+        let never_came = truth == Outcome::Reversed && row.outcome == Outcome::Failed;
+        // The service knows no orders: another invoice paid this one's.
+        let is_second = is_second(row) && truth.has_money();
+        row.outcome == truth || is_second || never_came && is_unheard()
     }
 
     /// Orders that are in the ledger otherwise than in the service's book.
@@ -134,7 +142,7 @@ impl Player<'_> {
             let row = self.scene.reader.invoice_by_id(&booked.id).await?;
             let agreed = row.as_ref().map(|row| row.amount_agreed.as_str());
             let truth = self.truth(&booked, agreed);
-            if row.is_none_or(|row| !self.fits(&booked, truth, row.outcome)) {
+            if row.is_none_or(|row| !self.fits(&booked, truth, &row)) {
                 astray.push(booked.order);
             }
         }
@@ -168,13 +176,17 @@ impl Player<'_> {
             let truth = self.truth(booked, agreed);
             let fits = row
                 .as_ref()
-                .is_some_and(|row| self.fits(booked, truth, row.outcome));
+                .is_some_and(|row| self.fits(booked, truth, row));
+            let second = row.as_ref().is_some_and(is_second);
             let seen = row.map_or_else(|| "unknown".to_owned(), |row| row.outcome.to_string());
             lines.push(format!("  {}: {seen}", booked.order));
             if !fits {
                 wrong.push(format!("{} {seen}, not {truth}", booked.order));
             }
             let (least, most) = paid.entry(&booked.order).or_default();
+            if second {
+                continue;
+            }
             let was_paid = truth == Outcome::Reversed && self.gone_back.contains(&booked.id);
             // Money that went back was there once. Whether tilld came to know of it in time is another thing.
             let statuses = self.scene.sandbox.statuses();
