@@ -1,6 +1,6 @@
 //! Why an operator must look at an invoice, in sentences with the invoice's own figures.
 
-use super::invoice::{named, reported, sum};
+use super::invoice::{accepting, reported, sum};
 use crate::invoice::attention::{Attention, Figures};
 use crate::ledger::InvoiceRow;
 
@@ -9,11 +9,11 @@ pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let figures = Figures {
         order_id: &row.order_id,
         invoice_id: row.invoice_id.as_deref(),
-        name: &named(row),
         status: row.status.as_deref().unwrap_or_default(),
         asked: &sum(&row.amount_asked, &row.currency_asked),
         agreed: &sum(&row.amount_agreed, &row.currency_agreed),
         reported: &reported(row),
+        accepting: &accepting(row),
     };
     let sentence = |reason: &Attention| format!("{reason}: {}", reason.sentence(&figures));
     row.attention.iter().map(sentence).collect()

@@ -1,7 +1,7 @@
 //! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
 
 use super::failure::{Exit, Failure};
-use super::invoice::{named, reported, sum};
+use super::invoice::{accepting, named, reported, sum};
 use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
@@ -138,8 +138,8 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
             format!("{asked} was asked for and the service opened the invoice with {reported}");
         return Some(Failure::new(Exit::Error, text).hint(format!(
             "do not show it to the customer: a payment will stand as `mismatch`, unless \
-             `tilld invoice accept-amount {}` takes the reported sum as agreed",
-            named(row)
+             `{}` takes the reported sum as agreed",
+            accepting(row)
         )));
     }
     if row.mode == Mode::Unknown {

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
@@ -133,6 +134,24 @@ impl Shown<'_> {
 /// What a command is given to mean this invoice: the service's id, or the order while there is none; as it is typed.
 pub(crate) fn named(row: &InvoiceRow) -> Cow<'_, str> {
     typed(row.invoice_id.as_deref().unwrap_or(&row.order_id))
+}
+
+/// The command that accepts the reported amount; with a word for it where none can be read.
+pub(crate) fn accepting(row: &InvoiceRow) -> String {
+    let (name, amount) = (named(row), row.amount_reported.as_deref());
+    accept_amount(&name, amount)
+}
+
+/// As [`accepting`], for a name as it is typed.
+pub(crate) fn accept_amount(name: &str, amount: Option<&str>) -> String {
+    let payable = amount.filter(|text| Amount::parse_payable(text).is_ok());
+    let amount = payable.unwrap_or("AMOUNT");
+    // Behind `--` no flag is one.
+    if name.starts_with("-- ") {
+        format!("tilld invoice accept-amount --amount {amount} {name}")
+    } else {
+        format!("tilld invoice accept-amount {name} --amount {amount}")
+    }
 }
 
 /// An id as it is typed in a shell: others chose it, and a person copies the command it stands in.

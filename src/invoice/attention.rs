@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Attention {
     /// The service and the create answer name different sums.
     AmountDiffers,
+    /// The service calls it paid and names no amount that can be read.
+    AmountMissing,
     /// It is paid with another sum than was agreed.
     Mismatch,
     /// The service does not know it, or keeps it from this login.
@@ -58,8 +60,6 @@ pub struct Figures<'a> {
     pub order_id: &'a str,
     /// The service's id, once known.
     pub invoice_id: Option<&'a str>,
-    /// What a command is given to mean this invoice.
-    pub name: &'a str,
     /// The service's status.
     pub status: &'a str,
     /// The sum asked for.
@@ -68,12 +68,15 @@ pub struct Figures<'a> {
     pub agreed: &'a str,
     /// The sum the service reported.
     pub reported: &'a str,
+    /// The command that accepts that sum, as it is typed.
+    pub accepting: &'a str,
 }
 
 impl Attention {
     /// All of them, in the order of their words.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::AmountDiffers,
+        Self::AmountMissing,
         Self::Mismatch,
         Self::NotFound,
         Self::OtherId,
@@ -89,6 +92,7 @@ impl Attention {
         use Severity::{Critical, Warning};
         match self {
             Self::AmountDiffers => ("amount_differs", Warning, ByItself),
+            Self::AmountMissing => ("amount_missing", Critical, ByItself),
             Self::Mismatch => ("mismatch", Critical, Ack),
             Self::NotFound => ("not_found", Warning, Ack),
             Self::OtherId => ("other_id", Warning, Ack),
@@ -123,11 +127,15 @@ impl Attention {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::AmountDiffers => {
-                "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER` takes the service's figures"
+                "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER --amount AMOUNT` takes the service's figures"
+            }
+            Self::AmountMissing => {
+                "look the amount up in the cabinet: `tilld invoice accept-amount ORDER --amount AMOUNT` settles it; a poll that \
+                 names the amount does so as well"
             }
             Self::Mismatch => {
-                "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the \
-                 sum; `tilld ack ORDER` when that is done"
+                "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER --amount AMOUNT` \
+                 takes the sum; `tilld ack ORDER` when that is done"
             }
             Self::NotFound => {
                 "look whether its id and the shop are right: `tilld whoami` names the shop. Then `tilld ack ORDER`"
@@ -154,7 +162,7 @@ impl Attention {
     /// What is so at this invoice, in a sentence. Not escaped.
     pub fn sentence(self, of: &Figures<'_>) -> String {
         let Figures {
-            name,
+            accepting,
             asked,
             agreed,
             reported,
@@ -163,11 +171,15 @@ impl Attention {
         match self {
             Self::AmountDiffers => format!(
                 "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `{accepting}` takes that sum as agreed"
+            ),
+            Self::AmountMissing => format!(
+                "the service calls it paid and names no amount that can be read; look the amount up in the cabinet: \
+                 `{accepting}` settles it"
             ),
             Self::Mismatch => format!(
                 "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
-                 unless `tilld invoice accept-amount {name}` takes that sum as agreed"
+                 unless `{accepting}` takes that sum as agreed"
             ),
             Self::NotFound => format!(
                 "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
@@ -216,11 +228,11 @@ mod tests {
     const FIGURES: Figures<'_> = Figures {
         order_id: "A-1",
         invoice_id: Some("inv-1"),
-        name: "inv-1",
         status: "PAID \"x\"\u{1b}",
         asked: "1 RUB",
         agreed: "2 RUB",
         reported: "3 RUB",
+        accepting: "tilld invoice accept-amount inv-1 --amount 3",
     };
 
     #[test]

@@ -1,7 +1,8 @@
 //! The invoice object (contract 2.3): the answer to a create, the answer to a status check, the body of a notification.
 //!
 //! Only `id` and `status` are needed. `null`, `""` and a missing field are the same; a number where a string belongs is
-//! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11).
+//! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11). An amount, a
+//! currency or an order of another type is there and agrees with nothing.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
@@ -15,7 +16,7 @@ use crate::invoice::moment::{Moment, Zone};
 use crate::invoice::observation::{How, Odd, Report, Reported};
 use crate::invoice::status::Status;
 
-/// Longest amount, currency or method kept as it came, bytes. Real ones are a tenth of it.
+/// Longest currency or method kept as it came, bytes. Real ones are a tenth of it.
 const LONGEST_TEXT: usize = 64;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
 const LAYERS: usize = 3;
@@ -119,9 +120,12 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     Ok(Report {
         id,
         status,
-        order_id: text(own.order_id),
-        amount: reported(own.amount),
-        currency: short(own.currency),
+        order_id: reported(own.order_id, |text| Some(text.to_owned())),
+        amount: reported(own.amount, |text| Amount::read(text).ok()),
+        currency: own
+            .currency
+            .filter(|field| field.is_given())
+            .map(to_the_letter),
         updated_at,
         updated_at_text,
         service_ms: None,
@@ -177,10 +181,7 @@ fn time(
         None => {
             let how = How::NoTime;
             odd.push(Odd { field, how });
-            let text = value
-                .text()
-                .map_or_else(|| capped(&value.to_json()), capped);
-            (None, Some(text))
+            (None, Some(to_the_letter(value)))
         }
     }
 }
@@ -229,16 +230,22 @@ fn capped(text: &str) -> String {
     format!("{head}… sha256 {mark}")
 }
 
-fn reported(field: Option<&Field<'_>>) -> Reported {
-    match (field, field.and_then(Field::text)) {
-        (_, Some(text)) => {
-            // Judged as it is kept.
-            let text = capped(text);
-            Amount::parse(&text).map_or_else(|_cause| Reported::Unreadable(text), Reported::Amount)
-        }
-        (None | Some(Field::Text(_) | Field::Other(Value::Null)), None) => Reported::Missing,
-        (Some(other), None) => Reported::Unreadable(capped(&other.to_json())),
+/// A field that is compared. What is there and cannot be read is not missing.
+fn reported<T>(field: Option<&Field<'_>>, read: impl Fn(&str) -> Option<T>) -> Reported<T> {
+    match field.filter(|field| field.is_given()) {
+        None => Reported::Missing,
+        Some(field) => field
+            .text()
+            .and_then(read)
+            .map_or(Reported::Unreadable, Reported::Value),
     }
+}
+
+/// Its text, or the JSON text of what is no text.
+fn to_the_letter(field: &Field<'_>) -> String {
+    field
+        .text()
+        .map_or_else(|| capped(&field.to_json()), capped)
 }
 
 /// The invoice object as the service writes it; for the sandbox, which plays the service. Absent fields are left out.
@@ -346,8 +353,7 @@ mod tests {
         let found = read(
             r#"{"id":"a1","status":"x","dealRate":91.5,"amount":12.50,"expireAt":"soon","currency":["RUB"],"dealRequisites":"not json"}"#,
         );
-        assert_eq!(found.amount.as_str(), Some("12.50"));
-        assert_eq!(found.currency, None);
+        assert_eq!(found.reported(), (Some("12.50"), Some(r#"["RUB"]"#)));
         assert_eq!(
             told(&found),
             [
@@ -409,8 +415,8 @@ mod tests {
             r#"{{"id":7000000000000000000001,"status":"x","internalId":42,"amount":{digits},"createdAt":1}}"#
         ));
         assert_eq!(report.id.as_str(), "7000000000000000000001");
-        assert_eq!(report.order_id.as_deref(), Some("42"));
-        assert_eq!(report.amount, Reported::Unreadable(digits.to_owned()));
+        assert_eq!(report.order_id, Reported::Value("42".to_owned()));
+        assert_eq!(report.amount, Reported::Unreadable);
         assert!(report.raw.contains(digits));
         let fields = ["id", "amount", "createdAt", "internalId"];
         assert_eq!(
@@ -419,20 +425,60 @@ mod tests {
         );
     }
 
+    /// A08, A09: what is there and cannot be read is not missing; what is equal by value is equal.
     #[test]
-    fn an_amount_that_is_no_decimal_agrees_with_nothing() {
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":1e3}"#).amount,
-            Reported::Unreadable("1e+3".into())
-        );
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":{}}"#).amount,
-            Reported::Unreadable("{}".into())
-        );
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":""}"#).amount,
-            Reported::Missing
-        );
+    fn an_amount_is_a_plain_decimal_or_unreadable_or_missing() {
+        use Reported::{Missing, Unreadable, Value};
+        let long = format!("\"{}\"", "9".repeat(100_000));
+        for (form, wanted) in [
+            ("1e3", Value("1000")),
+            ("1E+3", Value("1000")),
+            ("1000.00", Value("1000.00")),
+            (r#""1e3""#, Value("1000")),
+            (r#""0599.80""#, Value("0599.80")),
+            ("1e999999999", Unreadable),
+            ("{}", Unreadable),
+            ("[1000]", Unreadable),
+            ("true", Unreadable),
+            ("false", Unreadable),
+            (r#""NaN""#, Unreadable),
+            (r#"" 1000""#, Unreadable),
+            (&long, Unreadable),
+            (r#""""#, Missing),
+            ("null", Missing),
+        ] {
+            let report = read(&format!(r#"{{"id":"a","status":"x","amount":{form}}}"#));
+            let plain = match &report.amount {
+                Missing => Missing,
+                Value(amount) => Value(amount.as_str()),
+                Unreadable => Unreadable,
+            };
+            assert_eq!(plain, wanted, "{form:.99}");
+        }
+    }
+
+    #[test]
+    fn an_order_or_a_currency_of_another_type_is_not_missing() {
+        for (form, missing) in [
+            ("true", false),
+            ("false", false),
+            ("[5]", false),
+            ("{}", false),
+            ("7", false),
+            (r#""""#, true),
+            ("null", true),
+        ] {
+            let body =
+                format!(r#"{{"id":"a","status":"x","internalId":{form},"currency":{form}}}"#);
+            let report = read(&body);
+            // Not even an order that is called so.
+            assert_eq!(
+                report.names_other_order(form),
+                !missing && form != "7",
+                "{form}"
+            );
+            assert_eq!(report.currency.as_deref(), (!missing).then_some(form));
+        }
     }
 
     #[test]
@@ -452,10 +498,11 @@ mod tests {
 
     #[test]
     fn texts_without_end_are_kept_short_and_unequal() {
-        let told =
-            |text: &str| read(&format!(r#"{{"id":"a","status":"x","amount":"{text}"}}"#)).amount;
-        let (one, other) = (told(&"9".repeat(100_000)), told(&"9".repeat(100_001)));
-        assert!(one != other && one.as_str().is_some_and(|text| text.len() < 200));
+        let told = |text: &str| {
+            read(&format!(r#"{{"id":"a","status":"x","currency":"{text}"}}"#)).currency
+        };
+        let (one, other) = (told(&"R".repeat(100_000)), told(&"R".repeat(100_001)));
+        assert!(one != other && one.is_some_and(|text| text.len() < 200));
     }
 
     #[test]

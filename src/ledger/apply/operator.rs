@@ -17,7 +17,7 @@ use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
-use crate::invoice::transition::{self, Decision, Why};
+use crate::invoice::transition::{self, Decision, Why, unnamed_payment};
 use crate::ledger::command::{Acceptance, Intent, Objection, Operated, Recorded, Tracking};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
@@ -129,7 +129,10 @@ pub(super) fn adopt<S: Store>(
     if let Some(owner) = store.owner_of(id)? {
         return refused(&load(store, owner)?.row, Objection::Taken);
     }
-    if answer.report.names_other_order(&stored.invoice.order_id) {
+    if answer
+        .report
+        .names_other_order(stored.invoice.order_id.as_str())
+    {
         return refused(&stored.row, Objection::OtherOrder);
     }
     let asked_at = stored.invoice.revision;
@@ -172,7 +175,11 @@ pub(super) fn accept<S: Store>(
         Ok(sum) => sum,
         Err(objection) => return Ok(Operated::Refused(Box::new(stored.row), objection)),
     };
-    if sum == stored.invoice.agreed {
+    let lists = &rules.policy.lists;
+    let confirmed = is_unnamed(&stored)
+        .then(|| unnamed_payment(&stored.invoice, lists).cloned())
+        .flatten();
+    if sum == stored.invoice.agreed && confirmed.is_none() {
         // Reported otherwise once, and corrected by the service since: the person has looked.
         if stored.row.needs(Attention::AmountDiffers) {
             stored.row.set_attention(Attention::AmountDiffers, false);
@@ -185,12 +192,16 @@ pub(super) fn accept<S: Store>(
         return Ok(Operated::Refused(Box::new(stored.row), Objection::Paid));
     }
     let agreed = operator_change(&stored);
-    let (after, followed) = transition::accept(&stored.invoice, &sum);
+    let (after, followed) = transition::accept(&stored.invoice, &sum, confirmed.as_ref());
     stored.invoice = after;
     sum.amount
         .as_str()
         .clone_into(&mut stored.row.amount_agreed);
     stored.row.currency_agreed = sum.currency;
+    // An earlier amount is not that of a payment without one.
+    if confirmed.is_some() {
+        stored.row.amount_reported = None;
+    }
     take_outcome(&mut stored, now_ms);
     store.save(&stored)?;
     note(store, &stored, Why::Accepted, now_ms)?;
@@ -207,11 +218,22 @@ pub(super) fn accept<S: Store>(
     done(store, key, recorded)
 }
 
-/// The sum that would be agreed: what the service reported, and where it said nothing what was agreed before.
+/// True when a poll said that it is paid and named no amount.
+fn is_unnamed(stored: &Stored) -> bool {
+    stored.row.needs(Attention::AmountMissing)
+}
+
+/// The sum that would be agreed: what the service reported, and where it said nothing what was agreed before. Of a payment
+/// without an amount it is what the person names.
 fn acceptable(stored: &Stored, wish: &Acceptance) -> Result<Sum, Objection> {
     let (row, agreed) = (&stored.row, &stored.invoice.agreed);
     if (&row.amount_reported, &row.currency_reported) != (&wish.amount, &wish.currency) {
         return Err(Objection::ReportedSince);
+    }
+    let currency = row.currency_reported.as_deref().unwrap_or(&agreed.currency);
+    let unreadable = |_no_currency| Objection::Unreadable;
+    if is_unnamed(stored) {
+        return Sum::new(wish.named.clone(), currency).map_err(unreadable);
     }
     if row.amount_reported.is_none() && row.currency_reported.is_none() {
         return Err(Objection::NothingReported);
@@ -220,8 +242,7 @@ fn acceptable(stored: &Stored, wish: &Acceptance) -> Result<Sum, Objection> {
         Some(text) => Amount::parse_payable(text).map_err(|_no_amount| Objection::Unreadable)?,
         None => agreed.amount.clone(),
     };
-    let currency = row.currency_reported.as_deref().unwrap_or(&agreed.currency);
-    Sum::new(amount, currency).map_err(|_no_currency| Objection::Unreadable)
+    Sum::new(amount, currency).map_err(unreadable)
 }
 
 /// Shows what the claims amount to against the new figures.
@@ -234,7 +255,11 @@ fn take_outcome(stored: &mut Stored, now_ms: i64) {
     }
     row.revision = stored.invoice.revision;
     row.updated_ms = now_ms;
+    row.doubt = stored.invoice.doubt;
+    let shown = stored.invoice.claim.as_ref();
+    row.status = shown.map(|claim| claim.status.as_str().to_owned());
     row.set_attention(Attention::AmountDiffers, false);
+    row.set_attention(Attention::AmountMissing, false);
     row.set_attention(Attention::Mismatch, outcome == Outcome::Mismatch);
     row.drop_settled();
 }

@@ -53,7 +53,7 @@ fn commands(first: First) -> Vec<Command> {
         First::Mismatch => {
             // A notification of another sum is a reason to ask alone.
             let mut other = said(Source::Poll, "id-1", "paid", 2);
-            other.report.amount = Reported::Amount(Amount::parse("9").expect("plain"));
+            other.report.amount = Reported::Value(Amount::parse("9").expect("plain"));
             let other = Command::Record(InvoiceKey(1), Box::new(other));
             [&opens(1, answered(1)) as &[Command], &[other]].concat()
         }

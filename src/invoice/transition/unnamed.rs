@@ -1,0 +1,39 @@
+//! Payments that name no amount that can be read: they are doubt until an answer names one, or a person does.
+//! Pure; relies on the verdict of a claim.
+//! Promises that no such claim makes a payment, and that none takes back a payment whose amount is known.
+
+use super::state::{Claim, Invoice, Sorted};
+use crate::invoice::status::{Meaning, StatusLists};
+use crate::invoice::sum::Verdict;
+
+/// The claim says paid and names no amount.
+pub(super) fn lacks_amount(claim: &Claim, meaning: Option<Meaning>) -> bool {
+    meaning == Some(Meaning::Paid) && !claim.verdict.names_amount()
+}
+
+/// The claim, about the payment that stands where it names no amount of its own: that says nothing against the known one.
+pub(super) fn completed(
+    claim: Claim,
+    meaning: Option<Meaning>,
+    standing: Option<&Sorted>,
+) -> Claim {
+    let is_silent = matches!(claim.verdict, Verdict::NoAmount | Verdict::Unreadable);
+    let payment = standing.filter(|standing| {
+        standing.meaning == Meaning::Paid && standing.claim.verdict.names_amount()
+    });
+    match payment {
+        Some(payment) if is_silent && meaning == Some(Meaning::Paid) => Claim {
+            verdict: payment.claim.verdict.clone(),
+            ..claim
+        },
+        Some(_) | None => claim,
+    }
+}
+
+/// The latest doubted claim that says paid without an amount: what a person confirms who names the amount.
+pub fn unnamed_payment<'i>(invoice: &'i Invoice, lists: &StatusLists) -> Option<&'i Claim> {
+    let doubted = invoice.doubted.iter();
+    doubted
+        .filter(|claim| lacks_amount(claim, lists.sort(&claim.status)))
+        .max_by_key(|claim| claim.at)
+}
