@@ -138,8 +138,11 @@ fn plain(text: &str) -> Option<String> {
         Some((mantissa, exponent)) => (mantissa, places(exponent)?),
         None => (number, 0),
     };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    if !all_digits(whole) || !all_digits(fraction) {
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, all_digits(fraction).then_some(fraction)?),
+        None => (mantissa, ""),
+    };
+    if !all_digits(whole) {
         return None;
     }
     let digits = format!("{whole}{fraction}");

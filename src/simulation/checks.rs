@@ -164,6 +164,7 @@ fn paid_was_heard(world: &World, key: InvoiceKey) -> bool {
     let trusted = !world.rules.policy.confirm_paid;
     let acknowledged = world.book.acknowledged.iter().any(|one| {
         one.invoice == key
+            && one.report.amount.value().is_some()
             && world.rules.policy.lists.sort(&one.report.status) == Some(Meaning::Paid)
     });
     recorded || trusted && acknowledged

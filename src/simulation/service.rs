@@ -11,6 +11,8 @@ use crate::sandbox::state::dictate::Dictated;
 const TRIES: u32 = 3;
 /// Between two tries.
 const TRY_AGAIN: i64 = MINUTE;
+/// What stands where an amount belongs, and is none.
+const UNNAMED: [&str; 5] = ["null", "[1000]", "false", "\"NaN\"", "{}"];
 /// How long the service waits for our answer.
 const ANSWER_WITHIN: i64 = 10 * SECOND;
 
@@ -119,6 +121,10 @@ impl World {
 
     /// A copy reaches the listener: judged as the listener judges, and handed to the writer.
     pub(super) fn arrive(&mut self, number: usize, forged: bool) {
+        let unnamed = self.dice.chance(self.faults.amount_unnamed);
+        if unnamed {
+            say!(self, "service", "names no amount in notification {number}");
+        }
         let Some(sent) = self.notices.get(number) else {
             return;
         };
@@ -126,7 +132,11 @@ impl World {
         let reference = sent.notice.url.rsplit('/').next().unwrap_or_default();
         let reference = crate::invoice::ids::InvoiceRef::parse(reference);
         let key = reference.and_then(|reference| self.store.key_of(&reference));
-        let read = Notification::read(sent.notice.body.as_bytes()).expect("it has the right shape");
+        let mut body = sent.notice.body.clone();
+        if unnamed {
+            body = without_amount(&body, self.dice.pick(&UNNAMED)).into();
+        }
+        let read = Notification::read(body.as_bytes()).expect("it has the right shape");
         let (status, presented) = (sent.notice.status.clone(), sent.notice.token.clone());
         if self.daemon.is_none() {
             say!(
@@ -170,4 +180,11 @@ impl World {
             self.after(rest, Happens::Send(number, attempt + 1));
         }
     }
+}
+
+/// The body with something else for its amount.
+fn without_amount(body: &str, other: &str) -> String {
+    let mut object: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    object["amount"] = serde_json::from_str(other).expect("JSON");
+    object.to_string()
 }
