@@ -4,6 +4,7 @@ mod answers;
 mod operator;
 mod orders;
 mod reassess;
+mod unnamed;
 
 use super::*;
 use crate::invoice::amount::Amount;
