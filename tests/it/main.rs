@@ -65,4 +65,5 @@ mod tls;
 mod unit;
 mod unresolved;
 mod upgrade;
+mod values;
 mod wait;
