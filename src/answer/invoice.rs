@@ -138,8 +138,10 @@ pub(crate) fn named(row: &InvoiceRow) -> Cow<'_, str> {
 
 /// The command that accepts the reported amount; with a word for it where none can be read.
 pub(crate) fn accepting(row: &InvoiceRow) -> String {
-    let (name, amount) = (named(row), row.amount_reported.as_deref());
-    accept_amount(&name, amount)
+    // An amount of before is not that of a payment without one.
+    let amount = row.amount_reported.as_deref();
+    let own = amount.filter(|_| !row.needs(Attention::AmountMissing));
+    accept_amount(&named(row), own)
 }
 
 /// As [`accepting`], for a name as it is typed.
@@ -255,6 +257,39 @@ pub(crate) mod tests {
             serde_json::to_string(&json(&row())).expect("plain data"),
             wanted
         );
+    }
+
+    #[test]
+    fn the_command_that_accepts_an_amount_can_be_copied() {
+        for (name, amount, wanted) in [
+            (
+                "inv-1",
+                Some("590.00"),
+                "tilld invoice accept-amount inv-1 --amount 590.00",
+            ),
+            (
+                "inv-1",
+                None,
+                "tilld invoice accept-amount inv-1 --amount AMOUNT",
+            ),
+            (
+                "inv-1",
+                Some("-5"),
+                "tilld invoice accept-amount inv-1 --amount AMOUNT",
+            ),
+            (
+                "a b",
+                Some("5"),
+                "tilld invoice accept-amount 'a b' --amount 5",
+            ),
+            (
+                "-x",
+                Some("5"),
+                "tilld invoice accept-amount --amount 5 -- '-x'",
+            ),
+        ] {
+            assert_eq!(accept_amount(&typed(name), amount), wanted);
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(crate) enum Error {
         source: FetchError,
     },
     /// The service says that the id belongs to another order.
-    #[error("the service says that invoice `{id}` belongs to {said}, not to order `{wanted}`")]
+    #[error("the service says that invoice `{id}` belongs to {said}, not `{wanted}`")]
     OtherOrder {
         /// The id.
         id: String,
