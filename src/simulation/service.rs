@@ -132,10 +132,11 @@ impl World {
         let reference = sent.notice.url.rsplit('/').next().unwrap_or_default();
         let reference = crate::invoice::ids::InvoiceRef::parse(reference);
         let key = reference.and_then(|reference| self.store.key_of(&reference));
-        let mut body = sent.notice.body.clone();
-        if unnamed {
-            body = without_amount(&body, self.dice.pick(&UNNAMED)).into();
-        }
+        let body = if unnamed {
+            without_amount(&sent.notice.body, self.dice.pick(&UNNAMED))
+        } else {
+            sent.notice.body.to_string()
+        };
         let read = Notification::read(body.as_bytes()).expect("it has the right shape");
         let (status, presented) = (sent.notice.status.clone(), sent.notice.token.clone());
         if self.daemon.is_none() {
@@ -184,7 +185,8 @@ impl World {
 
 /// The body with something else for its amount.
 fn without_amount(body: &str, other: &str) -> String {
-    let mut object: serde_json::Value = serde_json::from_str(body).expect("JSON");
-    object["amount"] = serde_json::from_str(other).expect("JSON");
-    object.to_string()
+    let mut object = crate::wire::json::object(body.as_bytes()).expect("an object");
+    let other = serde_json::from_str(other).expect("JSON");
+    object.insert("amount".to_owned(), other);
+    serde_json::Value::Object(object).to_string()
 }

@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// The order id; or the service's id or the ref of one invoice
     #[arg(value_name = "ORDER-OR-ID")]
     name: String,
-    /// The amount that the service reported; a terminal is asked for it when it is left out
+    /// The amount that the service reported; without it the command asks on a terminal
     #[arg(long, value_parser = parse_amount)]
     amount: Option<Amount>,
     /// Only if this is the currency the service reported

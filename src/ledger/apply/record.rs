@@ -8,7 +8,7 @@ use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Observation, Report, Source};
+use crate::invoice::observation::{Observation, Report, Reported, Source};
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
@@ -342,6 +342,9 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
         }
     };
     let (amount, currency) = report.reported();
+    if stands && report.amount == Reported::Unreadable {
+        row.amount_reported = None;
+    }
     put(&mut row.amount_reported, amount);
     put(&mut row.currency_reported, currency);
     put(&mut row.requisites, report.requisites.as_deref());

@@ -151,10 +151,13 @@ fn a_paid_order_stays_paid_when_polls_name_no_amount() {
 fn an_amount_that_cannot_be_read_lends_no_other() {
     let till = Till::start();
     till.open("A-1", "1000");
-    // Another currency is a mismatch whatever the amount is; an amount of before is not its own.
     let fields = json!({ "status": "on_hold", "updatedAt": "2026-01-01T10:00:05.000Z" });
     till.says_and_tells("A-1", &fields, "[1000]");
-    till.becomes("A-1", &["status", "doubt"], "on_hold 0");
+    till.becomes(
+        "A-1",
+        &["status", "doubt", "amount_reported"],
+        "on_hold 0 null",
+    );
     till.world.settle();
     let noted = till.world.hook_log("note");
     assert_eq!(noted.last().map(String::as_str), Some("A-1 status []"));
