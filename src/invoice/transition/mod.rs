@@ -119,8 +119,7 @@ pub fn claim_of(report: &Report, invoice: &Invoice, policy: &Policy) -> Claim {
         verdict,
         at: report.updated_at,
     };
-    let meaning = policy.lists.sort(&claim.status);
-    completed(claim, meaning, invoice.sorted.as_ref())
+    completed(claim, &policy.lists, invoice.sorted.as_ref())
 }
 
 fn unchanged(invoice: &Invoice, decision: Decision, why: Why) -> Transition {

@@ -44,7 +44,7 @@ pub fn reassess(
         let Some(meaning) = policy.lists.sort(&claim.status) else {
             continue;
         };
-        let claim = &completed(claim.clone(), Some(meaning), after.sorted.as_ref());
+        let claim = &completed(claim.clone(), &policy.lists, after.sorted.as_ref());
         let lacks_amount = lacks_amount(claim, Some(meaning));
         // Without a poll behind it a push makes no payment for a shop that trusts none.
         let unconfirmed =

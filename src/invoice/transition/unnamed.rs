@@ -12,28 +12,31 @@ pub(super) fn lacks_amount(claim: &Claim, meaning: Option<Meaning>) -> bool {
 }
 
 /// The claim, about the payment that stands where it names no amount of its own: that says nothing against the known one.
-pub(super) fn completed(
-    claim: Claim,
-    meaning: Option<Meaning>,
-    standing: Option<&Sorted>,
-) -> Claim {
-    let is_silent = matches!(claim.verdict, Verdict::NoAmount | Verdict::Unreadable);
+pub(super) fn completed(claim: Claim, lists: &StatusLists, standing: Option<&Sorted>) -> Claim {
+    if !is_silent(&claim) || lists.sort(&claim.status) != Some(Meaning::Paid) {
+        return claim;
+    }
     let payment = standing.filter(|standing| {
         standing.meaning == Meaning::Paid && standing.claim.verdict.names_amount()
     });
     match payment {
-        Some(payment) if is_silent && meaning == Some(Meaning::Paid) => Claim {
+        Some(payment) => Claim {
             verdict: payment.claim.verdict.clone(),
             ..claim
         },
-        Some(_) | None => claim,
+        None => claim,
     }
+}
+
+/// It says nothing about the sum that can be read, and names no other currency.
+const fn is_silent(claim: &Claim) -> bool {
+    matches!(claim.verdict, Verdict::NoAmount | Verdict::Unreadable)
 }
 
 /// The latest doubted claim that says paid without an amount: what a person confirms who names the amount.
 pub fn unnamed_payment<'i>(invoice: &'i Invoice, lists: &StatusLists) -> Option<&'i Claim> {
     let doubted = invoice.doubted.iter();
     doubted
-        .filter(|claim| lacks_amount(claim, lists.sort(&claim.status)))
+        .filter(|claim| is_silent(claim) && lists.sort(&claim.status) == Some(Meaning::Paid))
         .max_by_key(|claim| claim.at)
 }

@@ -17,7 +17,7 @@ use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
-use crate::invoice::transition::{self, Decision, Why, unnamed_payment};
+use crate::invoice::transition::{self, Claim, Decision, Why, unnamed_payment};
 use crate::ledger::command::{Acceptance, Intent, Objection, Operated, Recorded, Tracking};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
@@ -171,14 +171,11 @@ pub(super) fn accept<S: Store>(
 ) -> Result<Operated, ApplyError> {
     let (key, now_ms) = (wish.key, wish.now_ms);
     let mut stored = load(store, key)?;
-    let sum = match acceptable(&stored, wish) {
+    let confirmed = unnamed(&stored, rules);
+    let sum = match acceptable(&stored, wish, confirmed.is_some()) {
         Ok(sum) => sum,
         Err(objection) => return Ok(Operated::Refused(Box::new(stored.row), objection)),
     };
-    let lists = &rules.policy.lists;
-    let confirmed = is_unnamed(&stored)
-        .then(|| unnamed_payment(&stored.invoice, lists).cloned())
-        .flatten();
     if sum == stored.invoice.agreed && confirmed.is_none() {
         // Reported otherwise once, and corrected by the service since: the person has looked.
         if stored.row.needs(Attention::AmountDiffers) {
@@ -190,6 +187,12 @@ pub(super) fn accept<S: Store>(
     let resorted = freshen(store, rules, &mut stored, now_ms)?;
     if stored.row.outcome == Outcome::Paid {
         return Ok(Operated::Refused(Box::new(stored.row), Objection::Paid));
+    }
+    if unnamed(&stored, rules) != confirmed {
+        return Ok(Operated::Refused(
+            Box::new(stored.row),
+            Objection::ReportedSince,
+        ));
     }
     let agreed = operator_change(&stored);
     let (after, followed) = transition::accept(&stored.invoice, &sum, confirmed.as_ref());
@@ -218,21 +221,23 @@ pub(super) fn accept<S: Store>(
     done(store, key, recorded)
 }
 
-/// True when a poll said that it is paid and named no amount.
-fn is_unnamed(stored: &Stored) -> bool {
-    stored.row.needs(Attention::AmountMissing)
+/// The payment that a poll told of without an amount.
+fn unnamed(stored: &Stored, rules: &Rules) -> Option<Claim> {
+    let polled = stored.row.needs(Attention::AmountMissing);
+    let payment = unnamed_payment(&stored.invoice, &rules.policy.lists);
+    payment.filter(|_| polled).cloned()
 }
 
 /// The sum that would be agreed: what the service reported, and where it said nothing what was agreed before. Of a payment
 /// without an amount it is what the person names.
-fn acceptable(stored: &Stored, wish: &Acceptance) -> Result<Sum, Objection> {
+fn acceptable(stored: &Stored, wish: &Acceptance, is_unnamed: bool) -> Result<Sum, Objection> {
     let (row, agreed) = (&stored.row, &stored.invoice.agreed);
     if (&row.amount_reported, &row.currency_reported) != (&wish.amount, &wish.currency) {
         return Err(Objection::ReportedSince);
     }
     let currency = row.currency_reported.as_deref().unwrap_or(&agreed.currency);
     let unreadable = |_no_currency| Objection::Unreadable;
-    if is_unnamed(stored) {
+    if is_unnamed {
         return Sum::new(wish.named.clone(), currency).map_err(unreadable);
     }
     if row.amount_reported.is_none() && row.currency_reported.is_none() {

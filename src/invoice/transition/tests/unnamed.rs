@@ -2,6 +2,8 @@
 //! Relies on the helpers of this module.
 //! Promises the rules of design 4 for both: a poll decides, and a known amount stays known.
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// The same, but that it names no amount, or none that can be read.
@@ -173,4 +175,42 @@ fn a_refund_dated_before_the_payment_is_polled_and_the_poll_decides() {
     assert!(back.outcome == Outcome::Reversed && !back.doubt);
     // A failure before the payment is what it was: outdated.
     check(&paid, &told(FAILED, 3), Decision::Stale, None);
+}
+
+proptest! {
+    /// Whatever is heard: no payment rests on a claim without an amount, and no payment without one changes an outcome.
+    #[test]
+    fn no_outcome_rests_on_a_payment_without_an_amount(
+        steps in prop::collection::vec((
+            prop::sample::select(vec![NEW, ODD, PAID, FAILED, "refunded"]),
+            prop_oneof![9 => (1_i64..6).prop_map(Some), 1 => Just(None)],
+            0..5_u8,
+            any::<bool>(),
+            prop::sample::select(vec![0_i64, 10_000, 31_000]),
+        ), 0..16),
+        careful in any::<bool>(),
+    ) {
+        let policy = Policy { confirm_paid: careful, ..policy() };
+        let (mut invoice, mut now_ms) = (unopened(), 0);
+        for (status, at, amount, asked, wait_ms) in steps {
+            now_ms += wait_ms;
+            let mut heard = if asked { answered(&invoice, status, 0, now_ms) } else { told(status, 0) };
+            heard.received_ms = now_ms;
+            heard.report.updated_at = at.map(Moment::from_ms);
+            let heard = match amount {
+                0 => unnamed(heard, Reported::Missing),
+                1 => unnamed(heard, Reported::Unreadable),
+                2 => cheap(heard),
+                _ => heard,
+            };
+            let made = decide(&invoice, &heard, &policy);
+            if status == PAID && amount < 2 {
+                prop_assert_eq!(made.after.outcome, invoice.outcome, "{:?} on {:?}", heard, invoice);
+            }
+            let rests_on = made.after.sorted.as_ref();
+            let paid = rests_on.filter(|sorted| sorted.meaning == Meaning::Paid);
+            prop_assert!(paid.is_none_or(|paid| paid.claim.verdict.names_amount()), "{:?}", made);
+            invoice = made.after;
+        }
+    }
 }

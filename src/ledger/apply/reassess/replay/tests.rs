@@ -30,6 +30,11 @@ fn unopened() -> Invoice {
     Invoice::unheard(OrderId::new("order-1").expect("an order id"), agreed)
 }
 
+/// Stands for an amount that is missing.
+const MISSING: &str = "";
+/// Stands for an amount that is none.
+const UNREADABLE: &str = "?";
+
 fn said(source: Source, status: &str, at: Option<i64>, amount: &str, now_ms: i64) -> Observation {
     Observation {
         source,
@@ -37,7 +42,11 @@ fn said(source: Source, status: &str, at: Option<i64>, amount: &str, now_ms: i64
             id: InvoiceId::new("inv-1").expect("an id"),
             status: Status::new(status).expect("a status"),
             order_id: Reported::Missing,
-            amount: Reported::Value(Amount::parse(amount).expect("plain")),
+            amount: match amount {
+                MISSING => Reported::Missing,
+                UNREADABLE => Reported::Unreadable,
+                amount => Reported::Value(Amount::parse(amount).expect("plain")),
+            },
             currency: Some("RUB".into()),
             updated_at: at.map(Moment::from_ms),
             service_ms: None,
@@ -89,7 +98,10 @@ impl Run {
             decision: made.decision,
             known: made.why == Why::Known,
             at_ms: self.now_ms,
-            reported: (Some(amount.to_owned()), Some("RUB".to_owned())),
+            reported: (
+                heard.report.reported().0.map(str::to_owned),
+                Some("RUB".to_owned()),
+            ),
         });
     }
 
@@ -209,7 +221,7 @@ proptest! {
             prop::sample::select(vec![Source::Notification, Source::Poll]),
             prop::sample::select(vec!["new", "processing", "paid", "failed", "refunded"]),
             prop_oneof![9 => (1_i64..6).prop_map(Some), 1 => Just(None)],
-            prop::sample::select(vec!["1500", "1500", "1500", "0.05"]),
+            prop::sample::select(vec!["1500", "1500", "1500", "0.05", MISSING, UNREADABLE]),
         ), 0..12),
         confirm_paid in any::<bool>(),
     ) {
