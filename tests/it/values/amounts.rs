@@ -102,7 +102,9 @@ fn a_payment_without_an_amount_is_doubt_until_a_poll_names_one() {
     let line = "`tilld invoice accept-amount inv-A-0 --amount AMOUNT`";
     assert!(shown.stdout.contains(line), "{shown:?}");
     // A second one without an amount settles nothing.
-    till.poll("A-0");
+    let polled = till.poll("A-0");
+    let remark = "names no amount that can be read: a later poll must name it";
+    assert!(polled.stderr.contains(remark), "{polled:?}");
     assert_eq!(
         till.world.invoice("A-0", "outcome || ' ' || doubt"),
         "open 1"
