@@ -78,7 +78,8 @@ fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     text_or_integer("amount", deserializer)
 }
 
-/// Text, or the digits of a whole number. Of any other number the shop's own JSON writer chose the spelling.
+/// Text, or the digits of a whole number. Of any other number the shop's JSON writer may have changed the digits, and contract 4.3
+/// sends them on.
 fn text_or_integer<'de, D>(name: &str, deserializer: D) -> Result<String, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,5 @@
-//! Payments that name no amount that can be read: they are doubt until an answer names one, or a person does.
+//! Payments that name no amount that can be read, though contract 2.3 shows one: they are doubt until an answer names one, or a
+//! person does.
 //! Pure; relies on the verdict of a claim.
 //! Promises that no such claim makes a payment, and that none takes back a payment whose amount is known.
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Heard, PATIENCE, Ran, Service, Setup, World, wait_until};
+use crate::harness::{Answer, Heard, PATIENCE, Ran, Service, Setup, World, request, wait_until};
 
 /// An invoice as the service has it.
 #[derive(Clone, Default)]
@@ -33,16 +33,11 @@ const PLACE: &str = "@";
 impl Till {
     /// Starts both, with a hook `note` that writes down each event and the variables about money.
     pub(super) fn start() -> Self {
-        Self::start_with(Setup::new())
-    }
-
-    /// [`Till::start`] from this setup.
-    pub(super) fn start_with(setup: Setup) -> Self {
         let issued = Issueds::default();
         let shared = Arc::clone(&issued);
         let service = Service::start(move |heard| answer(heard, &shared));
         let note = "echo \"$TILLD_ORDER_ID $TILLD_EVENT [$TILLD_AMOUNT]\" >> \"$1\"";
-        let world = setup
+        let world = Setup::new()
             .quiet()
             .service(&service.url())
             .hook("note", &["*"], note)
@@ -73,16 +68,27 @@ impl Till {
         own.object.clone()
     }
 
+    fn token(&self, order: &str) -> String {
+        let issued = self.issued.lock().expect("no panic there");
+        issued.get(order).expect("it was opened").token.clone()
+    }
+
     /// An authentic notification with this body.
     #[track_caller]
     pub(super) fn tell(&self, order: &str, body: &str) -> Answer {
-        let token = {
-            let issued = self.issued.lock().expect("no panic there");
-            issued.get(order).expect("it was opened").token.clone()
-        };
+        let token = self.token(order);
         let reference = self.world.invoice(order, "ref");
         self.world
             .notify(&reference, &[("X-Notification-Token", &token)], body)
+    }
+
+    /// The same on the bare address, where the body alone names the invoice.
+    #[track_caller]
+    pub(super) fn tell_bare(&self, order: &str, body: &str) -> Answer {
+        let token = self.token(order);
+        let headers = [("X-Notification-Token", token.as_str())];
+        let target = World::target("");
+        request(self.world.listen(), "POST", &target, &headers, body)
     }
 
     /// [`Till::says`], and notifies of it.

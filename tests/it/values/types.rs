@@ -53,6 +53,8 @@ fn an_order_of_another_type_is_no_order() {
         let body = till.says(order, &paid_with("internalId", &form), "\"1000.00\"");
         let refused = till.tell(order, &body);
         assert_eq!(refused.status, 401, "{form}: {refused:?}");
+        let bare = till.tell_bare(order, &body);
+        assert_eq!(bare.status, 401, "{form}: {bare:?}");
         till.poll(order);
         assert_eq!(till.world.invoice(order, "outcome"), "open", "{form}");
     }
