@@ -1,6 +1,6 @@
 //! Why an operator must look at an invoice, in sentences with the invoice's own figures.
 
-use super::invoice::{name, other, reported, sum};
+use super::invoice::{accepting, other, reported, sum};
 use crate::invoice::attention::{Attention, Figures};
 use crate::ledger::InvoiceRow;
 
@@ -11,7 +11,6 @@ pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let figures = Figures {
         order_id: &row.order_id,
         invoice_id: row.invoice_id.as_deref(),
-        flag: &name(row).flag(),
         status: row.status.as_deref().unwrap_or_default(),
         asked: &sum(&row.amount_asked, &row.currency_asked),
         agreed: &sum(&row.amount_agreed, &row.currency_agreed),
@@ -19,6 +18,7 @@ pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
         instead: instead
             .as_ref()
             .map(|(name, sum)| (name.as_str(), sum.as_str())),
+        accepting: &accepting(row),
     };
     let sentence = |reason: &Attention| format!("{reason}: {}", reason.sentence(&figures));
     row.attention.iter().map(sentence).collect()

@@ -1,7 +1,7 @@
 //! How the opening of an invoice ends: whether there is one to hand to the customer, and if not, why.
 
 use super::failure::{Exit, Failure};
-use super::invoice::{name, other, reported, sum};
+use super::invoice::{accepting, name, other, reported, sum};
 use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
@@ -88,9 +88,8 @@ fn superseded(row: &InvoiceRow) -> Failure {
                 reported(row)
             ),
             format!(
-                "`tilld invoice accept-amount {}` takes this payment for the order, or pay it back; \
-                 `--new` opens another invoice all the same",
-                name.flag()
+                "`{}` takes this payment for the order, or pay it back; `--new` opens another invoice all the same",
+                accepting(row)
             ),
         )
     } else {
@@ -173,8 +172,8 @@ pub(crate) fn doubtful(row: &InvoiceRow) -> Option<Failure> {
             format!("{asked} was asked for and the service opened the invoice with {reported}");
         return Some(Failure::new(Exit::Error, text).hint(format!(
             "do not show it to the customer: a payment will stand as `mismatch`, unless \
-             `tilld invoice accept-amount {}` takes the reported sum as agreed",
-            name(row).flag()
+             `{}` takes the reported sum as agreed",
+            accepting(row)
         )));
     }
     if row.mode == Mode::Unknown {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::name::{Kind, Name};
+use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
@@ -150,6 +151,19 @@ pub(crate) fn other(by: &SupersededBy) -> Name {
     }
 }
 
+/// The command that accepts the reported amount; with a word for it where none can be read.
+pub(crate) fn accepting(row: &InvoiceRow) -> String {
+    // An amount of before is not that of a payment without one.
+    let amount = row.amount_reported.as_deref();
+    let own = amount.filter(|_| !row.needs(Attention::AmountMissing));
+    let payable = own.filter(|text| Amount::parse_payable(text).is_ok());
+    let amount = payable.unwrap_or("AMOUNT");
+    format!(
+        "tilld invoice accept-amount {} --amount {amount}",
+        name(row).flag()
+    )
+}
+
 /// An id as it is typed in a shell: others chose it, and a person copies the command it stands in.
 pub(crate) fn quoted(id: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "-_.~:/#%+@=,№".contains(c);
@@ -255,6 +269,25 @@ pub(crate) mod tests {
             serde_json::to_string(&json(&row())).expect("plain data"),
             wanted
         );
+    }
+
+    #[test]
+    fn the_command_that_accepts_an_amount_can_be_copied() {
+        for (amount, needs, wanted) in [
+            (Some("590.00"), Vec::new(), "590.00"),
+            (None, Vec::new(), "AMOUNT"),
+            (Some("-5"), Vec::new(), "AMOUNT"),
+            // It was reported before the payment without one.
+            (Some("590.00"), vec![Attention::AmountMissing], "AMOUNT"),
+        ] {
+            let row = InvoiceRow {
+                amount_reported: amount.map(str::to_owned),
+                attention: needs,
+                ..row()
+            };
+            let wanted = format!("tilld invoice accept-amount --id inv-1 --amount {wanted}");
+            assert_eq!(accepting(&row), wanted);
+        }
     }
 
     #[test]

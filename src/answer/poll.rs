@@ -13,9 +13,12 @@ use crate::poller::now::{Error, Nothing};
 /// What an answer that did not simply count is good for.
 pub(crate) fn remark(decision: Decision) -> Option<&'static str> {
     match decision {
-        Decision::Pending | Decision::Doubt => {
+        Decision::Pending => {
             Some("the answer contradicts what stands: a second one must agree before it counts")
         }
+        Decision::Doubt => Some(
+            "the service says paid and names no amount that can be read: a later poll must name it",
+        ),
         Decision::Overtaken => {
             Some("the invoice moved on while the answer was under way: ask again")
         }

@@ -114,8 +114,8 @@ async fn open(writer: &Writer, number: u32) -> Stocked {
         report: Report {
             id: InvoiceId::new(id.as_str()).expect("an id"),
             status: Status::new("new").expect("a status"),
-            order_id: None,
-            amount: Reported::Amount(amount),
+            order_id: Reported::Missing,
+            amount: Reported::Value(amount),
             currency: Some("RUB".to_owned()),
             updated_at: Some(Moment::from_ms(1_700_000_000_000)),
             updated_at_text: None,

@@ -61,6 +61,13 @@ pub(super) fn talk(line: &str) {
     drop(writeln!(io::stderr().lock(), "{line}"));
 }
 
+/// Asks a person: the line goes on with the answer.
+pub(super) fn prompt(text: &str) {
+    let mut stderr = io::stderr().lock();
+    drop(write!(stderr, "{text}"));
+    drop(stderr.flush());
+}
+
 /// Prints a value as one line of JSON.
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let line = serde_json::to_string(value).expect("answers are plain data");

@@ -236,14 +236,12 @@ impl Client {
             .success(Answer::refused)
             .and_then(Answer::invoice)
             .map_err(CreateError::sort)?;
-        match &decoded.order_id {
-            Some(order) if *order != request.internal_id => {
-                Err(CreateError::sort(Error::NotTheService {
-                    why: Foreign::OtherOrder,
-                }))
-            }
-            Some(_) | None => Ok(decoded),
+        if decoded.names_other_order(&request.internal_id) {
+            return Err(CreateError::sort(Error::NotTheService {
+                why: Foreign::OtherOrder,
+            }));
         }
+        Ok(decoded)
     }
 
     /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for.

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Inner;
@@ -45,8 +46,10 @@ const METHODS: [&str; 2] = ["SBP", "TO_CARD"];
 #[serde(deny_unknown_fields)]
 pub(super) struct Wish {
     /// The merchant's order.
+    #[serde(deserialize_with = "order_id")]
     pub(super) order_id: String,
-    amount: Value,
+    #[serde(deserialize_with = "amount")]
+    amount: String,
     currency: String,
     method: String,
     #[serde(default)]
@@ -65,6 +68,33 @@ pub(super) struct Wish {
     /// How long it is tried, from the header `Prefer`. Whoever waits for another time is not answered with the end of this one.
     #[serde(skip)]
     wait: Duration,
+}
+
+fn order_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    text_or_integer("order_id", deserializer)
+}
+
+fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    text_or_integer("amount", deserializer)
+}
+
+/// Text, or the digits of a whole number. Of any other number the shop's JSON writer may have changed the digits, and contract 4.3
+/// sends them on.
+fn text_or_integer<'de, D>(name: &str, deserializer: D) -> Result<String, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let wrong = |what: &str| D::Error::custom(format!("`{name}` {what}; send it as text,"));
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => Ok(text),
+        Value::Number(number) if !number.as_str().contains(['.', 'e', 'E']) => {
+            Ok(number.as_str().to_owned())
+        }
+        Value::Number(_) => Err(wrong("is a number with a fraction or an exponent")),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+            Err(wrong("is neither text nor a whole number"))
+        }
+    }
 }
 
 /// Opens it, or joins those who are at it.
@@ -209,14 +239,9 @@ impl Wish {
         };
         let order_id =
             OrderId::new(self.order_id.as_str()).map_err(|error| of(&error, "order_id"))?;
-        let amount = match &self.amount {
-            Value::String(text) => text.clone(),
-            // Its digits as they were written: no number here passes through a float.
-            Value::Number(number) => number.to_string(),
-            _ => return Err(of(&"it must be decimal text", "amount")),
-        };
-        let amount = Amount::parse_payable(&amount).map_err(|error| of(&error, "amount"))?;
+        let amount = Amount::parse_payable(&self.amount).map_err(|error| of(&error, "amount"))?;
         let sum = Sum::new(amount, &self.currency).map_err(|error| of(&error, "currency"))?;
+        sum.check_digits().map_err(|error| of(&error, "amount"))?;
         if !METHODS.contains(&self.method.as_str()) {
             return Err(of(&"it must be `SBP` or `TO_CARD`", "method"));
         }

@@ -1,4 +1,6 @@
-//! Amounts of money: compared by value, kept as the text that was given. No float is involved anywhere (A09).
+//! Amounts of money: compared by value, kept as the text that was given.
+//! Relies on `rust_decimal` for exact arithmetic; no float is involved anywhere (A09).
+//! Promises that an amount is plain decimal text, whatever spelling it was read from.
 
 use std::fmt;
 
@@ -42,6 +44,12 @@ impl Amount {
         })
     }
 
+    /// Reads what the service reported: a plain decimal keeps its own text, and every other JSON spelling of a number
+    /// (`1e3`, `1000.000` with zeros without end) becomes one.
+    pub fn read(text: &str) -> Result<Self, AmountError> {
+        Self::parse(text).or_else(|error| Self::parse(&plain(text).ok_or(error)?))
+    }
+
     /// As [`Amount::parse`], and greater than zero, without a leading zero that JSON would refuse (`007`).
     pub fn parse_payable(text: &str) -> Result<Self, AmountError> {
         let amount = Self::parse(text)?;
@@ -61,7 +69,12 @@ impl Amount {
         self.value.normalize().to_string()
     }
 
-    /// The text as it was given.
+    /// Digits behind the point that are not zeros at the end.
+    pub fn fraction_digits(&self) -> u32 {
+        self.value.normalize().scale()
+    }
+
+    /// The plain decimal text.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -100,7 +113,6 @@ fn any(text: &str) -> Result<Decimal, AmountError> {
     let shown = || text.chars().take(LONGEST).collect::<String>();
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
-    let all_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if !all_digits(whole) || !all_digits(fraction) {
         return Err(AmountError::NotPlain(shown()));
     }
@@ -108,6 +120,74 @@ fn any(text: &str) -> Result<Decimal, AmountError> {
         return Err(AmountError::TooLong(shown()));
     }
     Decimal::from_str_exact(text).map_err(|_too_many_digits| AmountError::TooLong(shown()))
+}
+
+/// Digits that a [`Decimal`] surely holds, before or behind the point.
+const MOST_DIGITS: usize = 28;
+/// Stands for every exponent that a number cannot hold: no text is long enough to make up for it.
+const FAR: i64 = i64::MAX / 4;
+
+/// A number in any JSON spelling as a plain decimal, by moving the point. `None` when it is no number, or has more digits
+/// than an amount; what is written never grows with the exponent.
+fn plain(text: &str) -> Option<String> {
+    let (sign, number) = match text.strip_prefix('-') {
+        Some(number) => ("-", number),
+        None => ("", text),
+    };
+    let (mantissa, exponent) = match number.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, places(exponent)?),
+        None => (number, 0),
+    };
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, all_digits(fraction).then_some(fraction)?),
+        None => (mantissa, ""),
+    };
+    if !all_digits(whole) {
+        return None;
+    }
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    let counted = digits.trim_end_matches('0');
+    if counted.is_empty() {
+        return Some("0".to_owned());
+    }
+    let mut scale = i64::try_from(fraction.len()).ok()? - exponent;
+    // Zeros at the end are kept where they fit: `5.9980e2` is 599.80.
+    let fits = |scale: i64| usize::try_from(scale).is_ok_and(|scale| scale <= MOST_DIGITS);
+    let digits = if digits.len() <= MOST_DIGITS && (scale < 0 || fits(scale)) {
+        digits
+    } else {
+        scale -= i64::try_from(digits.len() - counted.len()).ok()?;
+        counted
+    };
+    let zeros = usize::try_from(-scale.min(0)).ok()?;
+    let behind = usize::try_from(scale.max(0)).ok()?;
+    if digits.len().saturating_add(zeros) > MOST_DIGITS || behind > MOST_DIGITS {
+        return None;
+    }
+    let whole_digits = digits.len().saturating_sub(behind);
+    let (whole, fraction) = digits.split_at_checked(whole_digits)?;
+    let whole = if whole.is_empty() { "0" } else { whole };
+    Some(if behind == 0 {
+        format!("{sign}{whole}{}", "0".repeat(zeros))
+    } else {
+        format!("{sign}{whole}.{fraction:0>behind$}")
+    })
+}
+
+/// How far an exponent moves the point.
+fn places(exponent: &str) -> Option<i64> {
+    let (sign, digits) = match exponent.as_bytes() {
+        [b'-', ..] => (-1, exponent.get(1..)?),
+        [b'+', ..] => (1, exponent.get(1..)?),
+        _ => (1, exponent),
+    };
+    let far = |_too_large| FAR;
+    all_digits(digits).then(|| sign * digits.parse().unwrap_or_else(far).min(FAR))
+}
+
+fn all_digits(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl PartialEq for Amount {
@@ -185,6 +265,73 @@ mod tests {
         }
         let long = "9".repeat(35);
         assert!(matches!(Amount::parse(&long), Err(AmountError::TooLong(_))));
+    }
+
+    #[test]
+    fn a_number_is_the_same_in_every_spelling() {
+        let zeros = "0".repeat(60);
+        for (text, wanted) in [
+            ("1000", Some("1000")),
+            ("1000.00", Some("1000.00")),
+            ("0599.80", Some("0599.80")),
+            ("1e3", Some("1000")),
+            ("1E+3", Some("1000")),
+            ("1e0003", Some("1000")),
+            ("1000e0", Some("1000")),
+            ("10000000e-4", Some("1000.0000")),
+            ("5.9980e2", Some("599.80")),
+            ("1.505E+2", Some("150.5")),
+            ("15e-1", Some("1.5")),
+            ("1.5e-3", Some("0.0015")),
+            ("-1e1", Some("-10")),
+            ("0e5", Some("0")),
+            ("-0.0E-99999999999999999999", Some("0")),
+            (
+                "0.1234567890123456789012345e25",
+                Some("1234567890123456789012345"),
+            ),
+            (&format!("1000.{zeros}"), Some("1000")),
+            (&format!("1{zeros}e-57"), Some("1000")),
+            (&format!("0.{zeros}1e64"), Some("1000")),
+            (&format!("{zeros}1e3"), Some("1000")),
+            ("1e28", None),
+            ("1e-29", None),
+            ("1e400", None),
+            ("1e99999999999999999999999", None),
+            ("1e-99999999999999999999999", None),
+            (&"9".repeat(35), None),
+            ("1e", None),
+            ("e3", None),
+            ("1.e3", None),
+            (".1e3", None),
+            ("+1e3", None),
+            ("1e3.0", None),
+            ("1e++3", None),
+            ("1e 3", None),
+            ("NaN", None),
+            ("Infinity", None),
+            ("1 000", None),
+        ] {
+            let read = Amount::read(text);
+            assert_eq!(read.as_ref().map(Amount::as_str).ok(), wanted, "`{text}`");
+        }
+        let thousand = Amount::parse("1000").expect("plain");
+        for text in ["1e3", "1E+3", "1000.00", "10.00e2", "1000000e-3"] {
+            assert_eq!(Amount::read(text).as_ref(), Ok(&thousand), "{text}");
+        }
+    }
+
+    /// A long exponent, or a long number, is read in the time its text takes.
+    #[test]
+    fn an_exponent_costs_no_more_than_its_text() {
+        let long = "7".repeat(1_000_000);
+        for text in [
+            format!("1e{long}"),
+            format!("1e-{long}"),
+            format!("{long}e-{long}"),
+        ] {
+            assert!(Amount::read(&text).is_err());
+        }
     }
 
     #[test]

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Attention {
     /// The service and the create answer name different sums.
     AmountDiffers,
+    /// The service calls it paid and names no amount that can be read.
+    AmountMissing,
     /// It is paid with another sum than was agreed.
     Mismatch,
     /// The service does not know it, or keeps it from this login.
@@ -60,8 +62,6 @@ pub struct Figures<'a> {
     pub order_id: &'a str,
     /// The service's id, once known.
     pub invoice_id: Option<&'a str>,
-    /// The flag that means this invoice to a command.
-    pub flag: &'a str,
     /// The service's status.
     pub status: &'a str,
     /// The sum asked for.
@@ -72,12 +72,15 @@ pub struct Figures<'a> {
     pub reported: &'a str,
     /// The invoice that stands for the order instead, with its sum, if one does.
     pub instead: Option<(&'a str, &'a str)>,
+    /// The command that accepts that sum, as it is typed.
+    pub accepting: &'a str,
 }
 
 impl Attention {
     /// All of them, in the order of their words.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AmountDiffers,
+        Self::AmountMissing,
         Self::Mismatch,
         Self::NotFound,
         Self::OtherId,
@@ -94,6 +97,7 @@ impl Attention {
         use Severity::{Critical, Warning};
         match self {
             Self::AmountDiffers => ("amount_differs", Warning, ByItself),
+            Self::AmountMissing => ("amount_missing", Critical, ByItself),
             Self::Mismatch => ("mismatch", Critical, Ack),
             Self::NotFound => ("not_found", Warning, Ack),
             Self::OtherId => ("other_id", Warning, Ack),
@@ -129,11 +133,15 @@ impl Attention {
     pub const fn advice(self) -> &'static str {
         match self {
             Self::AmountDiffers => {
-                "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER` takes the service's figures"
+                "a payment will show as `mismatch`, unless `tilld invoice accept-amount ORDER --amount AMOUNT` takes the service's figures"
+            }
+            Self::AmountMissing => {
+                "look the amount up in the cabinet: `tilld invoice accept-amount ORDER --amount AMOUNT` settles it; a poll that \
+                 names the amount does so as well"
             }
             Self::Mismatch => {
-                "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER` takes the \
-                 sum; `tilld ack ORDER` when that is done"
+                "settle it with the customer; no `paid` hook runs for it, unless `tilld invoice accept-amount ORDER --amount AMOUNT` \
+                 takes the sum; `tilld ack ORDER` when that is done"
             }
             Self::NotFound => {
                 "look whether its id and the shop are right: `tilld whoami` names the shop. Then `tilld ack ORDER`"
@@ -163,7 +171,7 @@ impl Attention {
     /// What is so at this invoice, in a sentence. Not escaped.
     pub fn sentence(self, of: &Figures<'_>) -> String {
         let Figures {
-            flag,
+            accepting,
             asked,
             agreed,
             reported,
@@ -172,15 +180,19 @@ impl Attention {
         match self {
             Self::AmountDiffers => format!(
                 "the service opened it with {reported} where {asked} was asked for; a payment will show as `mismatch`, \
-                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
+                 unless `{accepting}` takes that sum as agreed"
+            ),
+            Self::AmountMissing => format!(
+                "the service calls it paid and names no amount that can be read; look the amount up in the cabinet: \
+                 `{accepting}` settles it"
             ),
             Self::Mismatch if let Some((newer, sum)) = of.instead => format!(
                 "the service calls it paid with {reported}, but its order has the newer invoice `{newer}` over {sum}; \
-                 no `paid` hook runs for it, unless `tilld invoice accept-amount {flag}` takes this payment for the order"
+                 no `paid` hook runs for it, unless `{accepting}` takes this payment for the order"
             ),
             Self::Mismatch => format!(
                 "the service calls it paid with {reported} where {agreed} was agreed; no `paid` hook runs for it, \
-                 unless `tilld invoice accept-amount {flag}` takes that sum as agreed"
+                 unless `{accepting}` takes that sum as agreed"
             ),
             Self::NotFound => format!(
                 "the service has no invoice {}, or keeps it from this login; look whether the id and the shop are right \
@@ -239,12 +251,12 @@ mod tests {
     const FIGURES: Figures<'_> = Figures {
         order_id: "A-1",
         invoice_id: Some("inv-1"),
-        flag: "--id inv-1",
         status: "PAID \"x\"\u{1b}",
         asked: "1 RUB",
         agreed: "2 RUB",
         reported: "3 RUB",
         instead: None,
+        accepting: "tilld invoice accept-amount --id inv-1 --amount 3",
     };
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod amount;
 pub mod attention;
+mod currency;
 pub mod event;
 pub mod ids;
 pub mod moment;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::amount::Amount;
-use super::ids::{InvoiceId, OrderId};
+use super::ids::InvoiceId;
 use super::moment::Moment;
 use super::status::Status;
 use crate::secret::{Cutter, Secret};
@@ -42,24 +42,23 @@ impl Source {
     }
 }
 
-/// An amount as the service reported it.
+/// A field that is compared, as the service reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reported {
-    /// Missing or null: says nothing, so it does not differ.
+pub enum Reported<T> {
+    /// Missing, null or empty: says nothing.
     Missing,
-    /// A plain decimal.
-    Amount(Amount),
-    /// Something else, kept as text: it cannot agree with anything.
-    Unreadable(String),
+    /// What it says.
+    Value(T),
+    /// Something else is there: it agrees with nothing.
+    Unreadable,
 }
 
-impl Reported {
-    /// The text to show, if there is one.
-    pub fn as_str(&self) -> Option<&str> {
+impl<T> Reported<T> {
+    /// What it says, if it says something that can be read.
+    pub const fn value(&self) -> Option<&T> {
         match self {
-            Self::Missing => None,
-            Self::Amount(amount) => Some(amount.as_str()),
-            Self::Unreadable(text) => Some(text),
+            Self::Value(value) => Some(value),
+            Self::Missing | Self::Unreadable => None,
         }
     }
 }
@@ -76,7 +75,8 @@ pub struct Odd {
 /// What is odd about a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    /// No string: numbers were read as their digits, all else was passed over.
+    /// No string: numbers were read as their digits. All else agrees with nothing where it is compared, and is passed over
+    /// elsewhere.
     Retyped,
     /// A value the contract does not show, which changes nothing here.
     Unknown(String),
@@ -127,10 +127,10 @@ pub struct Report {
     /// The service's word, to the letter.
     pub status: Status,
     /// `internalId`. Kept as text: whatever is not ours is simply unequal.
-    pub order_id: Option<String>,
+    pub order_id: Reported<String>,
     /// The reported amount.
-    pub amount: Reported,
-    /// The reported currency, to the letter.
+    pub amount: Reported<Amount>,
+    /// The reported currency, to the letter; as JSON text when it is no text, which no currency is.
     pub currency: Option<String>,
     /// `updatedAt` as an instant, when it is readable. Claims are ordered by it.
     pub updated_at: Option<Moment>,
@@ -175,23 +175,22 @@ impl Report {
                 cutter.cut(value);
             }
         }
-        if let Reported::Unreadable(text) = &mut self.amount {
-            cutter.cut(text);
-        }
         self
     }
 
-    /// The reported amount and currency as they are shown: the texts the service wrote.
-    pub fn reported(&self) -> (Option<String>, Option<String>) {
-        let amount = self.amount.as_str().map(str::to_owned);
-        (amount, self.currency.clone())
+    /// The reported amount as a plain decimal, if it can be read, and the reported currency.
+    pub fn reported(&self) -> (Option<&str>, Option<&str>) {
+        let amount = self.amount.value().map(Amount::as_str);
+        (amount, self.currency.as_deref())
     }
 
     /// True when the report names another order than `order_id`. A missing one does not differ.
-    pub fn names_other_order(&self, order_id: &OrderId) -> bool {
-        self.order_id
-            .as_deref()
-            .is_some_and(|reported| reported != order_id.as_str())
+    pub fn names_other_order(&self, order_id: &str) -> bool {
+        match &self.order_id {
+            Reported::Missing => false,
+            Reported::Value(reported) => reported != order_id,
+            Reported::Unreadable => true,
+        }
     }
 }
 

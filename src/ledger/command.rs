@@ -1,5 +1,6 @@
 //! What can be asked of the writer, and what it answers. One command is one all-or-nothing change.
 
+use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef, OrderId};
@@ -246,6 +247,8 @@ pub struct Acceptance {
     pub amount: Option<String>,
     /// The reported currency the person was shown.
     pub currency: Option<String>,
+    /// The amount the person named: the reported one, or that of a payment the service names no amount of.
+    pub named: Amount,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
 }

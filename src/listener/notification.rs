@@ -75,7 +75,7 @@ impl<'b> Notification<'b> {
 
     /// The order it claims to be about.
     pub fn order_id(&self) -> Option<&str> {
-        self.report.order_id.as_deref()
+        self.report.order_id.value().map(String::as_str)
     }
 
     /// What it says, once it was found authentic by `token`, which is cut out of the document. `received_ms` is by our

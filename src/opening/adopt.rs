@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::client::error::Error as FetchError;
 use crate::client::gate::{Closed, Gate};
 use crate::clock;
-use crate::invoice::ids::{InvoiceId, OrderId};
+use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Observation;
 use crate::ledger::{InvoiceRow, Operated, ReadError, Reader, WriteError, Writer};
 use crate::secret::Secret;
@@ -45,7 +45,7 @@ pub(crate) enum Error {
         source: FetchError,
     },
     /// The service says that the id belongs to another order.
-    #[error("the service says that invoice `{id}` belongs to order `{said}`, not `{wanted}`")]
+    #[error("the service says that invoice `{id}` belongs to {said}, not `{wanted}`")]
     OtherOrder {
         /// The id.
         id: String,
@@ -83,12 +83,14 @@ impl Adopter<'_> {
             id: named(),
             source,
         })?;
-        let is_ours = OrderId::new(row.order_id.as_str())
-            .is_ok_and(|order| !report.names_other_order(&order));
-        if !is_ours {
+        if report.names_other_order(&row.order_id) {
+            let said = report.order_id.value();
             return Err(Error::OtherOrder {
                 id: named(),
-                said: report.order_id.unwrap_or_default(),
+                said: said.map_or_else(
+                    || "something that is no order id".to_owned(),
+                    |said| format!("order `{said}`"),
+                ),
                 wanted: row.order_id.clone(),
             });
         }

@@ -8,7 +8,7 @@ use super::scenario::SECOND;
 use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written, say};
 use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
-use crate::invoice::observation::{Asked, Observation, Source};
+use crate::invoice::observation::{Asked, Observation, Reported, Source};
 use crate::ledger::{
     CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, NoAnswer, PollFailed, REDATE_AT_ONCE,
 };
@@ -276,6 +276,10 @@ impl World {
         }
         let mut report = body.report.clone();
         report.service_ms = Some(EPOCH_MS + self.now + wait);
+        if self.dice.chance(self.faults.amount_unnamed) {
+            report.amount = self.dice.pick(&[Reported::Missing, Reported::Unreadable]);
+            say!(self, "service", "names no amount of {key}");
+        }
         say!(
             self,
             "service",

@@ -10,6 +10,7 @@ use super::second::paid_once;
 use super::world::World;
 use crate::hook::abandonment::teller_of;
 use crate::invoice::event::EventKind;
+use crate::invoice::moment::Moment;
 use crate::invoice::status::{Meaning, Outcome, Status};
 use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Claim, Invoice};
@@ -73,18 +74,22 @@ fn ends_with_the_services_word(
         return Err("an id without a claim".to_owned());
     };
     let is_told = claim.status == last.report.status;
-    let place = |status: &Status| {
+    // A status may come back later: its instant tells which of them is meant.
+    let place = |status: &Status, at: Option<Moment>| {
+        let is_it = |body: &Body| body.report.status == *status;
+        let dated = |body: &Body| is_it(body) && body.report.updated_at == at;
         bodies
             .iter()
-            .rposition(|body| body.report.status == *status)
+            .rposition(dated)
+            .or_else(|| bodies.iter().rposition(is_it))
     };
-    let told = place(&claim.status);
+    let told = place(&claim.status, claim.at);
     let newer = world
         .book
         .acknowledged
         .iter()
         .filter(|one| one.invoice == row.key)
-        .any(|one| place(&one.report.status) > told);
+        .any(|one| place(&one.report.status, one.report.updated_at) > told);
     if !is_told && (newer || !is_at_rest(world, row)) {
         return Err(format!(
             "it shows {} ({}), the service says {}",
@@ -179,6 +184,7 @@ fn paid_was_heard(world: &World, key: InvoiceKey) -> bool {
     let trusted = !world.rules.policy.confirm_paid;
     let acknowledged = world.book.acknowledged.iter().any(|one| {
         one.invoice == key
+            && one.report.amount.value().is_some()
             && world.rules.policy.lists.sort(&one.report.status) == Some(Meaning::Paid)
     });
     recorded || trusted && acknowledged

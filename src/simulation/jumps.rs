@@ -143,7 +143,7 @@ impl World {
         Report {
             id: InvoiceId::new("id-a").expect("an id"),
             status: Status::new("new").expect("a status"),
-            order_id: None,
+            order_id: Reported::Missing,
             amount: Reported::Missing,
             currency: None,
             updated_at: Some(Moment::from_ms(START)),

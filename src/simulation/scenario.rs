@@ -39,6 +39,8 @@ pub(super) struct Faults {
     pub poll_torn: u32,
     /// The service wants to be left alone.
     pub poll_throttled: u32,
+    /// What a notification or an answer says names no amount, or none that can be read.
+    pub amount_unnamed: u32,
     /// The answer to a create does not arrive.
     pub create_lost: u32,
     /// The daemon dies at a commit, before or after it.
@@ -329,5 +331,6 @@ fn faults(dice: &mut Dice) -> Faults {
         crash: often(120),
         disk: often(150),
         ring_lost: often(500),
+        amount_unnamed: often(400),
     }
 }

@@ -11,6 +11,8 @@ use crate::sandbox::state::dictate::Dictated;
 const TRIES: u32 = 3;
 /// Between two tries.
 const TRY_AGAIN: i64 = MINUTE;
+/// What stands where an amount belongs, and is none.
+const UNNAMED: [&str; 5] = ["null", "[1000]", "false", "\"NaN\"", "{}"];
 /// How long the service waits for our answer.
 const ANSWER_WITHIN: i64 = 10 * SECOND;
 
@@ -130,6 +132,10 @@ impl World {
 
     /// A copy reaches the listener: judged as the listener judges, and handed to the writer.
     pub(super) fn arrive(&mut self, number: usize, forged: bool) {
+        let unnamed = self.dice.chance(self.faults.amount_unnamed);
+        if unnamed {
+            say!(self, "service", "names no amount in notification {number}");
+        }
         let Some(sent) = self.notices.get(number) else {
             return;
         };
@@ -137,7 +143,12 @@ impl World {
         let reference = sent.notice.url.rsplit('/').next().unwrap_or_default();
         let reference = crate::invoice::ids::InvoiceRef::parse(reference);
         let key = reference.and_then(|reference| self.store.key_of(&reference));
-        let read = Notification::read(sent.notice.body.as_bytes()).expect("it has the right shape");
+        let body = if unnamed {
+            without_amount(&sent.notice.body, self.dice.pick(&UNNAMED))
+        } else {
+            sent.notice.body.to_string()
+        };
+        let read = Notification::read(body.as_bytes()).expect("it has the right shape");
         let (status, presented) = (sent.notice.status.clone(), sent.notice.token.clone());
         if self.daemon.is_none() {
             say!(
@@ -181,4 +192,12 @@ impl World {
             self.after(rest, Happens::Send(number, attempt + 1));
         }
     }
+}
+
+/// The body with something else for its amount.
+fn without_amount(body: &str, other: &str) -> String {
+    let mut object = crate::wire::json::object(body.as_bytes()).expect("an object");
+    let other = serde_json::from_str(other).expect("JSON");
+    object.insert("amount".to_owned(), other);
+    serde_json::Value::Object(object).to_string()
 }

@@ -219,9 +219,9 @@ fn an_unreadable_time_loses_no_claim() {
     assert_eq!(warned(&world, "`updatedAt` is no time"), 1);
 }
 
-/// A09: an amount that is no plain decimal, or no amount we can hold, is kept to the letter and believed by nobody.
+/// A09: an amount that is no decimal, or none we can hold, is believed by nobody; what is stored is a plain decimal or nothing.
 #[test]
-fn an_amount_that_cannot_be_held_is_kept_and_asked_about() {
+fn an_amount_that_cannot_be_held_is_asked_about() {
     let world = Setup::new().plain().quiet().start();
     // Nobody answers: what is in doubt stays so.
     let down = json!({ "endpoint": "fetch", "status": 503, "times": true });
@@ -230,28 +230,24 @@ fn an_amount_that_cannot_be_held_is_kept_and_asked_about() {
     let own = Value::from("599.80").to_string();
     let digits = "1234567890123456789012345678901234567890";
     let cases = [
-        (json!(digits).to_string(), digits),
-        (digits.to_owned(), digits),
-        (format!("0.{digits}"), &format!("0.{digits}")),
-        (
-            json!("79228162514264337593543950336").to_string(),
-            "79228162514264337593543950336",
-        ),
-        (json!("1e3").to_string(), "1e3"),
-        (json!("1E+2").to_string(), "1E+2"),
-        // Exponents of numbers come in one spelling.
-        ("1E400".to_owned(), "1e+400"),
-        (json!("+599.80").to_string(), "+599.80"),
-        (json!(" 599.80").to_string(), " 599.80"),
-        (json!("599.80 ").to_string(), "599.80 "),
-        (json!("599,80").to_string(), "599,80"),
-        (json!("５９９.80").to_string(), "５９９.80"),
+        (json!(digits).to_string(), ""),
+        (digits.to_owned(), ""),
+        (format!("0.{digits}"), ""),
+        (json!("79228162514264337593543950336").to_string(), ""),
+        (json!("1e3").to_string(), "1000"),
+        (json!("1E+2").to_string(), "100"),
+        ("1E400".to_owned(), ""),
+        (json!("+599.80").to_string(), ""),
+        (json!(" 599.80").to_string(), ""),
+        (json!("599.80 ").to_string(), ""),
+        (json!("599,80").to_string(), ""),
+        (json!("５９９.80").to_string(), ""),
         (json!("-599.80").to_string(), "-599.80"),
         ("-599.80".to_owned(), "-599.80"),
-        (json!("NaN").to_string(), "NaN"),
-        (json!(" ").to_string(), " "),
-        ("[599.80]".to_owned(), "[599.80]"),
-        ("true".to_owned(), "true"),
+        (json!("NaN").to_string(), ""),
+        (json!(" ").to_string(), ""),
+        ("[599.80]".to_owned(), ""),
+        ("true".to_owned(), ""),
         ("599.8000000000000001".to_owned(), "599.8000000000000001"),
     ];
     for (number, (written, kept)) in cases.iter().enumerate() {
@@ -260,7 +256,7 @@ fn an_amount_that_cannot_be_held_is_kept_and_asked_about() {
         assert!(body.contains(&own));
         let answer = world.tell(&invoice, &body.replace(&own, written));
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{written}");
-        let last = "SELECT status, decision, amount_reported FROM heard ORDER BY id DESC LIMIT 1";
+        let last = "SELECT status, decision, coalesce(amount_reported, '') FROM heard ORDER BY id DESC LIMIT 1";
         assert_eq!(world.sql(last), [["paid", "doubt", *kept]], "{written}");
     }
     let now = world.sql("SELECT status, outcome, doubt, amount_reported FROM invoices");

@@ -67,4 +67,5 @@ mod tls;
 mod unit;
 mod unresolved;
 mod upgrade;
+mod values;
 mod wait;

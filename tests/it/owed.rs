@@ -72,7 +72,8 @@ fn missing(world: &World) -> Vec<String> {
 fn an_amount_accepted_without_the_config_runs_the_hook() {
     let world = setup().start();
     mismatched(&world, "A-1");
-    let accepted = world.tilld_without_config(&[], &["invoice", "accept-amount", "A-1"]);
+    let accepted =
+        world.tilld_without_config(&[], &["invoice", "accept-amount", "A-1", "--amount", "590"]);
     let accepted = accepted.ends_with(0);
     assert!(
         accepted.stderr.contains("the outcome is paid"),
@@ -99,7 +100,7 @@ fn a_config_that_the_daemon_has_not_taken_up_decides_nothing_and_is_named() {
         "statuses.paid = [\"settled\"]",
     );
     let accepted = world
-        .tilld(&["invoice", "accept-amount", "A-1"])
+        .tilld(&["invoice", "accept-amount", "A-1", "--amount", "590"])
         .ends_with(0);
     assert!(
         accepted.stderr.contains("the outcome is paid"),
@@ -144,7 +145,8 @@ fn a_config_that_the_daemon_takes_up_while_it_runs_holds_for_commands_too() {
             .serve_log()
             .contains("the settings were read again: `hook` changed")
     });
-    let accepted = world.tilld_without_config(&[], &["invoice", "accept-amount", "A-1"]);
+    let accepted =
+        world.tilld_without_config(&[], &["invoice", "accept-amount", "A-1", "--amount", "590"]);
     accepted.ends_with(0);
     world.settle();
     assert_eq!(owed(&world, "A-1"), ["ship done"]);

@@ -175,7 +175,7 @@ fn a_state_directory_of_another_user_is_left_alone() {
             "--token-file=-",
         ],
         &["invoice", "adopt", "A-1", "--id=inv-1"],
-        &["invoice", "accept-amount", "A-1"],
+        &["invoice", "accept-amount", "A-1", "--amount", "590"],
         &[
             "invoice",
             "create",

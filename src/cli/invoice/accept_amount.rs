@@ -1,26 +1,36 @@
 //! `tilld invoice accept-amount`: takes the figures the service reported as what is agreed. What was paid in that sum is
 //! paid from then on, and the hooks hear of it.
+//!
+//! Relies on the ledger to judge what can be agreed. Promises that nothing is accepted whose amount nobody typed.
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger;
-use super::super::output::{escape, talk};
+use super::super::output::{escape, prompt, talk};
 use super::super::owner;
 use super::super::which::Which;
 use super::create::parse_amount;
 use super::view;
 use crate::answer::find::find;
+use crate::answer::invoice::accepting;
 use crate::answer::name::Name;
 use crate::clock::wall_ms;
 use crate::invoice::amount::Amount;
+use crate::invoice::attention::Attention;
+use crate::invoice::sum::Sum;
 use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorded, is_served};
+
+/// Longest line read from a terminal, bytes: far more than any amount.
+const LONGEST_LINE: u64 = 4096;
 
 /// Flags of `invoice accept-amount`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
     which: Which,
-    /// Only if this is the amount the service reported
+    /// The amount that the service reported; without it the command asks on a terminal
     #[arg(long, value_parser = parse_amount)]
     amount: Option<Amount>,
     /// Only if this is the currency the service reported
@@ -33,12 +43,17 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     owner::check(&context.state_dir()?)?;
     // Looked for with a reader first: opening to write would make a ledger where none is.
     let row = choose(&ledger::open_reader(&context)?, &args.which.name()).await?;
-    guard(&args, &row)?;
+    let amount = match &args.amount {
+        Some(amount) => amount.clone(),
+        None => ask(&row)?,
+    };
+    guard(&amount, args.currency.as_ref(), &row)?;
     let ledger = ledger::open_to_decide(&context)?;
     let wish = Acceptance {
         key: row.key,
         amount: row.amount_reported.clone(),
         currency: row.currency_reported.clone(),
+        named: amount,
         now_ms: wall_ms(),
     };
     let accepted = ledger.writer().accept(wish).await;
@@ -114,12 +129,48 @@ fn differs(row: &InvoiceRow) -> bool {
     other_amount || currency.is_some_and(|reported| reported != row.currency_agreed)
 }
 
-/// What a script believes to accept must be what was reported.
-fn guard(args: &Args, row: &InvoiceRow) -> Result<(), Failure> {
+/// The amount as a person types it, who is shown what stands.
+fn ask(row: &InvoiceRow) -> Result<Amount, Failure> {
+    let command = accepting(row);
+    let hint = format!("`{command}` does it");
+    if !io::stdin().is_terminal() {
+        let error = "`--amount` is missing, and there is no terminal to ask on";
+        return Err(Failure::new(Exit::Usage, error).hint(hint));
+    }
+    talk(&format!(
+        "order {}: {} is agreed, the service reported {}",
+        escape(&row.order_id),
+        agreed(row),
+        escape(&view::reported(row))
+    ));
+    prompt("amount to accept: ");
+    let mut line = String::new();
+    let read = io::stdin().lock().take(LONGEST_LINE).read_line(&mut line);
+    let refused = |error: String| Failure::new(Exit::Usage, error).hint(&*hint);
+    read.map_err(|error| refused(format!("the amount could not be read: {error}")))?;
+    parse_amount(line.trim()).map_err(|error| refused(format!("{error}; nothing was changed")))
+}
+
+/// What a person means to accept must be what was reported. Where no amount was, it is what was agreed, or that of a payment
+/// the service names no amount of.
+fn guard(amount: &Amount, currency: Option<&String>, row: &InvoiceRow) -> Result<(), Failure> {
     let reported = row.amount_reported.as_deref();
-    let reported = reported.and_then(|text| Amount::parse(text).ok());
-    let same_amount = args.amount.is_none() || args.amount == reported;
-    let same_currency = args.currency.is_none() || args.currency == row.currency_reported;
+    let known = reported.unwrap_or(&row.amount_agreed);
+    let is_known = Amount::parse(known).is_ok_and(|known| known == *amount);
+    // The ledger says that nothing was reported at all.
+    let nothing = reported.is_none() && row.currency_reported.is_none();
+    let same_amount = is_known || nothing || row.needs(Attention::AmountMissing);
+    if !is_known {
+        let code = row
+            .currency_reported
+            .as_ref()
+            .unwrap_or(&row.currency_agreed);
+        if let Ok(sum) = Sum::new(amount.clone(), code) {
+            sum.check_digits()
+                .map_err(|error| Failure::new(Exit::Usage, error))?;
+        }
+    }
+    let same_currency = currency.is_none_or(|own| Some(own) == row.currency_reported.as_ref());
     if same_amount && same_currency {
         return Ok(());
     }
@@ -129,7 +180,7 @@ fn guard(args: &Args, row: &InvoiceRow) -> Result<(), Failure> {
         row.order_id
     );
     Err(Failure::new(Exit::Error, error)
-        .hint("without `--amount` and `--currency` what it reported is accepted, whatever it is"))
+        .hint(format!("`{}` takes what it reported", accepting(row))))
 }
 
 fn refused(row: &InvoiceRow, objection: Objection) -> Failure {

@@ -143,7 +143,8 @@ fn refused(row: &InvoiceRow, objection: Objection) -> Failure {
         let sum = view::sum(&row.amount_agreed, &row.currency_agreed);
         let error = format!("invoice `{id}` of order `{order}` is in the ledger with {sum}");
         return Failure::new(Exit::Error, error).hint(format!(
-            "what the service reports counts: `tilld invoice accept-amount {flag}` takes it as agreed"
+            "what the service reports counts: `{}` takes it as agreed",
+            invoice::accepting(row)
         ));
     }
     let error = format!("invoice `{id}` belongs to order `{order}` in the ledger");

@@ -146,7 +146,8 @@ impl Facts {
 }
 
 /// The variables, in the order of [`VARIABLES`], all of them always set: empty when there is nothing to say.
-/// `TILLD_AMOUNT` and `TILLD_CURRENCY` are what the service reported with this event, or what was agreed if it reported none.
+/// `TILLD_AMOUNT` is what the service reported with this event and nothing else: a payment without an amount is not lent the
+/// agreed one. `TILLD_CURRENCY` is the reported currency, or the agreed one if none was reported.
 pub fn variables(
     facts: &Facts,
     payload_file: &Path,
@@ -173,10 +174,7 @@ pub fn variables(
         or_empty(&facts.previous_status),
         facts.outcome.as_str().to_owned(),
         facts.order_outcome.as_str().to_owned(),
-        facts
-            .amount_reported
-            .clone()
-            .unwrap_or_else(|| facts.amount_agreed.clone()),
+        or_empty(&facts.amount_reported),
         facts.amount_agreed.clone(),
         facts
             .currency_reported

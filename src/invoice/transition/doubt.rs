@@ -3,6 +3,7 @@
 
 use super::SECOND_POLL_AFTER_MS;
 use super::state::Claim;
+use crate::invoice::sum::Verdict;
 
 /// What becomes of a doubted claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub fn judged_by(doubted: &Claim, answer: &Claim, second: bool) -> Doubted {
     let older = doubted.at.is_some() && doubted.at < answer.at;
     let counts = doubted.at.is_some() && (answer.at.is_none() || doubted.at <= answer.at);
     // The same word with another instant is no contradiction.
-    if !(older || second || same_word(doubted, answer)) {
+    let same = same_word(doubted, answer) || same_word(answer, doubted);
+    if !(older || second || same) {
         Doubted::Stays
     } else if counts {
         Doubted::Counts
@@ -36,7 +38,12 @@ pub fn is_second(waited_ms: Option<i64>) -> bool {
     waited_ms.is_some_and(|waited| !(0..SECOND_POLL_AFTER_MS).contains(&waited))
 }
 
-/// Same status and same verdict, whatever the instants are.
-pub fn same_word(one: &Claim, other: &Claim) -> bool {
-    one.status == other.status && one.verdict == other.verdict
+/// Whether what is heard says the same as what is known: same status and same verdict, whatever the instants are. One that
+/// names no amount contradicts no other, and one that agrees contradicts none that named none.
+pub fn same_word(known: &Claim, heard: &Claim) -> bool {
+    let same = match (&known.verdict, &heard.verdict) {
+        (_, Verdict::NoAmount) | (Verdict::NoAmount | Verdict::Unreadable, Verdict::Agrees) => true,
+        (known, heard) => known == heard,
+    };
+    known.status == heard.status && same
 }

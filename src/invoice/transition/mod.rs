@@ -13,24 +13,30 @@ mod registers;
 mod state;
 #[cfg(test)]
 mod tests;
+mod unnamed;
 mod why;
 
 use crate::invoice::event::Change;
 use crate::invoice::observation::{Observation, Report, Source};
 use crate::invoice::status::{Meaning, Outcome, StatusLists};
-use crate::invoice::sum::{Sum, Verdict};
+use crate::invoice::sum::Verdict;
 
 pub use doubt::{Doubted, is_second, judged_by, same_word};
 pub use operator::{accept, adopt};
 pub use reassess::{Counted, reassess};
 pub use state::{Claim, Invoice, Pending, Sorted, Superseding};
+pub use unnamed::unnamed_payment;
 pub use why::{Decision, Why};
 
 use registers::{Cause, feed, settle};
+use unnamed::{completed, lacks_amount};
 
 /// A poll that contradicts without being newer is asked again after this long before it is believed, milliseconds.
 /// Long enough for a replica behind the service's load balancer to catch up.
 pub const SECOND_POLL_AFTER_MS: i64 = 30_000;
+
+/// A payment whose amount no answer names is polled at least this often, milliseconds: every 4 hours, as any old invoice.
+const SELDOM_MS: i64 = 14_400_000;
 
 /// Claims remembered while in doubt. An honest service makes one or two.
 const DOUBTED_KEPT: usize = 16;
@@ -73,7 +79,7 @@ pub struct Transition {
 /// Decides on one observation; the rules and their numbers are those of design 4. The first that fits wins.
 pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> Transition {
     let report = &observation.report;
-    if report.names_other_order(&invoice.order_id) {
+    if report.names_other_order(invoice.order_id.as_str()) {
         return unchanged(invoice, Decision::NotThisInvoice, Why::OtherOrder);
     }
     if invoice.id.as_ref().is_some_and(|id| *id != report.id) {
@@ -83,7 +89,7 @@ pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> 
         };
         return unchanged(invoice, decision, Why::OtherInvoice);
     }
-    let claim = claim_of(report, &invoice.agreed);
+    let claim = claim_of(report, invoice, policy);
     let meaning = policy.lists.sort(&claim.status);
     let mut after = invoice.clone();
     // One that is known already is the same.
@@ -103,14 +109,17 @@ pub fn decide(invoice: &Invoice, observation: &Observation, policy: &Policy) -> 
     step.finish(verdict)
 }
 
-/// What a report claims, measured against what was agreed.
-pub fn claim_of(report: &Report, agreed: &Sum) -> Claim {
-    let verdict = agreed.verdict(&report.amount, report.currency.as_deref());
-    Claim {
+/// What a report claims, measured against what was agreed and, where it names no amount, against the payment that stands.
+pub fn claim_of(report: &Report, invoice: &Invoice, policy: &Policy) -> Claim {
+    let verdict = invoice
+        .agreed
+        .verdict(&report.amount, report.currency.as_deref());
+    let claim = Claim {
         status: report.status.clone(),
         verdict,
         at: report.updated_at,
-    }
+    };
+    completed(claim, &policy.lists, invoice.sorted.as_ref())
 }
 
 fn unchanged(invoice: &Invoice, decision: Decision, why: Why) -> Transition {
@@ -181,11 +190,13 @@ impl Step<'_> {
 
     /// Why a push alone does not make this claim the invoice's state, if so.
     fn unbelievable(&self) -> Option<Why> {
-        if self.policy.confirm_paid && self.says_paid() {
+        if self.lacks_amount() {
+            Some(Why::NoAmount)
+        } else if self.policy.confirm_paid && self.says_paid() {
             Some(Why::Unconfirmed)
         } else if self.leaves_paid() {
             Some(Why::LeavesPaid)
-        } else if self.claim.verdict != Verdict::Agrees {
+        } else if !matches!(self.claim.verdict, Verdict::Agrees | Verdict::NoAmount) {
             Some(Why::SumDiffers)
         } else if self.claim.at.is_none() {
             Some(Why::NoInstant)
@@ -209,7 +220,13 @@ impl Step<'_> {
         if overtaken && (self.before.doubt || !newer) {
             return (Decision::Overtaken, Why::AskedBefore, Ask::Now);
         }
-        let (Some(current), Some(order)) = (&self.before.claim, order) else {
+        let current = self.before.claim.as_ref();
+        let repeats_a_sum =
+            current.is_some_and(|current| current.verdict.names_amount() && self.same_as(current));
+        if self.lacks_amount() && !repeats_a_sum {
+            return self.answer_without_amount(observation.received_ms);
+        }
+        let (Some(current), Some(order)) = (current, order) else {
             return self.advance_answered(Why::First, observation.received_ms);
         };
         if self.same_as(current) {
@@ -231,6 +248,19 @@ impl Step<'_> {
             Order::Unknown => Why::NoInstant,
         };
         self.second_answer(why, observation.received_ms)
+    }
+
+    /// An answer that says paid without an amount changes nothing: it is polled again, later each time, until one is named.
+    fn answer_without_amount(&mut self, received_ms: i64) -> Verdicted {
+        let waited = self.waited_ms(received_ms).unwrap_or_default().max(0);
+        self.after.doubt = true;
+        self.remember_doubted(self.claim.clone());
+        self.after.pending = Some(Pending {
+            claim: self.claim.clone(),
+            since_ms: received_ms.saturating_sub(waited),
+        });
+        let wait = waited.clamp(SECOND_POLL_AFTER_MS, SELDOM_MS);
+        (Decision::Doubt, Why::NoAmount, Ask::After(wait))
     }
 
     /// Rule 7: believed only when a second answer says the same.
@@ -278,10 +308,14 @@ impl Step<'_> {
         let answered = decision == Decision::Confirmed;
         if let Some(current) = &mut self.after.claim {
             current.at = current.at.max(self.claim.at);
-            self.claim.at = current.at;
+            // What one of the two does not name, the other does.
+            if !current.verdict.names_amount() && self.claim.verdict == Verdict::Agrees {
+                current.verdict = Verdict::Agrees;
+            }
+            self.claim.clone_from(current);
         }
         let unconfirmed = self.policy.confirm_paid && self.says_paid() && !answered;
-        if !unconfirmed {
+        if !(unconfirmed || self.lacks_amount()) {
             self.feed_sorted(answered);
         }
         (decision, Why::Same, Ask::AsPlanned)
@@ -342,8 +376,9 @@ impl Step<'_> {
             return;
         };
         let paid = meaning == Meaning::Paid;
-        // Under `confirm_paid` a push alone never makes a payment: the poll itself must say so.
-        if paid && self.policy.confirm_paid && !self.says_paid() {
+        // Under `confirm_paid`, or without an amount, a push alone never makes a payment: the poll itself must say so.
+        let unconfirmed = self.policy.confirm_paid && !self.says_paid();
+        if paid && (unconfirmed || !doubted.verdict.names_amount()) {
             return;
         }
         if paid && !self.after.paid_counted {
@@ -399,6 +434,10 @@ impl Step<'_> {
         self.meaning == Some(Meaning::Paid)
     }
 
+    fn lacks_amount(&self) -> bool {
+        lacks_amount(&self.claim, self.meaning)
+    }
+
     /// The outcome rests on a payment, and this claim would not.
     fn leaves_paid(&self) -> bool {
         let paid_now = self
@@ -411,12 +450,12 @@ impl Step<'_> {
         paid_now && !keeps
     }
 
-    /// The claim is older than the one shown, but newer than the payment the outcome rests on.
+    /// The claim is older than the one shown, but newer than the payment the outcome rests on; or it takes that payment back,
+    /// however the service dated it.
     fn moves_off_paid(&self) -> bool {
         let rests_on = self.before.sorted.as_ref().map(|sorted| sorted.claim.at);
-        self.meaning.is_some()
-            && self.leaves_paid()
-            && rests_on.is_some_and(|at| at <= self.claim.at)
+        let is_later = self.meaning.is_some() && rests_on.is_some_and(|at| at <= self.claim.at);
+        self.leaves_paid() && (is_later || self.meaning == Some(Meaning::Reversed))
     }
 
     fn finish(mut self, (decision, why, ask): Verdicted) -> Transition {

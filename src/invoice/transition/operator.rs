@@ -2,11 +2,11 @@
 //! changes what it names and nothing else; what the claims amount to then follows by the same rules as ever.
 
 use super::registers::{Cause, outcome, settle};
-use super::state::{Claim, Invoice};
+use super::state::{Claim, Invoice, Sorted};
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
-use crate::invoice::status::Outcome;
-use crate::invoice::sum::Sum;
+use crate::invoice::status::{Meaning, Outcome};
+use crate::invoice::sum::{Sum, Verdict};
 
 /// Names the id. The caller has made sure that the invoice has none and that no other has it.
 pub fn adopt(invoice: &Invoice, id: InvoiceId) -> Invoice {
@@ -19,7 +19,12 @@ pub fn adopt(invoice: &Invoice, id: InvoiceId) -> Invoice {
 
 /// Takes `sum` as what is agreed for the order and judges the stored claims again; a payment in that sum counts from now on,
 /// and makes the invoice the one that stands for its order. `recorded` claims are left as they were told in their events.
-pub fn accept(invoice: &Invoice, sum: &Sum) -> (Invoice, Option<Change>) {
+/// `confirmed` is a doubted payment without an amount, whose amount the person names.
+pub fn accept(
+    invoice: &Invoice,
+    sum: &Sum,
+    confirmed: Option<&Claim>,
+) -> (Invoice, Option<Change>) {
     let judged = |claim: &Claim| Claim {
         verdict: claim.verdict.rejudged(&invoice.agreed, sum),
         ..claim.clone()
@@ -34,10 +39,40 @@ pub fn accept(invoice: &Invoice, sum: &Sum) -> (Invoice, Option<Change>) {
         pending.claim = judged(&pending.claim);
     }
     after.doubted = invoice.doubted.iter().map(judged).collect();
+    if let Some(claim) = confirmed {
+        confirm(&mut after, claim);
+    }
     // A person says that this payment pays the order.
     if outcome(after.sorted.as_ref(), after.paid_counted) == Outcome::Paid {
         after.superseded = None;
     }
     let change = settle(invoice, &mut after, Cause::default());
     (after, change)
+}
+
+/// The payment stands with the agreed sum, and what doubted its amount is settled.
+fn confirm(after: &mut Invoice, claim: &Claim) {
+    let payment = Claim {
+        verdict: Verdict::Agrees,
+        ..claim.clone()
+    };
+    let named = |doubted: &Claim| doubted.verdict.names_amount();
+    after
+        .doubted
+        .retain(|doubted| doubted.status != payment.status || named(doubted));
+    after.doubt = !after.doubted.is_empty();
+    after.pending = None;
+    if after
+        .claim
+        .as_ref()
+        .is_none_or(|shown| shown.at <= payment.at)
+    {
+        after.claim = Some(payment.clone());
+    }
+    after.paid_counted = true;
+    after.sorted = Some(Sorted {
+        claim: payment,
+        meaning: Meaning::Paid,
+        settled: true,
+    });
 }

@@ -5,6 +5,7 @@ use super::Policy;
 use super::doubt::same_word;
 use super::registers::{Cause, feed, settle};
 use super::state::{Claim, Invoice, Sorted};
+use super::unnamed::{completed, lacks_amount};
 use crate::invoice::event::Change;
 use crate::invoice::status::Meaning;
 
@@ -43,13 +44,15 @@ pub fn reassess(
         let Some(meaning) = policy.lists.sort(&claim.status) else {
             continue;
         };
+        let claim = &completed(claim.clone(), &policy.lists, after.sorted.as_ref());
+        let lacks_amount = lacks_amount(claim, Some(meaning));
         // Without a poll behind it a push makes no payment for a shop that trusts none.
         let unconfirmed =
             policy.confirm_paid && meaning == Meaning::Paid && !(*answered || *cleared);
         let standing = invoice.sorted.as_ref().map(|sorted| &sorted.claim);
-        if unconfirmed && standing != Some(claim) {
+        if lacks_amount || unconfirmed && standing != Some(claim) {
             // The payment that stands, told again with a newer instant, is no other one.
-            if standing.is_some_and(|standing| same_word(standing, claim)) {
+            if !lacks_amount && standing.is_some_and(|standing| same_word(standing, claim)) {
                 continue;
             }
             after.doubt = true;

@@ -46,9 +46,10 @@ pub(super) fn outcome(sorted: Option<&Sorted>, paid_counted: bool) -> Outcome {
         return Outcome::Open;
     };
     match (sorted.meaning, &sorted.claim.verdict) {
-        (Meaning::Open, _) => Outcome::Open,
         (Meaning::Paid, Verdict::Agrees) => Outcome::Paid,
-        (Meaning::Paid, Verdict::Differs(_)) => Outcome::Mismatch,
+        (Meaning::Paid, verdict) if verdict.names_amount() => Outcome::Mismatch,
+        // Of a payment without an amount it is not known what was paid.
+        (Meaning::Open | Meaning::Paid, _) => Outcome::Open,
         // A failure after a payment is money that went back: the plain failed hook must not run for it (A05).
         (Meaning::Failed | Meaning::Reversed, _) if paid_counted => Outcome::Reversed,
         (Meaning::Failed | Meaning::Reversed, _) => Outcome::Failed,

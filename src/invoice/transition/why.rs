@@ -86,6 +86,8 @@ pub enum Why {
     Unconfirmed,
     /// Amount or currency differ from what was agreed.
     SumDiffers,
+    /// It says paid and names no amount that can be read.
+    NoAmount,
     /// It or the claim that stands has no readable instant.
     NoInstant,
     /// It has the same instant as a different claim.
@@ -129,6 +131,7 @@ impl Why {
             Self::Older => "older",
             Self::Unconfirmed => "unconfirmed",
             Self::SumDiffers => "sum_differs",
+            Self::NoAmount => "no_amount",
             Self::NoInstant => "no_instant",
             Self::SameInstant => "same_instant",
             Self::LeavesPaid => "leaves_paid",
@@ -157,6 +160,7 @@ impl Why {
             Self::Older => "older than what stands",
             Self::Unconfirmed => "says paid, and `confirm_paid` wants a poll to agree",
             Self::SumDiffers => "amount or currency differ from what was agreed",
+            Self::NoAmount => "says paid and names no amount that can be read",
             Self::NoInstant => "no readable `updatedAt` to order it by",
             Self::SameInstant => "another status at the same instant",
             Self::LeavesPaid => "would take back a payment",
@@ -180,7 +184,7 @@ impl Why {
         Self::ALL.into_iter().find(|why| why.as_str() == text)
     }
 
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::First,
         Self::Newer,
         Self::Known,
@@ -188,6 +192,7 @@ impl Why {
         Self::Older,
         Self::Unconfirmed,
         Self::SumDiffers,
+        Self::NoAmount,
         Self::NoInstant,
         Self::SameInstant,
         Self::LeavesPaid,

@@ -18,7 +18,7 @@ use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Mode, Opening, Wanted};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
-use crate::invoice::transition::{self, Decision, Why};
+use crate::invoice::transition::{self, Claim, Decision, Why, unnamed_payment};
 use crate::ledger::command::{Acceptance, Intent, Objection, Operated, Recorded, Tracking};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
@@ -131,7 +131,10 @@ pub(super) fn adopt<S: Store>(
     if let Some(owner) = store.owner_of(id)? {
         return refused(&load(store, owner)?.row, Objection::Taken);
     }
-    if answer.report.names_other_order(&stored.invoice.order_id) {
+    if answer
+        .report
+        .names_other_order(stored.invoice.order_id.as_str())
+    {
         return refused(&stored.row, Objection::OtherOrder);
     }
     let asked_at = stored.invoice.revision;
@@ -170,7 +173,8 @@ pub(super) fn accept<S: Store>(
 ) -> Result<Operated, ApplyError> {
     let (key, now_ms) = (wish.key, wish.now_ms);
     let mut stored = load(store, key)?;
-    let sum = match acceptable(&stored, wish) {
+    let confirmed = unnamed(&stored, rules);
+    let sum = match acceptable(&stored, wish, confirmed.is_some()) {
         Ok(sum) => sum,
         Err(objection) => return Ok(Operated::Refused(Box::new(stored.row), objection)),
     };
@@ -182,7 +186,7 @@ pub(super) fn accept<S: Store>(
         ));
     }
     let takes_over = superseded.is_some() && stored.row.outcome.has_money();
-    if sum == stored.invoice.agreed && !takes_over {
+    if sum == stored.invoice.agreed && confirmed.is_none() && !takes_over {
         // Reported otherwise once, and corrected by the service since: the person has looked.
         if stored.row.needs(Attention::AmountDiffers) {
             stored.row.set_attention(Attention::AmountDiffers, false);
@@ -194,13 +198,23 @@ pub(super) fn accept<S: Store>(
     if stored.row.outcome == Outcome::Paid {
         return Ok(Operated::Refused(Box::new(stored.row), Objection::Paid));
     }
+    if unnamed(&stored, rules) != confirmed {
+        return Ok(Operated::Refused(
+            Box::new(stored.row),
+            Objection::ReportedSince,
+        ));
+    }
     let agreed = operator_change(&stored);
-    let (after, followed) = transition::accept(&stored.invoice, &sum);
+    let (after, followed) = transition::accept(&stored.invoice, &sum, confirmed.as_ref());
     stored.invoice = after;
     sum.amount
         .as_str()
         .clone_into(&mut stored.row.amount_agreed);
     stored.row.currency_agreed = sum.currency;
+    // An earlier amount is not that of a payment without one.
+    if confirmed.is_some() {
+        stored.row.amount_reported = None;
+    }
     take_outcome(&mut stored, now_ms);
     stand_if_paid(store, &mut stored)?;
     store.save(&stored)?;
@@ -218,11 +232,24 @@ pub(super) fn accept<S: Store>(
     done(store, key, recorded)
 }
 
-/// The sum that would be agreed: what the service reported, and where it said nothing what was agreed before.
-fn acceptable(stored: &Stored, wish: &Acceptance) -> Result<Sum, Objection> {
+/// The payment that a poll told of without an amount.
+fn unnamed(stored: &Stored, rules: &Rules) -> Option<Claim> {
+    let polled = stored.row.needs(Attention::AmountMissing);
+    let payment = unnamed_payment(&stored.invoice, &rules.policy.lists);
+    payment.filter(|_| polled).cloned()
+}
+
+/// The sum that would be agreed: what the service reported, and where it said nothing what was agreed before. Of a payment
+/// without an amount it is what the person names.
+fn acceptable(stored: &Stored, wish: &Acceptance, is_unnamed: bool) -> Result<Sum, Objection> {
     let (row, agreed) = (&stored.row, &stored.invoice.agreed);
     if (&row.amount_reported, &row.currency_reported) != (&wish.amount, &wish.currency) {
         return Err(Objection::ReportedSince);
+    }
+    let currency = row.currency_reported.as_deref().unwrap_or(&agreed.currency);
+    let unreadable = |_no_currency| Objection::Unreadable;
+    if is_unnamed {
+        return Sum::new(wish.named.clone(), currency).map_err(unreadable);
     }
     if row.amount_reported.is_none() && row.currency_reported.is_none() {
         return Err(Objection::NothingReported);
@@ -231,8 +258,7 @@ fn acceptable(stored: &Stored, wish: &Acceptance) -> Result<Sum, Objection> {
         Some(text) => Amount::parse_payable(text).map_err(|_no_amount| Objection::Unreadable)?,
         None => agreed.amount.clone(),
     };
-    let currency = row.currency_reported.as_deref().unwrap_or(&agreed.currency);
-    Sum::new(amount, currency).map_err(|_no_currency| Objection::Unreadable)
+    Sum::new(amount, currency).map_err(unreadable)
 }
 
 /// Shows what the claims amount to against the new figures.
@@ -245,7 +271,11 @@ fn take_outcome(stored: &mut Stored, now_ms: i64) {
     }
     row.revision = stored.invoice.revision;
     row.updated_ms = now_ms;
+    row.doubt = stored.invoice.doubt;
+    let shown = stored.invoice.claim.as_ref();
+    row.status = shown.map(|claim| claim.status.as_str().to_owned());
     row.set_attention(Attention::AmountDiffers, false);
+    row.set_attention(Attention::AmountMissing, false);
     show_money(row, true);
     row.drop_settled();
 }

@@ -8,11 +8,13 @@ use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Observation, Report, Source};
+use crate::invoice::observation::{Observation, Report, Reported, Source};
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
-use crate::invoice::transition::{Ask, Claim, Decision, Transition, Why, claim_of, decide};
+use crate::invoice::transition::{
+    Ask, Claim, Decision, Policy, Transition, Why, claim_of, decide, same_word,
+};
 use crate::ledger::command::Recorded;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, Saved, Store, StoreError, Stored};
@@ -45,12 +47,17 @@ pub(super) fn record_on<S: Store>(
 ) -> Result<Recorded, StoreError> {
     let key = stored.row.key;
     if let Some(decision) = taken_by_another(store, stored, observation)? {
-        return refuse(store, stored, observation, (decision, Why::OtherInvoice));
+        return refuse(
+            store,
+            &rules.policy,
+            stored,
+            observation,
+            (decision, Why::OtherInvoice),
+        );
     }
     let was_due = is_due(stored);
     let resorted = freshen(store, rules, stored, observation.received_ms)?;
-    let claim = claim_of(&observation.report, &stored.invoice.agreed);
-    let same = |current: &Claim| current.status == claim.status && current.verdict == claim.verdict;
+    let claim = claim_of(&observation.report, &stored.invoice, &rules.policy);
     // Only a claim that differs from the current one, and is not newer than all that was heard, needs to be looked for
     // among the earlier ones.
     let may_be_known = claim.at.is_some_and(|at| at <= stored.newest);
@@ -59,14 +66,14 @@ pub(super) fn record_on<S: Store>(
             .invoice
             .claim
             .as_ref()
-            .is_some_and(|current| !same(current))
+            .is_some_and(|current| !same_word(current, &claim))
     {
         stored.invoice.recorded = store.recorded_claims(key)?;
     }
     let made = decide(&stored.invoice, observation, &rules.policy);
     let judged = (made.decision, made.why);
     if matches!(made.decision, Decision::NotThisInvoice | Decision::OtherId) {
-        let refused = refuse(store, stored, observation, judged)?;
+        let refused = refuse(store, &rules.policy, stored, observation, judged)?;
         return Ok(Recorded {
             resorted,
             ..refused
@@ -109,10 +116,7 @@ pub(super) fn record_on<S: Store>(
         let told = Told {
             source: Some(observation.source),
             at_ms: observation.received_ms,
-            reported: (
-                observation.report.amount.as_str(),
-                observation.report.currency.as_deref(),
-            ),
+            reported: observation.report.reported(),
             raw: Some(observation.report.raw.as_str()),
             held,
             judged: is_line.then_some(judged),
@@ -195,13 +199,14 @@ fn taken_by_another<S: Store>(
 /// Leaves the invoice as it is; another id in the answer to our own create is for a person to look at.
 fn refuse<S: Store>(
     store: &mut S,
+    policy: &Policy,
     stored: &mut Stored,
     observation: &Observation,
     (decision, why): (Decision, Why),
 ) -> Result<Recorded, StoreError> {
     // A notification that names another invoice is not authentic: it stands among the refusals.
     if observation.source != Source::Notification {
-        let claim = claim_of(&observation.report, &stored.invoice.agreed);
+        let claim = claim_of(&observation.report, &stored.invoice, policy);
         remember(store, stored.row.key, observation, &claim, (decision, why))?;
     }
     if decision == Decision::OtherId {
@@ -219,6 +224,7 @@ fn remember<S: Store>(
     claim: &Claim,
     (decision, why): (Decision, Why),
 ) -> Result<(), StoreError> {
+    let (amount, currency) = observation.report.reported();
     store.add_history(&NewHistory {
         invoice,
         at_ms: observation.received_ms,
@@ -226,7 +232,7 @@ fn remember<S: Store>(
         claim: Some(claim),
         decision,
         why,
-        reported: observation.report.reported(),
+        reported: (amount.map(str::to_owned), currency.map(str::to_owned)),
         updated_at_text: observation.report.updated_at_text.as_deref(),
     })
 }
@@ -254,6 +260,7 @@ fn take_over(
 ) -> (Option<Change>, Ask) {
     let report = &observation.report;
     let stands = stands(&made, report);
+    let made_why = made.why;
     let Transition {
         after, change, ask, ..
     } = made;
@@ -293,6 +300,10 @@ fn take_over(
     }
     fill(row, report, stands);
     row.set_attention(Attention::NotFound, false);
+    if observation.source != Source::Notification {
+        let is_missing = made_why == Why::NoAmount;
+        row.set_attention(Attention::AmountMissing, is_missing);
+    }
     show_money(row, outcome_changed);
     if change.as_ref().is_some_and(|change| change.rewound) {
         row.set_attention(Attention::Rewound, true);
@@ -356,8 +367,12 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
             put_text(slot, text);
         }
     };
-    put(&mut row.amount_reported, report.amount.as_str());
-    put(&mut row.currency_reported, report.currency.as_deref());
+    let (amount, currency) = report.reported();
+    if stands && report.amount == Reported::Unreadable {
+        row.amount_reported = None;
+    }
+    put(&mut row.amount_reported, amount);
+    put(&mut row.currency_reported, currency);
     put(&mut row.requisites, report.requisites.as_deref());
     put(&mut row.payment_url, report.payment_url.as_deref());
     if stands || row.expire_ms.is_none() {
@@ -376,10 +391,9 @@ fn fill(row: &mut InvoiceRow, report: &Report, stands: bool) {
     }
 }
 
+/// An answer that names no amount does not differ in it.
 fn differs_from_asked(stored: &Stored, report: &Report) -> bool {
-    stored
-        .invoice
-        .agreed
-        .verdict(&report.amount, report.currency.as_deref())
-        != Verdict::Agrees
+    let agreed = &stored.invoice.agreed;
+    let verdict = agreed.verdict(&report.amount, report.currency.as_deref());
+    !matches!(verdict, Verdict::Agrees | Verdict::NoAmount)
 }

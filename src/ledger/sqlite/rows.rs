@@ -219,9 +219,7 @@ pub(super) fn claim(row: &Row<'_>, columns: [impl Place; 3]) -> rusqlite::Result
     let Some(status) = optional(row, status_column, |text| Status::new(text))? else {
         return Ok(None);
     };
-    let verdict = row
-        .get::<_, Option<String>>(differs)?
-        .map_or(Verdict::Agrees, Verdict::Differs);
+    let verdict = Verdict::of_stored(row.get(differs)?);
     let at = row.get::<_, Option<i64>>(at)?.map(Moment::from_ns);
     Ok(Some(Claim {
         status,
@@ -264,10 +262,7 @@ fn parse_meaning(text: &str) -> Option<Meaning> {
 
 /// The three columns of a claim.
 pub(super) fn claim_columns(claim: Option<&Claim>) -> (Option<&str>, Option<&str>, Option<i64>) {
-    let differs = claim.and_then(|claim| match &claim.verdict {
-        Verdict::Agrees => None,
-        Verdict::Differs(what) => Some(what.as_str()),
-    });
+    let differs = claim.and_then(|claim| claim.verdict.as_stored());
     (
         claim.map(|claim| claim.status.as_str()),
         differs,
@@ -294,7 +289,7 @@ pub(super) fn pack_pending(pending: &Pending) -> String {
 type Packed = (String, Option<String>, Option<i64>);
 
 fn unpack_claim((status, differs, at): Packed) -> Option<Claim> {
-    let verdict = differs.map_or(Verdict::Agrees, Verdict::Differs);
+    let verdict = Verdict::of_stored(differs);
     Some(Claim {
         status: Status::new(status)?,
         verdict,

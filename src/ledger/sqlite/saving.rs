@@ -11,7 +11,6 @@ use super::rows::{claim_columns, meaning_word, pack_attention, pack_claims, pack
 use super::{standing, usual};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::invoice::sum::Verdict;
 use crate::invoice::transition::{Claim, Invoice, Pending};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewEvent, Stored};
@@ -323,10 +322,7 @@ impl Seldom {
         }: &Claim,
     ) {
         self.word(Some(status.as_str()));
-        self.word(match verdict {
-            Verdict::Agrees => None,
-            Verdict::Differs(what) => Some(what),
-        });
+        self.word(verdict.as_stored());
         let at = number(at.map(Moment::as_ns));
         self.texts.extend_from_slice(&at.to_ne_bytes());
     }

@@ -233,7 +233,7 @@ async fn a_repeat_of_an_older_claim_does_not_replace_the_document() {
     let writer = ledger.writer();
     let key = opened(&writer, "a").await;
     let mut paid = answered("paid", 50, NOW + 40);
-    paid.report.amount = Reported::Amount(Amount::parse("5").expect("plain"));
+    paid.report.amount = Reported::Value(Amount::parse("5").expect("plain"));
     writer.record(key, paid).await.expect("stored");
     let again = writer
         .record(key, said(Source::Notification, "id-a", "new", 1))

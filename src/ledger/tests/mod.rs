@@ -147,8 +147,8 @@ pub(super) fn said(source: Source, id: &str, status: &str, at: i64) -> Observati
         report: Report {
             id: InvoiceId::new(id).expect("an id"),
             status: Status::new(status).expect("a status"),
-            order_id: None,
-            amount: Reported::Amount(Amount::parse("1500").expect("plain")),
+            order_id: Reported::Missing,
+            amount: Reported::Value(Amount::parse("1500").expect("plain")),
             currency: Some("RUB".into()),
             updated_at: Some(Moment::from_ms(NOW + at)),
             service_ms: None,

@@ -24,14 +24,14 @@ fn tracking(writer: &Writer, order: &str, id: &str, amount: &str) -> Tracking {
 }
 
 /// As [`said`], with another amount.
-fn figures(source: Source, status: &str, at: i64, amount: Reported) -> Observation {
+fn figures(source: Source, status: &str, at: i64, amount: Reported<Amount>) -> Observation {
     let mut observation = said(source, "id-a", status, at);
     observation.report.amount = amount;
     observation
 }
 
-fn amount(text: &str) -> Reported {
-    Reported::Amount(Amount::parse(text).expect("plain"))
+fn amount(text: &str) -> Reported<Amount> {
+    Reported::Value(Amount::parse(text).expect("plain"))
 }
 
 async fn row(ledger: &Ledger, key: InvoiceKey) -> InvoiceRow {
@@ -44,6 +44,7 @@ async fn accept(ledger: &Ledger, key: InvoiceKey, at: i64) -> Operated {
     let shown = row(ledger, key).await;
     let wish = Acceptance {
         key,
+        named: Amount::parse(shown.amount_reported.as_deref().unwrap_or("1500")).expect("plain"),
         amount: shown.amount_reported,
         currency: shown.currency_reported,
         now_ms: NOW + at,
@@ -187,7 +188,8 @@ async fn an_adopted_invoice_stands_right_at_once() {
             revision: 0,
             at_ms: NOW + 8,
         });
-        answer.report.order_id = order.map(str::to_owned);
+        answer.report.order_id =
+            order.map_or(Reported::Missing, |order| Reported::Value(order.to_owned()));
         answer
     };
     let adopt = |order: Option<&'static str>| {
@@ -251,6 +253,7 @@ async fn accepting_the_reported_sum_makes_a_mismatch_paid_once() {
     let stale = Acceptance {
         key,
         amount: Some("1500".into()),
+        named: Amount::parse("1500").expect("plain"),
         currency: Some("RUB".into()),
         now_ms: NOW + 10,
     };
@@ -308,12 +311,15 @@ async fn what_cannot_be_agreed_to_is_refused() {
         accept(&ledger, key, 2).await,
         Operated::Already(_)
     ));
-    for text in ["1 499,90", "0", "-5"] {
-        let reported = Amount::parse(text).map_or_else(
-            |_not_plain| Reported::Unreadable(text.to_owned()),
-            Reported::Amount,
-        );
-        let answer = figures(Source::Poll, "new", 3, reported);
+    // What cannot be read is not reported: the amount before it stands.
+    let garbled = figures(Source::Poll, "new", 2, Reported::Unreadable);
+    writer.record(key, garbled).await.expect("stored");
+    assert!(matches!(
+        accept(&ledger, key, 2).await,
+        Operated::Already(_)
+    ));
+    for text in ["0", "-5"] {
+        let answer = figures(Source::Poll, "new", 3, amount(text));
         writer.record(key, answer).await.expect("stored");
         assert_eq!(
             objection(accept(&ledger, key, 4).await),

@@ -138,7 +138,7 @@ async fn what_was_paid_with_another_sum_is_owed_to_those_who_want_that() {
     let ledger = open_with(&directory, everybody());
     let key = opened(&ledger.writer(), "a").await;
     let mut paid = said(Source::Poll, "id-a", "paid", 10);
-    paid.report.amount = Reported::Amount(Amount::parse("15").expect("plain"));
+    paid.report.amount = Reported::Value(Amount::parse("15").expect("plain"));
     poll(&ledger, key, paid).await;
     let writer = ledger.writer();
     let other = opened(&writer, "b").await;

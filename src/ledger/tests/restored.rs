@@ -181,7 +181,7 @@ async fn what_an_operator_settles_before_it_was_asked_about_is_held() {
     let ledger = open(&directory);
     let key = opened(&ledger.writer(), "a").await;
     let mut more = said(Source::Notification, "id-a", "paid", 9);
-    more.report.amount = Reported::Amount(Amount::parse("1600").expect("plain"));
+    more.report.amount = Reported::Value(Amount::parse("1600").expect("plain"));
     record(&ledger, key, more.clone()).await;
     more.source = Source::Poll;
     record(&ledger, key, more).await;
@@ -191,6 +191,7 @@ async fn what_an_operator_settles_before_it_was_asked_about_is_held() {
     let accepted = writer.accept(Acceptance {
         key,
         amount: Some("1600".into()),
+        named: Amount::parse("1600").expect("plain"),
         currency: Some("RUB".into()),
         now_ms: NOW + 50,
     });

@@ -200,7 +200,7 @@ fn observation(order: &str, status: &str, minute: u32) -> Observation {
         odd: Vec::new(),
         id: InvoiceId::new(format!("inv-{order}")).expect("an id"),
         status: Status::new(status).expect("a status"),
-        order_id: Some(order.to_owned()),
+        order_id: Reported::Value(order.to_owned()),
         amount: Reported::Missing,
         currency: None,
         updated_at: Moment::parse(&format!("2026-11-28T10:{minute:02}:00Z")),

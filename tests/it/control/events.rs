@@ -181,7 +181,7 @@ fn what_another_process_commits_is_told_too() {
     });
     let mut follows = Stream::follow(&world.control_socket(), "/v1/events", &[]);
     world
-        .tilld(&["invoice", "accept-amount", "A-1"])
+        .tilld(&["invoice", "accept-amount", "A-1", "--amount", "590"])
         .ends_with(0);
     let told: Vec<String> = (0..2)
         .map(|_| follows.next().expect("an event").event)

@@ -159,7 +159,7 @@ fn an_invoice_of_another_sum_is_not_handed_on() {
     // The second time it is no better.
     let again = world.open("A-1", "599.80", &[]).ends_with(1);
     assert!(again.stderr.contains("with 500.00 RUB"), "{again:?}");
-    let way_out = "`tilld invoice accept-amount --id inv-1`";
+    let way_out = "`tilld invoice accept-amount --id inv-1 --amount 500.00`";
     assert!(again.stderr.contains(way_out), "{again:?}");
 
     let request = shop.next_create();
@@ -182,7 +182,15 @@ fn an_invoice_of_another_sum_is_not_handed_on() {
     world.wait("A-1", "5s").ends_with(5);
 
     // The line the hint named, and the payment counts.
-    let accept = ["invoice", "accept-amount", "--id", "inv-1", "--json"];
+    let accept = [
+        "invoice",
+        "accept-amount",
+        "--id",
+        "inv-1",
+        "--amount",
+        "500.00",
+        "--json",
+    ];
     let accepted = world.tilld(&accept).ends_with(0);
     assert_eq!(accepted.text("outcome"), "paid");
     assert_eq!(accepted.text("amount_asked"), "599.80");

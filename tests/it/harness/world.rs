@@ -153,6 +153,13 @@ impl World {
         Process::spawn(self.command(&[]).args(args), &self.log_dir(), &next_name())
     }
 
+    /// [`World::start_tilld`] with this as its standard input.
+    #[track_caller]
+    pub(crate) fn start_tilld_reading(&self, stdin: Stdio, args: &[&str]) -> Process {
+        let mut command = self.command(&[]);
+        Process::spawn_with(command.args(args), stdin, &self.log_dir(), &next_name())
+    }
+
     /// Logs in by the real command; the merchant confirms at once.
     #[track_caller]
     pub(crate) fn login(&self) {

@@ -30,7 +30,7 @@ const OWNERS: [&[&str]; 12] = [
     &["hook", "list"],
     &TRACK,
     &["invoice", "adopt", "1", "--id", "x"],
-    &["invoice", "accept-amount", "1"],
+    &["invoice", "accept-amount", "1", "--amount", "1"],
 ];
 
 #[test]

@@ -19,7 +19,7 @@ const OWNERS: [&[&str]; 14] = [
     &["explain", "1"],
     &["hook", "list"],
     &["invoice", "adopt", "1", "--id", "x"],
-    &["invoice", "accept-amount", "1"],
+    &["invoice", "accept-amount", "1", "--amount", "1"],
     &["invoice", "list"],
     &["status"],
     &[

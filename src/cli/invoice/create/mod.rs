@@ -163,6 +163,8 @@ fn say(told: &Told<'_>, wait: Duration) {
 fn order(args: Args) -> Result<(Order, Patience), Failure> {
     let sum =
         Sum::new(args.amount, &args.currency).map_err(|error| Failure::new(Exit::Usage, error))?;
+    sum.check_digits()
+        .map_err(|error| Failure::new(Exit::Usage, error))?;
     // clap lets the three addresses come together and with `--redirect` or `--fallback` only.
     let addresses = args.success_url.zip(args.cancel_url).zip(args.error_url);
     let addresses = addresses.map(|((success, cancel), error)| ReturnUrls {

@@ -4,6 +4,7 @@ mod answers;
 mod operator;
 mod orders;
 mod reassess;
+mod unnamed;
 
 use super::*;
 use crate::invoice::amount::Amount;
@@ -12,6 +13,7 @@ use crate::invoice::ids::{InvoiceId, OrderId};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::{Asked, Reported};
 use crate::invoice::status::Status;
+use crate::invoice::sum::Sum;
 
 const PAID: &str = "paid";
 const FAILED: &str = "failed";
@@ -41,8 +43,8 @@ fn report(status: &str, at: Option<i64>) -> Report {
     Report {
         id: InvoiceId::new("inv-1").expect("an id"),
         status: Status::new(status).expect("a status"),
-        order_id: Some("order-1".into()),
-        amount: Reported::Amount(Amount::parse("1500").expect("plain")),
+        order_id: Reported::Value("order-1".into()),
+        amount: Reported::Value(Amount::parse("1500").expect("plain")),
         currency: Some("RUB".into()),
         updated_at: at.map(Moment::from_ms),
         service_ms: None,
@@ -80,7 +82,7 @@ fn answered(invoice: &Invoice, status: &str, at: i64, received_ms: i64) -> Obser
 }
 
 fn cheap(mut observation: Observation) -> Observation {
-    observation.report.amount = Reported::Amount(Amount::parse("0.05").expect("plain"));
+    observation.report.amount = Reported::Value(Amount::parse("0.05").expect("plain"));
     observation
 }
 
@@ -358,7 +360,7 @@ fn another_invoice_or_order_is_not_this_one() {
     other.source = Source::Create;
     check(&open, &other, Decision::OtherId, None);
     let mut foreign = told(PAID, 5);
-    foreign.report.order_id = Some("order-2".into());
+    foreign.report.order_id = Reported::Value("order-2".into());
     check(&open, &foreign, Decision::NotThisInvoice, None);
 }
 

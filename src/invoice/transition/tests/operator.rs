@@ -27,7 +27,7 @@ fn an_adopted_id_is_all_that_changes() {
 
 #[test]
 fn accepting_the_reported_figures_makes_the_payment_count() {
-    let (paid, change) = accept(&mismatched(), &sum("0.050"));
+    let (paid, change) = accept(&mismatched(), &sum("0.050"), None);
     assert_eq!(paid.outcome, Outcome::Paid);
     assert_eq!(change.map(|change| change.kind), Some(EventKind::Paid));
     assert!(paid.paid_fired);
@@ -39,7 +39,7 @@ fn accepting_the_reported_figures_makes_the_payment_count() {
 #[test]
 fn accepting_other_figures_than_were_paid_changes_no_outcome() {
     let before = mismatched();
-    let (still, change) = accept(&before, &sum("7"));
+    let (still, change) = accept(&before, &sum("7"), None);
     assert_eq!((still.outcome, change), (Outcome::Mismatch, None));
     assert_eq!(still.agreed, sum("7"));
     assert_eq!(still.revision, before.revision + 1);
@@ -49,7 +49,7 @@ fn accepting_other_figures_than_were_paid_changes_no_outcome() {
 fn what_waits_for_a_poll_is_judged_again_too() {
     let open = after(&[(NEW, 1)]);
     let doubted = decide(&open, &cheap(told(PAID, 5)), &policy()).after;
-    let (accepted, change) = accept(&doubted, &sum("0.05"));
+    let (accepted, change) = accept(&doubted, &sum("0.05"), None);
     assert_eq!(change, None);
     assert!(accepted.doubt, "only a poll ends it");
     check(
@@ -60,7 +60,7 @@ fn what_waits_for_a_poll_is_judged_again_too() {
     );
     let paid = after(&[(NEW, 1), (PAID, 5)]);
     let pending = decide(&paid, &cheap(answered(&paid, FAILED, 9, 0)), &policy()).after;
-    let (accepted, _) = accept(&pending, &sum("0.05"));
+    let (accepted, _) = accept(&pending, &sum("0.05"), None);
     let waits = accepted.pending.expect("still pending").claim;
     assert_eq!(waits.verdict, Verdict::Agrees);
 }

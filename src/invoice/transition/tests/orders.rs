@@ -23,7 +23,7 @@ impl Said {
     fn report(self) -> Report {
         let mut report = report(self.status, self.at);
         if !self.agrees {
-            report.amount = Reported::Amount(Amount::parse("0.05").expect("plain"));
+            report.amount = Reported::Value(Amount::parse("0.05").expect("plain"));
         }
         report
     }

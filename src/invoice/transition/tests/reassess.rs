@@ -3,7 +3,7 @@
 use super::*;
 
 fn counted(status: &str, at: i64, answered: bool) -> Counted {
-    let claim = claim_of(&report(status, Some(at)), &unopened().agreed);
+    let claim = claim_of(&report(status, Some(at)), &unopened(), &policy());
     Counted {
         claim,
         answered,

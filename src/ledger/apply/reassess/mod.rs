@@ -232,6 +232,9 @@ fn remember<S: Store>(
 fn take_over(stored: &mut Stored, change: Option<&Change>, source: Option<Source>, now_ms: i64) {
     let (invoice, row) = (&stored.invoice, &mut stored.row);
     row.doubt = invoice.doubt;
+    if !row.doubt {
+        row.set_attention(Attention::AmountMissing, false);
+    }
     if row.revision != invoice.revision {
         row.updated_ms = now_ms;
     }

@@ -73,7 +73,7 @@ fn any_observation(dice: &mut Dice, key: i64, now_ms: i64) -> Observation {
         observation.report.updated_at = None;
     }
     if dice.below(6) == 0 {
-        observation.report.amount = Reported::Unreadable("much".to_owned());
+        observation.report.amount = Reported::Unreadable;
     }
     if dice.below(9) == 0 {
         observation.report.odd = vec![Odd {

@@ -4,26 +4,26 @@
 use crate::invoice::amount::Amount;
 use crate::invoice::observation::{Reported, Source};
 use crate::invoice::status::Meaning;
-use crate::invoice::sum::Sum;
+use crate::invoice::sum::{Sum, Verdict};
 use crate::invoice::transition::{
     Claim, Counted, Decision, Doubted, Invoice, Policy, is_second, judged_by, same_word,
 };
 use crate::ledger::store::HeardClaim;
 
-/// The claim as it is judged by what is agreed now; where nothing was reported, as it was judged then.
+/// The claim as it is judged by what is agreed now. Where no amount could be read, the verdict of then tells what was there.
 pub(super) fn claim_now(line: &HeardClaim, agreed: &Sum) -> Claim {
     let (amount, currency) = &line.reported;
     if amount.is_none() && currency.is_none() {
         return line.claim.clone();
     }
-    let amount = amount.as_ref().map_or(Reported::Missing, |text| {
-        Amount::parse(text).map_or_else(
-            |_not_plain| Reported::Unreadable(text.clone()),
-            Reported::Amount,
-        )
-    });
+    let amount = amount.as_deref().and_then(|text| Amount::parse(text).ok());
+    let verdict = match (amount, &line.claim.verdict) {
+        (Some(amount), _) => agreed.verdict(&Reported::Value(amount), currency.as_deref()),
+        (None, Verdict::Agrees) => Verdict::Agrees,
+        (None, said) => said.rejudged(agreed, agreed),
+    };
     Claim {
-        verdict: agreed.verdict(&amount, currency.as_deref()),
+        verdict,
         ..line.claim.clone()
     }
 }
@@ -64,6 +64,14 @@ impl Replay<'_> {
     fn hear(&mut self, line: &HeardClaim, mut claim: Claim) {
         let answered = matches!(line.source, Source::Poll | Source::Create);
         match line.decision {
+            // A payment without an amount: the first such answer is remembered.
+            Decision::Doubt if answered => {
+                if self.waited_ms(&claim, line.at_ms).is_none() {
+                    self.waits = Some((claim.clone(), line.at_ms));
+                }
+                self.doubt(Some(claim));
+                return;
+            }
             Decision::Doubt => {
                 if self.doubt(Some(claim)) {
                     self.waits = None;
@@ -142,9 +150,10 @@ impl Replay<'_> {
                 Doubted::Stays => self.doubted.push(claim),
                 Doubted::Dropped => {}
                 Doubted::Counts => {
-                    // Under `confirm_paid` the answer itself must say so.
-                    let unconfirmed =
-                        self.policy.confirm_paid && self.is_paid(&claim) && !self.is_paid(answer);
+                    // Under `confirm_paid` the answer itself must say so, and always where no amount was named.
+                    let unconfirmed = self.is_paid(&claim)
+                        && (!claim.verdict.names_amount()
+                            || self.policy.confirm_paid && !self.is_paid(answer));
                     let counted = Counted {
                         claim,
                         answered: false,

@@ -30,14 +30,23 @@ fn unopened() -> Invoice {
     Invoice::unheard(OrderId::new("order-1").expect("an order id"), agreed)
 }
 
+/// Stands for an amount that is missing.
+const MISSING: &str = "";
+/// Stands for an amount that is none.
+const UNREADABLE: &str = "?";
+
 fn said(source: Source, status: &str, at: Option<i64>, amount: &str, now_ms: i64) -> Observation {
     Observation {
         source,
         report: Report {
             id: InvoiceId::new("inv-1").expect("an id"),
             status: Status::new(status).expect("a status"),
-            order_id: None,
-            amount: Reported::Amount(Amount::parse(amount).expect("plain")),
+            order_id: Reported::Missing,
+            amount: match amount {
+                MISSING => Reported::Missing,
+                UNREADABLE => Reported::Unreadable,
+                amount => Reported::Value(Amount::parse(amount).expect("plain")),
+            },
             currency: Some("RUB".into()),
             updated_at: at.map(Moment::from_ms),
             service_ms: None,
@@ -80,7 +89,7 @@ impl Run {
             revision: self.invoice.revision,
             at_ms: self.now_ms,
         });
-        let claim = claim_of(&heard.report, &self.invoice.agreed);
+        let claim = claim_of(&heard.report, &self.invoice, &self.policy);
         let made = decide(&self.invoice, &heard, &self.policy);
         self.invoice = made.after;
         self.lines.push(HeardClaim {
@@ -89,7 +98,10 @@ impl Run {
             decision: made.decision,
             known: made.why == Why::Known,
             at_ms: self.now_ms,
-            reported: (Some(amount.to_owned()), Some("RUB".to_owned())),
+            reported: (
+                heard.report.reported().0.map(str::to_owned),
+                Some("RUB".to_owned()),
+            ),
         });
     }
 
@@ -103,11 +115,11 @@ impl Run {
 fn a_claim_is_judged_by_what_is_agreed_now() {
     let sum =
         |amount: &str| Sum::new(Amount::parse(amount).expect(amount), "RUB").expect("a currency");
-    let check = |reported: (Option<&str>, Option<&str>), wanted: Verdict| {
+    let judged = |stored: Verdict, reported: (Option<&str>, Option<&str>), wanted: Verdict| {
         let line = HeardClaim {
             claim: Claim {
                 status: Status::new("paid").expect("a status"),
-                verdict: Verdict::Differs("1400 RUB".to_owned()),
+                verdict: stored,
                 at: None,
             },
             source: Source::Poll,
@@ -119,12 +131,22 @@ fn a_claim_is_judged_by_what_is_agreed_now() {
         assert_eq!(claim_now(&line, &sum("1400.00")).verdict, wanted);
     };
     let differs = |text: &str| Verdict::Differs(text.to_owned());
+    let check = |reported, wanted| judged(differs("1400 RUB"), reported, wanted);
     check((Some("1400"), Some("RUB")), Verdict::Agrees);
     check((Some("1400"), None), Verdict::Agrees);
     check((Some("1300"), Some("RUB")), differs("1300 RUB"));
-    check((Some("much"), None), differs("much -"));
     // Nothing kept of it: as it was judged.
     check((None, None), differs("1400 RUB"));
+    // What could not be read is not read again, and what is no amount is not missing.
+    for (stored, wanted) in [
+        (Verdict::NoAmount, Verdict::NoAmount),
+        (Verdict::Unreadable, Verdict::Unreadable),
+        (Verdict::Agrees, Verdict::Agrees),
+        (differs("- RUB"), Verdict::NoAmount),
+        (differs("? RUB"), Verdict::Unreadable),
+    ] {
+        judged(stored, (None, Some("RUB")), wanted);
+    }
 }
 
 /// Each line: the wait before it in seconds, who says it, the status and its instant.
@@ -199,7 +221,7 @@ proptest! {
             prop::sample::select(vec![Source::Notification, Source::Poll]),
             prop::sample::select(vec!["new", "processing", "paid", "failed", "refunded"]),
             prop_oneof![9 => (1_i64..6).prop_map(Some), 1 => Just(None)],
-            prop::sample::select(vec!["1500", "1500", "1500", "0.05"]),
+            prop::sample::select(vec!["1500", "1500", "1500", "0.05", MISSING, UNREADABLE]),
         ), 0..12),
         confirm_paid in any::<bool>(),
     ) {

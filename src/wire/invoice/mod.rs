@@ -1,7 +1,8 @@
 //! The invoice object (contract 2.3): the answer to a create, the answer to a status check, the body of a notification.
 //!
 //! Only `id` and `status` are needed. `null`, `""` and a missing field are the same; a number where a string belongs is
-//! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11).
+//! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11). An amount, a
+//! currency or an order of another type is there and agrees with nothing.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::digest::{SHA256, digest};
@@ -15,7 +16,7 @@ use crate::invoice::moment::{Moment, Zone};
 use crate::invoice::observation::{How, Odd, Report, Reported};
 use crate::invoice::status::Status;
 
-/// Longest amount, currency or method kept as it came, bytes. Real ones are a tenth of it.
+/// Longest currency or method kept as it came, bytes. Real ones are a tenth of it.
 const LONGEST_TEXT: usize = 64;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
 const LAYERS: usize = 3;
@@ -119,9 +120,12 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     Ok(Report {
         id,
         status,
-        order_id: text(own.order_id),
-        amount: reported(own.amount),
-        currency: short(own.currency),
+        order_id: reported(own.order_id, |text| Some(text.to_owned())),
+        amount: reported(own.amount, |text| Amount::read(text).ok()),
+        currency: own
+            .currency
+            .filter(|field| field.is_given())
+            .map(to_the_letter),
         updated_at,
         updated_at_text,
         service_ms: None,
@@ -177,10 +181,7 @@ fn time(
         None => {
             let how = How::NoTime;
             odd.push(Odd { field, how });
-            let text = value
-                .text()
-                .map_or_else(|| capped(&value.to_json()), capped);
-            (None, Some(text))
+            (None, Some(to_the_letter(value)))
         }
     }
 }
@@ -229,16 +230,22 @@ fn capped(text: &str) -> String {
     format!("{head}… sha256 {mark}")
 }
 
-fn reported(field: Option<&Field<'_>>) -> Reported {
-    match (field, field.and_then(Field::text)) {
-        (_, Some(text)) => {
-            // Judged as it is kept.
-            let text = capped(text);
-            Amount::parse(&text).map_or_else(|_cause| Reported::Unreadable(text), Reported::Amount)
-        }
-        (None | Some(Field::Text(_) | Field::Other(Value::Null)), None) => Reported::Missing,
-        (Some(other), None) => Reported::Unreadable(capped(&other.to_json())),
+/// A field that is compared. What is there and cannot be read is not missing.
+fn reported<T>(field: Option<&Field<'_>>, read: impl Fn(&str) -> Option<T>) -> Reported<T> {
+    match field.filter(|field| field.is_given()) {
+        None => Reported::Missing,
+        Some(field) => field
+            .text()
+            .and_then(read)
+            .map_or(Reported::Unreadable, Reported::Value),
     }
+}
+
+/// Its text, or the JSON text of what is no text.
+fn to_the_letter(field: &Field<'_>) -> String {
+    field
+        .text()
+        .map_or_else(|| capped(&field.to_json()), capped)
 }
 
 /// The invoice object as the service writes it; for the sandbox, which plays the service. Absent fields are left out.
@@ -319,160 +326,4 @@ pub fn fields(object: &Object) -> Vec<(&'static str, String)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(body: &str) -> Report {
-        decode(&Fields::read(body.as_bytes()).expect(body)).expect(body)
-    }
-
-    #[test]
-    fn id_and_status_are_enough() {
-        let found = read(
-            r#"{"id":"a1","status":"PARTIALLY_REVERSED","paymentOption":null,"direction":"sideways","extra":{"x":[1]}}"#,
-        );
-        assert_eq!(found.status.as_str(), "PARTIALLY_REVERSED");
-        assert_eq!(found.amount, Reported::Missing);
-        assert!(found.raw.contains("extra"));
-        assert_eq!(told(&found), ["direction=sideways"]);
-    }
-
-    fn told(report: &Report) -> Vec<String> {
-        report.odd.iter().map(Odd::key).collect()
-    }
-
-    #[test]
-    fn odd_fields_are_named_and_lose_nothing_else() {
-        let found = read(
-            r#"{"id":"a1","status":"x","dealRate":91.5,"amount":12.50,"expireAt":"soon","currency":["RUB"],"dealRequisites":"not json"}"#,
-        );
-        assert_eq!(found.amount.as_str(), Some("12.50"));
-        assert_eq!(found.currency, None);
-        assert_eq!(
-            told(&found),
-            [
-                "amount:retyped",
-                "currency:retyped",
-                "dealRate:retyped",
-                "expireAt:no_time",
-                "dealRequisites:no_object"
-            ]
-        );
-    }
-
-    /// A10: a time that cannot be read is kept as it was written.
-    #[test]
-    fn an_unreadable_time_is_kept_as_it_was_written() {
-        for (value, instant, kept, odd) in [
-            (r#""2025-03-30T01:30:00Z""#, true, None, None),
-            (
-                r#""2025-03-30T01:30:00""#,
-                true,
-                None,
-                Some("updatedAt:no_zone"),
-            ),
-            (
-                r#""1743298200""#,
-                false,
-                Some("1743298200"),
-                Some("updatedAt:no_time"),
-            ),
-            (
-                "1743298200",
-                false,
-                Some("1743298200"),
-                Some("updatedAt:no_time"),
-            ),
-            (
-                "1743298200.5",
-                false,
-                Some("1743298200.5"),
-                Some("updatedAt:no_time"),
-            ),
-            ("[2025]", false, Some("[2025]"), Some("updatedAt:no_time")),
-            ("false", false, Some("false"), Some("updatedAt:no_time")),
-            (r#""""#, false, None, None),
-            ("null", false, None, None),
-        ] {
-            let report = read(&format!(r#"{{"id":"a","status":"x","updatedAt":{value}}}"#));
-            assert_eq!(report.updated_at.is_some(), instant, "{value}");
-            assert_eq!(report.updated_at_text.as_deref(), kept, "{value}");
-            assert_eq!(told(&report), odd.as_slice(), "{value}");
-        }
-    }
-
-    /// A08: a number where a string belongs is read as its digits, an id too.
-    #[test]
-    fn numbers_are_read_as_their_digits() {
-        let digits = "1234567890123456789012345678901234567890";
-        let report = read(&format!(
-            r#"{{"id":7000000000000000000001,"status":"x","internalId":42,"amount":{digits},"createdAt":1}}"#
-        ));
-        assert_eq!(report.id.as_str(), "7000000000000000000001");
-        assert_eq!(report.order_id.as_deref(), Some("42"));
-        assert_eq!(report.amount, Reported::Unreadable(digits.to_owned()));
-        assert!(report.raw.contains(digits));
-        let fields = ["id", "amount", "createdAt", "internalId"];
-        assert_eq!(
-            told(&report),
-            fields.map(|field| format!("{field}:retyped"))
-        );
-    }
-
-    #[test]
-    fn an_amount_that_is_no_decimal_agrees_with_nothing() {
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":1e3}"#).amount,
-            Reported::Unreadable("1e+3".into())
-        );
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":{}}"#).amount,
-            Reported::Unreadable("{}".into())
-        );
-        assert_eq!(
-            read(r#"{"id":"a","status":"x","amount":""}"#).amount,
-            Reported::Missing
-        );
-    }
-
-    #[test]
-    fn requisites_in_any_number_of_layers() {
-        let wanted = r#"{"bankName":"Б","phoneNumber":"+7"}"#;
-        let once = Value::from(wanted).to_string();
-        let twice = Value::from(once.as_str()).to_string();
-        for form in [wanted, &once, &twice] {
-            let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
-            assert_eq!(read(&body).requisites.as_deref(), Some(wanted), "{form}");
-        }
-        for form in [r#""""#, "null", r#""not json""#, r#""5""#] {
-            let body = format!(r#"{{"id":"a","status":"new","dealRequisites":{form}}}"#);
-            assert_eq!(read(&body).requisites, None, "{form}");
-        }
-    }
-
-    #[test]
-    fn texts_without_end_are_kept_short_and_unequal() {
-        let told =
-            |text: &str| read(&format!(r#"{{"id":"a","status":"x","amount":"{text}"}}"#)).amount;
-        let (one, other) = (told(&"9".repeat(100_000)), told(&"9".repeat(100_001)));
-        assert!(one != other && one.as_str().is_some_and(|text| text.len() < 200));
-    }
-
-    #[test]
-    fn without_id_or_status_it_is_no_invoice() {
-        for (body, wanted) in [
-            (r#"{"status":"paid"}"#, NotAnInvoice::Id),
-            (r#"{"id":"..","status":"paid"}"#, NotAnInvoice::Id),
-            (r#"{"id":"a\nb","status":"paid"}"#, NotAnInvoice::Id),
-            (r#"{"id":"a"}"#, NotAnInvoice::Status),
-            (r#"{"id":"a","status":""}"#, NotAnInvoice::Status),
-            (r#"{"id":"a","status":7}"#, NotAnInvoice::Status),
-        ] {
-            assert_eq!(
-                decode(&Fields::read(body.as_bytes()).expect(body)),
-                Err(wanted),
-                "{body}"
-            );
-        }
-    }
-}
+mod tests;
