@@ -159,7 +159,7 @@ fn a_command_takes_a_name_for_what_it_was_typed_as() {
         for command in [
             ["invoice", "wait", "--timeout=0"].as_slice(),
             &["invoice", "poll"],
-            &["invoice", "accept-amount"],
+            &["invoice", "accept-amount", "--amount=599.80"],
         ] {
             let run = |name: &str| world.tilld_under(under, &[command, &["--", name]].concat());
             let absent = run(id).ends_with(3).stderr;
@@ -235,9 +235,18 @@ fn a_hint_changes_the_invoice_it_was_printed_for() {
         .to_owned();
     assert_eq!(
         command,
-        format!("invoice accept-amount --id {}", first.typed())
+        format!(
+            "invoice accept-amount --id {} --amount 590.00",
+            first.typed()
+        )
     );
-    let words: Vec<&str> = ["invoice", "accept-amount", "--id", &first.id].to_vec();
+    let words = [
+        "invoice",
+        "accept-amount",
+        "--amount=590",
+        "--id",
+        &first.id,
+    ];
     let accepted = world
         .tilld(&[&words[..], &["--json"]].concat())
         .ends_with(0);
@@ -297,7 +306,8 @@ fn show_and_explain_refuse_a_name_with_two_meanings() {
         }
     }
     // What changes something takes it for an order id.
-    let change = ["invoice", "accept-amount", "--json", "--", name];
+    let amount = "--amount=599.80";
+    let change = ["invoice", "accept-amount", "--json", amount, "--", name];
     let changed = crossed.world.tilld(&change).ends_with(0);
     assert_eq!(changed.text("order_id"), name);
 }

@@ -15,7 +15,7 @@ use crate::ledger::InvoiceRow;
 pub(super) struct Args {
     #[command(flatten)]
     which: AnyName,
-    /// All invoices of the order, newest first, instead of the newest alone
+    /// All invoices of the order, instead of the one that stands for it
     #[arg(long)]
     all: bool,
 }
@@ -31,7 +31,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         found.truncate(1);
         let order = found.first().map(|row| row.order_id.as_str());
         talk(&format!(
-            "order {} has {more} older invoice{}; `--all` shows them",
+            "order {} has {more} other invoice{}; `--all` shows them",
             escape(order.unwrap_or_default()),
             if more == 1 { "" } else { "s" }
         ));

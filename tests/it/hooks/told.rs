@@ -39,6 +39,7 @@ fn variables(world: &World, paid: &Issued) -> Vec<String> {
         "TILLD_STATUS=paid".to_owned(),
         "TILLD_PREVIOUS_STATUS=new".to_owned(),
         "TILLD_OUTCOME=paid".to_owned(),
+        "TILLD_ORDER_OUTCOME=paid".to_owned(),
         "TILLD_AMOUNT=599.80".to_owned(),
         "TILLD_AGREED_AMOUNT=599.80".to_owned(),
         "TILLD_CURRENCY=RUB".to_owned(),

@@ -97,7 +97,7 @@ fn events(seqs: &[i64]) -> Say {
 fn event(seq: i64) -> Value {
     json!({
         "seq": seq, "event_id": format!("e{seq}"), "order_id": "1", "kind": "paid", "status": "paid",
-        "previous_status": null, "outcome": "paid", "previous_outcome": "open", "amount_reported": null,
+        "previous_status": null, "order_outcome": "paid", "outcome": "paid", "previous_outcome": "open", "amount_reported": null,
         "currency_reported": null, "rewound": false, "source": "poll", "at": "2026-01-01T00:00:00.000Z",
     })
 }

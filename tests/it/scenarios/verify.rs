@@ -15,7 +15,6 @@ if mkdir "SHIPPED/$TILLD_ORDER_ID" 2>/dev/null; then echo "handed over $TILLD_OR
 
 /// Trusts that it is run once.
 const TWICE: &str = r#"#!/bin/sh
-[ "$TILLD_OUTCOME" = paid ] || exit 0
 mkdir -p "SHIPPED/$TILLD_ORDER_ID"
 echo "handed over $TILLD_ORDER_ID"
 "#;
@@ -106,6 +105,7 @@ fn a_script_that_trusts_to_be_run_once_hands_over_twice() {
         &[
             ["script: run twice", "goods once", "goods 2 times"],
             ["script: paid twice", "goods once", "goods 2 times"],
+            ["script: paid less", "no goods", "goods once"],
         ],
     );
 }

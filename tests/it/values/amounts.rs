@@ -99,7 +99,7 @@ fn a_payment_without_an_amount_is_doubt_until_a_poll_names_one() {
     let status_of = till.world.tilld(&["status"]).ends_with(16);
     assert!(status_of.stdout.contains("amount_missing"), "{status_of:?}");
     let shown = till.world.tilld(&["invoice", "show", "A-0"]).ends_with(0);
-    let line = "`tilld invoice accept-amount inv-A-0 --amount AMOUNT`";
+    let line = "`tilld invoice accept-amount --id inv-A-0 --amount AMOUNT`";
     assert!(shown.stdout.contains(line), "{shown:?}");
     // A second one without an amount settles nothing.
     let polled = till.poll("A-0");
