@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::control::client::text;
 use crate::harness::{Issued, PATIENCE, Setup, World, wait_until};
 
 /// A world with a hook that fulfils, one that undoes and one that hears of second payments, and nobody notified by itself.
@@ -86,6 +87,26 @@ fn the_older_sum_does_not_pay_the_order() {
     // The shop asks once more: neither a third one, nor the old link.
     let again = world.open("A-1", "160", &[]).ends_with(1);
     assert!(again.stderr.contains("superseded"), "{again:?}");
+    let again = world.wish("A-1");
+    assert_eq!(again.status, 409, "{again:?}");
+    assert_eq!(text(&again, "/type"), "urn:tilld:problem:superseded");
+    assert_eq!(text(&again, "/invoice/invoice_id"), first.id);
+    // The order on the socket is what the view says.
+    let shown = world.call("GET", "/v1/orders/A-1", "");
+    assert_eq!(text(&shown, "/outcome"), "open");
+    assert_eq!(text(&shown, "/received"), "599.80");
+    assert_eq!(text(&shown, "/invoice_id"), second.id);
+    assert_eq!(text(&shown, "/invoices/1/outcome"), "mismatch");
+    assert_eq!(
+        shown.json().pointer("/invoices/1/superseded"),
+        Some(&json!(true))
+    );
+    let older = world.call(
+        "GET",
+        &format!("/v1/invoices/by-id/{}", first.segment()),
+        "",
+    );
+    assert_eq!(text(&older, "/superseded_by/invoice_id"), second.id);
 
     paid(&world, &second);
     assert_eq!(runs(&world, "fulfil"), 1);
