@@ -6,7 +6,7 @@ use super::problem::Problem;
 use super::service;
 use crate::client::credentials::TokenSource;
 use crate::client::error::CreateError;
-use crate::invoice::attention::Attention;
+use crate::invoice::attention::{Attention, in_toml};
 use crate::invoice::opening::{Difference, Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::ledger::InvoiceRow;
@@ -200,10 +200,13 @@ fn unsettled(row: &InvoiceRow, why: &Why) -> Failure {
         name(row)
     );
     let hint = match why {
-        Why::Status(status) => format!(
-            "map `{status}` to what it means under `[statuses]` in the config: `paid` or `failed`; or look at the invoice in the \
-             cabinet, and `--new` opens another one all the same"
-        ),
+        Why::Status(status) => {
+            let quoted = in_toml(status);
+            format!(
+                "map it to what it means under `[statuses]` in the config, for example `paid = [{quoted}]` or \
+                 `failed = [{quoted}]`; or look at the invoice in the cabinet, and `--new` opens another one all the same"
+            )
+        }
         Why::NoAnswer { .. } | Why::Gone | Why::Early | Why::Doubt => {
             "try again later; `--new` opens another invoice all the same".to_owned()
         }

@@ -228,10 +228,14 @@ impl Attention {
     }
 }
 
+/// A status as it stands in the config. A JSON string is a TOML basic string as well.
+pub fn in_toml(status: &str) -> String {
+    serde_json::Value::from(status).to_string()
+}
+
 /// Names the status and the line that maps it.
 fn unmapped(status: &str) -> String {
-    // A JSON string is a TOML basic string as well.
-    let quoted = serde_json::Value::from(status).to_string();
+    let quoted = in_toml(status);
     format!(
         "the status {quoted} is on no list, so it changes no outcome; add it to the one of `open`, `paid`, `failed`, \
          `reversed` that it means, under `[statuses]` in the config, beside the names that stand there: `paid = [{quoted}]`, for example"

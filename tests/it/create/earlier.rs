@@ -113,7 +113,9 @@ fn an_unclear_status_makes_no_room_and_is_named() {
         let answer = wish(&world);
         assert_eq!(answer.status, 409, "{answer:?} {is_mapped}");
         assert_eq!(text(&answer, "/type"), "urn:tilld:problem:unsettled");
-        assert!(text(&answer, "/hint").contains("[statuses]"), "{answer:?}");
+        let hint = text(&answer, "/hint");
+        assert!(hint.contains("[statuses]"), "{answer:?}");
+        assert!(hint.contains(&format!("paid = [\"{status}\"]")), "{hint}");
         assert_eq!(world.requests("create"), 1);
     }
 }
