@@ -1,7 +1,8 @@
 //! The lock that lets one daemon run on a state directory, and tells commands whether one does.
 //!
 //! The kernel drops it with the process, so it cannot be left behind by a crash. Its file is its owner's alone: whoever may open
-//! it may hold it, and a reader of the ledger must not keep the daemon from starting.
+//! it may hold it, and a reader of the ledger must not keep the daemon from starting. A file that was deleted is looked for among
+//! what processes have open, so that its holder still counts.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -63,11 +64,13 @@ impl ServeLock {
         // One that was there may be wider.
         file.set_permissions(Permissions::from_mode(MODE))
             .map_err(failed)?;
+        let held = || LockError::Held {
+            state_dir: state_dir.to_owned(),
+        };
         match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(_new) if is_held_deleted(&path) => Err(held()),
             Ok(lock) => Ok(Self { _lock: lock }),
-            Err(Errno::WOULDBLOCK) => Err(LockError::Held {
-                state_dir: state_dir.to_owned(),
-            }),
+            Err(Errno::WOULDBLOCK) => Err(held()),
             Err(errno) => Err(failed(errno.into())),
         }
     }
@@ -80,12 +83,42 @@ pub(crate) fn is_served(state_dir: &Path) -> bool {
         // A shared lock for an instant: it stands beside other askers' and only a daemon's refuses it. A daemon that starts
         // within this instant would find the lock taken, so it tries a few times (see `start`).
         Ok(file) => match FileLock::take(file, FlockOperation::NonBlockingLockShared) {
-            Ok(_free) => false,
+            Ok(_free) => is_held_deleted(&path),
             Err(errno) => errno == Errno::WOULDBLOCK,
         },
         Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied => is_listed(&path),
-        Err(_missing) => false,
+        Err(_missing) => is_held_deleted(&path),
     }
+}
+
+/// A process of the same user holds a lock file that was deleted since. Other users' processes cannot be looked at.
+fn is_held_deleted(path: &Path) -> bool {
+    // The directory's own name: what the kernel shows has no links in it.
+    let directory = path.parent().map(Path::canonicalize);
+    let (Some(Ok(directory)), Ok(locks)) = (directory, fs::read_to_string(LOCKS)) else {
+        return false;
+    };
+    let deleted = directory.join(format!("{FILE_NAME} (deleted)"));
+    locks.lines().filter_map(holder).any(|pid| {
+        let open = fs::read_dir(format!("/proc/{pid}/fd"));
+        open.into_iter()
+            .flatten()
+            .flatten()
+            .any(|one| fs::read_link(one.path()).is_ok_and(|target| target == deleted))
+    })
+}
+
+/// The process that holds an exclusive lock, and the file's number with its device:
+/// `1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`.
+fn exclusive(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_whitespace().skip(1);
+    let [kind, _advisory, access, pid, file] = std::array::from_fn(|_| words.next());
+    let is_exclusive = kind == Some("FLOCK") && access == Some("WRITE");
+    pid.zip(file).filter(|_| is_exclusive)
+}
+
+fn holder(line: &str) -> Option<&str> {
+    exclusive(line).map(|(pid, _file)| pid)
 }
 
 /// The kernel lists an exclusive lock of this file. By its number alone: the device is told in another way than files tell it
@@ -95,12 +128,8 @@ fn is_listed(path: &Path) -> bool {
         return false;
     };
     let number = format!(":{}", about.ino());
-    locks.lines().any(|line| {
-        // `1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`
-        let mut words = line.split_whitespace().skip(1);
-        let is_exclusive = words.next() == Some("FLOCK") && words.nth(1) == Some("WRITE");
-        is_exclusive && words.nth(1).is_some_and(|file| file.ends_with(&number))
-    })
+    let mut held = locks.lines().filter_map(exclusive);
+    held.any(|(_pid, file)| file.ends_with(&number))
 }
 
 #[cfg(test)]
@@ -117,6 +146,20 @@ mod tests {
             ServeLock::take(directory.path()),
             Err(LockError::Held { .. })
         ));
+        drop(lock);
+        assert!(!is_served(directory.path()));
+        ServeLock::take(directory.path()).expect("free again");
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_deleted_is_held_still() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let lock = ServeLock::take(directory.path()).expect("free");
+        fs::remove_file(directory.path().join(FILE_NAME)).expect("deleted");
+        assert!(is_served(directory.path()));
+        let second = ServeLock::take(directory.path());
+        assert!(matches!(second, Err(LockError::Held { .. })), "{second:?}");
+        assert!(is_served(directory.path()));
         drop(lock);
         assert!(!is_served(directory.path()));
         ServeLock::take(directory.path()).expect("free again");

@@ -128,18 +128,23 @@ fn two_daemons_never_serve_one_ledger() {
         .quiet()
         .noting_hook("fulfil", &["paid"])
         .start();
-    let second = world
-        .tilld(&["serve", "--listen", "127.0.0.1:0"])
-        .ends_with(11);
-    let wanted = format!(
-        "another tilld serves `{}` already",
-        world.state_dir().display()
-    );
-    assert!(second.stderr.contains(&wanted), "{second:?}");
-    assert!(
-        second.stderr.contains("hint: stop the other one first"),
-        "{second:?}"
-    );
+    for is_deleted in [false, true] {
+        if is_deleted {
+            fs::remove_file(world.state_dir().join("serve.lock")).expect("it is there");
+        }
+        let second = world
+            .tilld(&["serve", "--listen", "127.0.0.1:0"])
+            .ends_with(11);
+        let wanted = format!(
+            "another tilld serves `{}` already",
+            world.state_dir().display()
+        );
+        assert!(second.stderr.contains(&wanted), "{second:?}");
+        assert!(
+            second.stderr.contains("hint: stop the other one first"),
+            "{second:?}"
+        );
+    }
     // The first one noticed nothing.
     world.pay("A-1");
     world.settle();
