@@ -2,12 +2,19 @@
 
 use super::invoice::{accepting, other, reported, sum};
 use crate::invoice::attention::{Attention, Figures};
+use crate::invoice::status::Outcome;
 use crate::ledger::InvoiceRow;
 
 /// One sentence for each reason, led by its word. Not escaped.
 pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
     let superseded = row.superseded.as_ref();
-    let instead = superseded.map(|by| (other(by).text, sum(&by.amount, &by.currency)));
+    let instead = superseded.map(|by| {
+        (
+            other(by).text,
+            sum(&by.amount, &by.currency),
+            by.outcome == Outcome::Paid.as_str(),
+        )
+    });
     let figures = Figures {
         order_id: &row.order_id,
         invoice_id: row.invoice_id.as_deref(),
@@ -17,7 +24,7 @@ pub(crate) fn sentences(row: &InvoiceRow) -> Vec<String> {
         reported: &reported(row),
         instead: instead
             .as_ref()
-            .map(|(name, sum)| (name.as_str(), sum.as_str())),
+            .map(|(name, sum, paid)| (name.as_str(), sum.as_str(), *paid)),
         accepting: &accepting(row),
     };
     let sentence = |reason: &Attention| format!("{reason}: {}", reason.sentence(&figures));

@@ -36,6 +36,11 @@ impl From<Opened> for Ended {
                 is_fresh: true,
                 row,
             },
+            Opened::Overtaken(row) => Self {
+                failure: Some(overtaken(&row)),
+                is_fresh: true,
+                row,
+            },
             // Showing it to the customer is no better the second time.
             Opened::Standing(row) => {
                 let failure = not_to_be_shown(&row);
@@ -73,6 +78,17 @@ fn paid(row: &InvoiceRow) -> Failure {
         } else {
             Problem::AlreadyPaid
         })
+}
+
+/// The order was paid while the request was under way.
+fn overtaken(row: &InvoiceRow) -> Failure {
+    let text = format!(
+        "another invoice paid order `{}` while this one was opened",
+        row.order_id
+    );
+    Failure::new(Exit::Error, text)
+        .hint("do not show it to the customer: a payment of it would be a second one")
+        .problem(Problem::AlreadyPaid)
 }
 
 /// An older invoice of the order is in the way.

@@ -82,6 +82,20 @@ pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
     }
 }
 
+impl<'a> Shown<'a> {
+    /// The same with what only a poll can show, and what needs a person, at any of these invoices.
+    pub(super) fn with_others(mut self, others: &'a [InvoiceRow]) -> Self {
+        self.doubt = others.iter().any(|row| row.doubt);
+        for reason in others.iter().flat_map(|row| &row.attention) {
+            let word = Cow::Borrowed(reason.as_str());
+            if !self.attention.contains(&word) {
+                self.attention.push(word);
+            }
+        }
+        self
+    }
+}
+
 impl Shown<'_> {
     /// The invoice again, for whoever is told of it and shows it. What only the ledger's owner needs is not in it: its number,
     /// its creator, how often it changed, since when its outcome stands. `None` when a word or a time is none of ours.

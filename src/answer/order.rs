@@ -11,12 +11,14 @@ use super::name::{Kind, Name};
 use crate::invoice::opening::Opening;
 use crate::ledger::{InvoiceRow, Reader};
 
-/// One order.
+/// What a name means: an order with all its invoices, or one invoice.
 #[derive(Debug)]
-struct Order {
-    /// The invoice that stands for it first; never none.
+pub(crate) struct Meant {
+    /// The invoice that stands for the order first; never none.
     rows: Vec<InvoiceRow>,
+    /// The money that came for the order.
     received: Option<String>,
+    is_order: bool,
 }
 
 #[derive(Serialize)]
@@ -39,38 +41,44 @@ struct Short<'a> {
     superseded: bool,
 }
 
-/// The order with this id.
-async fn load(reader: &Reader, order_id: &str) -> Result<Order, Failure> {
-    let rows = find(reader, &Kind::Order.of(order_id)).await?;
-    let received = reader.received(order_id).await?;
-    Ok(Order { rows, received })
+/// Reads it.
+pub(crate) async fn load(reader: &Reader, name: &Name) -> Result<Meant, Failure> {
+    let rows = find(reader, name).await?;
+    let is_order = name.kind == Kind::Order;
+    let received = if is_order {
+        reader.received(&name.text).await?
+    } else {
+        None
+    };
+    Ok(Meant {
+        rows,
+        received,
+        is_order,
+    })
 }
 
-/// What a name means, as JSON: an order, or one invoice.
-pub(crate) async fn shown(
-    reader: &Reader,
-    name: &Name,
-    row: &InvoiceRow,
-) -> Result<String, Failure> {
-    if name.kind == Kind::Order {
-        return Ok(load(reader, &name.text).await?.json());
+impl Meant {
+    /// The invoice, or the one that stands for the order.
+    pub(crate) fn standing(&self) -> &InvoiceRow {
+        self.rows.first().expect("found are one at least")
     }
-    let text = serde_json::to_string(&invoice::json(row));
-    Ok(text.expect("texts and integers serialise"))
-}
 
-impl Order {
-    /// The JSON object. Invoices that were refused are left out, but for the one that stands.
-    fn json(&self) -> String {
-        let standing = self.rows.first().expect("one at least");
-        let is_shown =
-            |row: &&InvoiceRow| row.opening != Opening::Refused || row.key == standing.key;
-        let document = Document {
-            standing: invoice::json(standing),
-            received: self.received.as_deref(),
-            invoices: self.rows.iter().filter(is_shown).map(short).collect(),
+    /// The JSON object. Of an order invoices that were refused are left out, but for the one that stands; what needs a person
+    /// at any of them needs one at the order.
+    pub(crate) fn json(&self) -> String {
+        let standing = invoice::json(self.standing());
+        let text = if self.is_order {
+            let own = self.standing().key;
+            let is_shown = |row: &&InvoiceRow| row.opening != Opening::Refused || row.key == own;
+            serde_json::to_string(&Document {
+                standing: standing.with_others(&self.rows),
+                received: self.received.as_deref(),
+                invoices: self.rows.iter().filter(is_shown).map(short).collect(),
+            })
+        } else {
+            serde_json::to_string(&standing)
         };
-        serde_json::to_string(&document).expect("texts and integers serialise")
+        text.expect("texts and integers serialise")
     }
 }
 

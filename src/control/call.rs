@@ -9,6 +9,7 @@ use url::form_urlencoded;
 use super::problem::bad;
 use crate::answer::failure::Failure;
 use crate::http::{self, BodyError, Limits, Response, read_body};
+use crate::wire::json::is_sound;
 
 /// A request.
 pub(super) struct Call {
@@ -59,6 +60,12 @@ impl Call {
 
     /// The body as one of ours. It is a JSON object, whatever its type is said to be.
     pub(super) fn body<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        if !is_sound(&self.body) {
+            return Err(bad(
+                "the body has a name that no body may have",
+                "`GET /v1/openapi.json` describes it",
+            ));
+        }
         serde_json::from_slice(&self.body).map_err(|error| {
             bad(
                 format!("the body cannot be read: {error}"),

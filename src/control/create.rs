@@ -142,7 +142,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
     } else {
         "ask again: an order is never opened twice"
     };
-    let mut response = heard(told, again).await?;
+    let mut response = heard(told, again).await?.response();
     if let Some(wait) = wait {
         let applied = HeaderValue::from_str(&format!("wait={wait}")).expect("digits");
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);

@@ -68,6 +68,14 @@ impl Answered {
         }
     }
 
+    /// The same of an order, which is more than its invoice.
+    pub(super) fn of_order(&self, order: String) -> Self {
+        Self {
+            body: order,
+            ..self.clone()
+        }
+    }
+
     /// It for one client.
     pub(super) fn response(&self) -> Response {
         if self.is_problem {
@@ -95,15 +103,14 @@ pub(super) type Tell = watch::Sender<Option<Arc<Answered>>>;
 pub(super) type Told = watch::Receiver<Option<Arc<Answered>>>;
 
 /// Waits for the answer. A panic of whoever was to tell it is told as that; `again` says whether to ask again.
-pub(super) async fn heard(mut told: Told, again: &str) -> Result<Response, Failure> {
+pub(super) async fn heard(mut told: Told, again: &str) -> Result<Arc<Answered>, Failure> {
     let answered = match told.wait_for(Option::is_some).await {
         Ok(answered) => answered.clone(),
         Err(_ended_by_a_panic) => None,
     };
-    let answered = answered.ok_or_else(|| {
+    answered.ok_or_else(|| {
         Failure::new(Exit::Unknown, "it ended before its answer was known").hint(again)
-    })?;
-    Ok(answered.response())
+    })
 }
 
 /// The openings under way, by order, and the places of those that are.

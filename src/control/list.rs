@@ -7,10 +7,9 @@ use super::Inner;
 use super::call::{Call, json};
 use super::problem::bad;
 use crate::answer::failure::Failure;
-use crate::answer::find::find_one;
 use crate::answer::invoice;
 use crate::answer::name::Name;
-use crate::answer::order::shown;
+use crate::answer::order;
 use crate::http::{self, Response};
 use crate::ledger::Filter;
 
@@ -59,9 +58,8 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
 
 /// The order or the invoice that goes by a name.
 pub(super) async fn show(inner: &Inner, name: &Name) -> Result<Response, Failure> {
-    let reader = &inner.parts.reader;
-    let row = find_one(reader, name).await?;
-    Ok(http::json(StatusCode::OK, shown(reader, name, &row).await?))
+    let found = order::load(&inner.parts.reader, name).await?;
+    Ok(http::json(StatusCode::OK, found.json()))
 }
 
 /// A number of things in one answer.

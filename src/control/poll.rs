@@ -17,7 +17,8 @@ use super::flights::{Answered, Tell, Told, heard};
 use super::problem;
 use crate::answer::failure::Failure;
 use crate::answer::find::find_one;
-use crate::answer::name::Name;
+use crate::answer::name::{Kind, Name};
+use crate::answer::order;
 use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::answer::service;
 use crate::http::Response;
@@ -107,7 +108,12 @@ pub(super) async fn run(inner: &Arc<Inner>, name: &Name) -> Result<Response, Fai
             told
         }
     };
-    heard(told, "ask again").await
+    let answered = heard(told, "ask again").await?;
+    if answered.is_problem || name.kind != Kind::Order {
+        return Ok(answered.response());
+    }
+    let order = order::load(&inner.parts.reader, name).await?;
+    Ok(answered.of_order(order.json()).response())
 }
 
 async fn ask(inner: &Inner, row: InvoiceRow) -> Answered {

@@ -14,12 +14,11 @@ use super::events::seconds;
 use super::feed::{Follower, NoPlace};
 use super::problem::{bad, busy};
 use crate::answer::failure::Failure;
-use crate::answer::find::{end, find_one};
+use crate::answer::find::end;
 use crate::answer::name::Name;
-use crate::answer::order::shown;
+use crate::answer::order::{self, Meant};
 use crate::clock::wall_ms;
 use crate::http::{self, Response};
-use crate::ledger::InvoiceRow;
 
 /// How long is waited unless another time is given, seconds.
 const USUAL_S: u64 = 30;
@@ -41,11 +40,11 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &Name) -> Result<
     }
     let wait = seconds(query.timeout.as_deref(), "timeout", USUAL_S)?;
     let until = Instant::now() + wait;
-    let mut row = look(inner, name).await?;
+    let mut found = look(inner, name).await?;
     // Those who need not wait take no place.
-    if end(&row, wall_ms()).is_none() && Instant::now() < until {
+    if end(found.standing(), wall_ms()).is_none() && Instant::now() < until {
         match inner.feed.join().await {
-            Ok(follower) => row = watch(inner, name, follower, until).await?,
+            Ok(follower) => found = watch(inner, name, follower, until).await?,
             // As it stands: there is nobody any more to wait with.
             Err(NoPlace::Stopping) => {}
             // Not 202, after which it would be asked again at once.
@@ -54,19 +53,16 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call, name: &Name) -> Result<
             }
         }
     }
-    let status = if end(&row, wall_ms()).is_some() {
+    let status = if end(found.standing(), wall_ms()).is_some() {
         StatusCode::OK
     } else {
         StatusCode::ACCEPTED
     };
-    Ok(http::json(
-        status,
-        shown(&inner.parts.reader, name, &row).await?,
-    ))
+    Ok(http::json(status, found.json()))
 }
 
-async fn look(inner: &Inner, name: &Name) -> Result<InvoiceRow, Failure> {
-    find_one(&inner.parts.reader, name).await
+async fn look(inner: &Inner, name: &Name) -> Result<Meant, Failure> {
+    order::load(&inner.parts.reader, name).await
 }
 
 /// Looks again after each event of its order, until it is decided or the time is over.
@@ -75,18 +71,18 @@ async fn watch(
     name: &Name,
     mut follower: Follower,
     until: Instant,
-) -> Result<InvoiceRow, Failure> {
+) -> Result<Meant, Failure> {
     loop {
-        let row = look(inner, name).await?;
-        if end(&row, wall_ms()).is_some() || Instant::now() >= until {
-            return Ok(row);
+        let found = look(inner, name).await?;
+        if end(found.standing(), wall_ms()).is_some() || Instant::now() >= until {
+            return Ok(found);
         }
         let look_at = until.min(Instant::now() + LOOK_EVERY);
         loop {
             match timeout_at(look_at, follower.batches.recv()).await {
-                Ok(Ok(batch)) if !batch.is_about(Some(&row.order_id)) => {}
+                Ok(Ok(batch)) if !batch.is_about(Some(&found.standing().order_id)) => {}
                 // The daemon stops.
-                Ok(Err(RecvError::Closed)) => return Ok(row),
+                Ok(Err(RecvError::Closed)) => return Ok(found),
                 Ok(Ok(_) | Err(RecvError::Lagged(_))) | Err(_) => break,
             }
         }

@@ -70,8 +70,8 @@ pub struct Figures<'a> {
     pub agreed: &'a str,
     /// The sum the service reported.
     pub reported: &'a str,
-    /// The invoice that stands for the order instead, with its sum, if one does.
-    pub instead: Option<(&'a str, &'a str)>,
+    /// The invoice that stands for the order instead, with its sum, if one does; and whether it paid the order.
+    pub instead: Option<(&'a str, &'a str, bool)>,
     /// The command that accepts that sum, as it is typed.
     pub accepting: &'a str,
 }
@@ -186,7 +186,11 @@ impl Attention {
                 "the service calls it paid and names no amount that can be read; look the amount up in the cabinet: \
                  `{accepting}` settles it"
             ),
-            Self::Mismatch if let Some((newer, sum)) = of.instead => format!(
+            Self::Mismatch if let Some((first, _, true)) = of.instead => format!(
+                "the service calls it paid with {reported}, and its order was paid by invoice `{first}`; no `paid` hook runs for \
+                 it, pay it back or settle it with the customer"
+            ),
+            Self::Mismatch if let Some((newer, sum, false)) = of.instead => format!(
                 "the service calls it paid with {reported}, but its order has the newer invoice `{newer}` over {sum}; \
                  no `paid` hook runs for it, unless `{accepting}` takes this payment for the order"
             ),
@@ -211,7 +215,7 @@ impl Attention {
                 "the service went back to an older status, twice; look the invoice up in the cabinet".to_owned()
             }
             Self::SecondPayment => match of.instead {
-                Some((first, _)) => format!(
+                Some((first, _, _)) => format!(
                     "its order was paid by invoice `{first}` already; this second payment of {reported} runs no `paid` hook, \
                      pay it back or settle it with the customer"
                 ),

@@ -165,6 +165,17 @@ impl Earlier {
     }
 }
 
+/// How an invoice comes to stand among those of its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// Before all others: it stands for the order.
+    First,
+    /// It was refused: as if it were not there, until it turns out to be.
+    Refused,
+    /// It is there after all, where it was before it was refused.
+    Known,
+}
+
 /// An event to be written.
 #[derive(Clone, Debug)]
 pub(super) struct NewEvent<'a> {
@@ -313,14 +324,8 @@ pub(super) trait Store {
         key: InvoiceKey,
         order_id: &str,
     ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError>;
-    /// The newest invoice of an order that was not refused, another one than this.
-    fn newest_beside(
-        &mut self,
-        key: InvoiceKey,
-        order_id: &str,
-    ) -> Result<Option<InvoiceKey>, StoreError>;
-    /// Lets an invoice stand for its order: it supersedes all others of it. [`Store::save`] leaves that as it is.
-    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError>;
+    /// Ranks an invoice among those of its order. [`Store::save`] leaves that as it is.
+    fn rank(&mut self, key: InvoiceKey, order_id: &str, rank: Rank) -> Result<(), StoreError>;
     /// Stores a changed invoice.
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError>;
     /// The invoices of an order that decide whether it may be given another ([`decides`]), all of them, and those with these

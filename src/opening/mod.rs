@@ -20,6 +20,7 @@ use crate::invoice::ids::{InvoiceRef, OrderId};
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Asked, Observation, Source};
 use crate::invoice::opening::{Difference, Judgement, Mode, Wanted, judge};
+use crate::invoice::status::Outcome;
 use crate::ledger::{
     Begun, Intent, InvoiceKey, InvoiceRow, ReadError, Reader, Settled, WriteError, Writer,
 };
@@ -90,6 +91,8 @@ pub(crate) struct Opener<'a> {
 pub(crate) enum Opened {
     /// The service opened it just now.
     Fresh(Box<InvoiceRow>),
+    /// The service opened it just now, and another invoice paid the order meanwhile.
+    Overtaken(Box<InvoiceRow>),
     /// It was open already and is what was asked for.
     Standing(Box<InvoiceRow>),
     /// The order is paid: nothing was opened.
@@ -207,7 +210,10 @@ async fn look_first(reader: &Reader, window_ms: i64, order: &Order) -> Option<Op
     let judged = judge(&standing, &order.wanted, clock::wall_ms());
     let mut row = |at| (at < rows.len()).then(|| Box::new(rows.swap_remove(at)));
     match judged {
-        Judgement::Standing(at) => row(at).map(Opened::Standing),
+        // A superseded one must stand for the order first.
+        Judgement::Standing(at) => row(at)
+            .filter(|row| row.superseded.is_none())
+            .map(Opened::Standing),
         Judgement::Paid(at) => row(at).map(Opened::Paid),
         Judgement::Superseded(at) => row(at).map(Opened::Superseded),
         Judgement::Unknown(at) => row(at).map(Opened::Unknown),
@@ -237,6 +243,7 @@ impl Opener<'_> {
         (turn_within, stop): (Duration, &Shutdown),
     ) -> Result<Opened, Error> {
         let mut checked = Checked::default();
+        let was_paid = order.wanted.anew && self.is_paid(order).await?;
         loop {
             // The turn comes first: once the row is written, the request must leave within its time.
             let permit = self.turn(turn_within, stop).await?;
@@ -255,8 +262,13 @@ impl Opener<'_> {
                 }
                 Begun::Fresh(key) => {
                     ticket.tries += 1;
-                    let row = self.request(order, key, ticket, permit).await?;
-                    return Ok(Opened::Fresh(Box::new(row)));
+                    let row = Box::new(self.request(order, key, ticket, permit).await?);
+                    let paid = Outcome::Paid.as_str();
+                    let by = row.superseded.as_ref().filter(|by| by.outcome == paid);
+                    if by.is_some() && !was_paid {
+                        return Ok(Opened::Overtaken(row));
+                    }
+                    return Ok(Opened::Fresh(row));
                 }
                 Begun::Standing(row) => return Ok(Opened::Standing(row)),
                 Begun::Paid(row) => return Ok(Opened::Paid(row)),
@@ -274,6 +286,18 @@ impl Opener<'_> {
                 }
             }
         }
+    }
+
+    /// Whether the order is paid before another invoice of it is opened on purpose.
+    async fn is_paid(&self, order: &Order) -> Result<bool, Error> {
+        let found = self.reader.invoices_of_order(order.order_id.as_str()).await;
+        let found = found.map_err(|source| Error::Look {
+            order_id: order.order_id.to_string(),
+            source,
+        })?;
+        Ok(found
+            .first()
+            .is_some_and(|row| row.outcome == Outcome::Paid))
     }
 
     fn intent(&self, order: &Order, ticket: &Ticket, polled: Vec<InvoiceKey>) -> Intent {

@@ -45,13 +45,18 @@ pub fn object(body: &[u8]) -> Result<Object, ShapeError> {
 /// Finds what must be the object.
 pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    if !is_sound(body) {
+        return Err(ShapeError::NotJson);
+    }
     match first(body) {
         None => Err(ShapeError::Empty),
         Some(b'{') => Ok(Document::Here(body)),
         Some(b'"') => {
             let inner: String =
                 serde_json::from_slice(body).map_err(|_cause| ShapeError::NotJson)?;
-            if first(inner.as_bytes()) == Some(b'{') {
+            if !is_sound(inner.as_bytes()) {
+                Err(ShapeError::NotJson)
+            } else if first(inner.as_bytes()) == Some(b'{') {
                 Ok(Document::Within(inner))
             } else {
                 Err(ShapeError::NotObject)
@@ -62,6 +67,27 @@ pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
             Err(_cause) => Err(ShapeError::NotJson),
         },
     }
+}
+
+/// How `serde_json` names a number among its values: an object with this name is taken for the number in it.
+const NUMBER: &str = "$serde_json::private::";
+
+/// False for a document in which an object would be read as a number. However the name is spelt.
+pub fn is_sound(body: &[u8]) -> bool {
+    if !body.iter().any(|byte| b"$\\".contains(byte)) {
+        return true;
+    }
+    let text = String::from_utf8_lossy(body);
+    let mut parts = text.split("\\u");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part
+            .get(..4)
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        plain.extend(code.and_then(char::from_u32));
+        plain.push_str(part.get(4..).unwrap_or(part));
+    }
+    !plain.contains(NUMBER)
 }
 
 /// The text of a string, or the digits of a number. `null`, the empty string and a missing value are `None` (A08).
@@ -144,6 +170,25 @@ mod tests {
         }
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(500), "]".repeat(500));
         assert_eq!(object(deep.as_bytes()), Err(ShapeError::NotJson));
+    }
+
+    #[test]
+    fn an_object_that_serde_json_takes_for_a_number_is_none() {
+        for name in [
+            "$serde_json::private::Number",
+            r"\u0024serde_json::private::Number",
+            r"$serde_json\u003a\u003aprivate::Number",
+        ] {
+            let body = format!(r#"{{"amount":{{"{name}":"5"}}}}"#);
+            assert_eq!(object(body.as_bytes()), Err(ShapeError::NotJson), "{body}");
+            let within = serde_json::to_string(&body).expect("a text");
+            assert_eq!(
+                object(within.as_bytes()),
+                Err(ShapeError::NotJson),
+                "{within}"
+            );
+        }
+        assert!(object(br#"{"note":"$5 \u0024 \\"}"#).is_ok());
     }
 
     #[test]

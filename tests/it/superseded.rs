@@ -219,3 +219,93 @@ fn one_that_was_not_opened_supersedes_nothing() {
     paid(&world, &first);
     assert_eq!(runs(&world, "fulfil"), 1);
 }
+
+/// Answers of creates that say no although the invoice was opened.
+fn rejects(world: &World, times: u32) {
+    let fault = json!({ "endpoint": "create", "status": 400, "body": "{}", "times": times });
+    world.faults(&json!({ "api_status": fault }));
+}
+
+#[test]
+fn a_second_payment_stays_one_when_the_first_went_back_and_a_create_is_rejected() {
+    let world = world(&[]);
+    let [first, second] = two(&world, "599.80");
+    paid(&world, &first);
+    paid(&world, &second);
+    says(&world, &first, "refunded");
+    wait_until(2 * PATIENCE, "the refund", || {
+        order(&world).starts_with("reversed")
+    });
+    rejects(&world, 1);
+    let rejected = world.open("A-1", "599.80", &["--new"]);
+    assert_ne!(rejected.code, 0, "{rejected:?}");
+    // A repetition of what was heard changes nothing either.
+    paid(&world, &second);
+    assert_eq!(of(&world, &second, "outcome"), "second_payment");
+    assert!(order(&world).starts_with("reversed"), "{}", order(&world));
+    assert_eq!((runs(&world, "fulfil"), runs(&world, "undo")), (1, 1));
+}
+
+/// What a person has looked at is not taken for the order by a repetition.
+#[test]
+fn a_repetition_does_not_pay_what_was_another_sum() {
+    let world = world(&[]);
+    let [first, _second] = two(&world, "160");
+    paid(&world, &first);
+    world.tilld(&["ack", "A-1"]).ends_with(0);
+    world.open("A-1", "599.80", &["--new"]).ends_with(0);
+    paid(&world, &first);
+    assert_eq!(of(&world, &first, "outcome"), "mismatch");
+    assert_eq!(runs(&world, "fulfil"), 0);
+}
+
+/// An older invoice that is handed out again stands for the order.
+#[test]
+fn what_a_create_hands_out_is_what_is_waited_for() {
+    let world = world(&[]);
+    let [first, second] = two(&world, "599.80");
+    says(&world, &second, "canceled");
+    assert!(order(&world).starts_with("failed"), "{}", order(&world));
+    let again = world.try_create("A-1").ends_with(0);
+    assert_eq!(again.text("invoice_id"), first.id);
+    assert!(
+        again
+            .json()
+            .get("superseded_by")
+            .is_some_and(Value::is_null)
+    );
+    assert!(order(&world).starts_with("open"), "{}", order(&world));
+    world.wait("A-1", "0").ends_with(6);
+    paid(&world, &first);
+    world.wait("A-1", "0").ends_with(0);
+    assert_eq!(
+        world.value("SELECT kind FROM events ORDER BY seq DESC LIMIT 1"),
+        "late"
+    );
+}
+
+#[test]
+fn remapping_pays_an_order_once() {
+    let mut world = world(&[]);
+    let [first, second] = two(&world, "599.80");
+    paid(&world, &second);
+    paid(&world, &first);
+    assert_eq!(runs(&world, "fulfil"), 1);
+    let config = world.dir().join("config.toml");
+    let right = std::fs::read_to_string(&config).expect("readable");
+    let wrong = right
+        .replace(r#"statuses.paid = ["paid"]"#, "statuses.paid = []")
+        .replace("statuses.failed = [", r#"statuses.failed = ["paid", "#);
+    assert_ne!(right, wrong, "{right}");
+    for (text, outcomes) in [(&wrong, "failed failed"), (&right, "second_payment paid")] {
+        assert_eq!(world.stop_serve(PATIENCE), 0);
+        std::fs::write(&config, text).expect("written");
+        world.start_serve();
+        wait_until(PATIENCE, "the pass", || {
+            let both = [&first, &second].map(|issued| of(&world, issued, "outcome"));
+            both.join(" ").replace("reversed", "failed") == outcomes
+        });
+    }
+    let paid = "SELECT count(*) FROM events WHERE kind IN ('paid', 'late')";
+    assert_eq!(world.value(paid), "1");
+}

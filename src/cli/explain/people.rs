@@ -56,8 +56,12 @@ pub(super) fn print(
 fn heading(row: &InvoiceRow) -> String {
     let id = row.invoice_id.as_deref().unwrap_or("without an id");
     let status = row.status.as_deref().unwrap_or("-");
+    let superseded = row.superseded.as_ref().map_or_else(String::new, |by| {
+        let other = by.invoice_id.as_deref().unwrap_or(&by.r#ref);
+        format!(", superseded by {}, {}", escape(other), by.outcome)
+    });
     format!(
-        "Order {}, invoice {}: outcome {}, status {}",
+        "Order {}, invoice {}: outcome {}, status {}{superseded}",
         escape(&row.order_id),
         escape(id),
         row.outcome,

@@ -19,6 +19,7 @@ use crate::answer::name::Name;
 use crate::clock::wall_ms;
 use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
+use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
 use crate::ledger::{Acceptance, InvoiceRow, Objection, Operated, Reader, Recorded, is_served};
 
@@ -95,7 +96,7 @@ fn tell_owed(context: &Context, recorded: &[Recorded]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The invoice that is meant: the only one of the order with other figures than agreed, else the newest.
+/// The invoice that is meant: the only one of the order with something to accept, else the one that stands for the order.
 async fn choose(reader: &Reader, name: &Name) -> Result<InvoiceRow, Failure> {
     let found = find(reader, name).await?;
     let differing: Vec<&InvoiceRow> = found.iter().filter(|row| differs(row)).collect();
@@ -108,7 +109,7 @@ async fn choose(reader: &Reader, name: &Name) -> Result<InvoiceRow, Failure> {
                 .map(|row| format!("`{}` ({})", view::name(row).flag(), view::reported(row)))
                 .collect();
             let error = format!(
-                "{name} has {} invoices with other figures than agreed",
+                "{name} has {} invoices with something to accept",
                 told.len()
             );
             Err(Failure::new(Exit::Error, error).hint(format!("name one: {}", told.join(", "))))
@@ -116,8 +117,11 @@ async fn choose(reader: &Reader, name: &Name) -> Result<InvoiceRow, Failure> {
     }
 }
 
-/// True when the service reported something else than is agreed.
+/// True when the service reported something else than is agreed, or money came that pays no order yet.
 fn differs(row: &InvoiceRow) -> bool {
+    if row.outcome == Outcome::Mismatch || row.needs(Attention::AmountMissing) {
+        return true;
+    }
     let other_amount = row.amount_reported.as_deref().is_some_and(|reported| {
         let (reported, agreed) = (Amount::parse(reported), Amount::parse(&row.amount_agreed));
         reported

@@ -47,7 +47,7 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
                 row.order_id.clone(),
                 called(row).into_owned(),
                 or_dash(row.status.as_deref()),
-                row.outcome.to_string(),
+                listed(row),
                 sum(&row.amount_agreed, &row.currency_agreed),
                 or_dash(
                     Some(&row.method)
@@ -70,6 +70,12 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
         "ATTENTION",
     ];
     output.table(Some(headings), &cells)
+}
+
+/// The outcome, and whether the order goes by another invoice.
+fn listed(row: &InvoiceRow) -> String {
+    let superseded = row.superseded.as_ref().map_or("", |_by| ", superseded");
+    format!("{}{superseded}", row.outcome)
 }
 
 /// What the invoice is called: the service's id, or how far its opening came while there is none.

@@ -22,7 +22,7 @@ use crate::invoice::status::{Meaning, Outcome, StatusLists};
 use crate::invoice::sum::Verdict;
 
 pub use doubt::{Doubted, is_second, judged_by, same_word};
-pub use operator::{accept, adopt};
+pub use operator::{accept, adopt, stand_again};
 pub use reassess::{Counted, reassess};
 pub use state::{Claim, Invoice, Pending, Sorted, Superseding};
 pub use unnamed::unnamed_payment;

@@ -43,10 +43,15 @@ pub fn accept(
         confirm(&mut after, claim);
     }
     // A person says that this payment pays the order.
-    if outcome(after.sorted.as_ref(), after.paid_counted) == Outcome::Paid {
+    let pays = outcome(after.sorted.as_ref(), after.paid_counted) == Outcome::Paid;
+    if pays {
         after.superseded = None;
     }
-    let change = settle(invoice, &mut after, Cause::default());
+    let cause = Cause {
+        decided: pays,
+        ..Cause::default()
+    };
+    let change = settle(invoice, &mut after, cause);
     (after, change)
 }
 
@@ -75,4 +80,15 @@ fn confirm(after: &mut Invoice, claim: &Claim) {
         meaning: Meaning::Paid,
         settled: true,
     });
+}
+
+/// An invoice stands for its order again, since the newer one was never opened.
+pub fn stand_again(invoice: &Invoice) -> (Invoice, Option<Change>) {
+    let mut after = invoice.clone();
+    let cause = Cause {
+        decided: invoice.outcome != Outcome::SecondPayment,
+        ..Cause::default()
+    };
+    let change = settle(invoice, &mut after, cause);
+    (after, change)
 }

@@ -23,20 +23,19 @@ pub(super) fn feed(register: &mut Option<Sorted>, new: Sorted) {
     }
 }
 
-/// What the invoice amounts to in its order. Money on a superseded one pays the order only when the order is unpaid and the
-/// sum is the one that its newer invoice has; a second payment stays one, whatever becomes of the first.
-fn in_order(invoice: &Invoice, before: Outcome) -> Outcome {
-    let own = outcome(invoice.sorted.as_ref(), invoice.paid_counted);
-    let Some(superseding) = &invoice.superseded else {
-        return own;
-    };
-    let second = before == Outcome::SecondPayment || superseding.outcome == Outcome::Paid;
-    if own.has_money() && second {
-        Outcome::SecondPayment
-    } else if own == Outcome::Paid && invoice.agreed != superseding.sum {
-        Outcome::Mismatch
-    } else {
-        own
+/// What the invoice amounts to in its order. New money on a superseded one pays the order only when the order is unpaid and the
+/// sum is the one of the invoice that stands for it. What money was taken for stays, whatever becomes of the other invoices: a
+/// person decides.
+fn in_order(before: &Invoice, after: &Invoice) -> Outcome {
+    let own = outcome(after.sorted.as_ref(), after.paid_counted);
+    let was_other_sum = || outcome(before.sorted.as_ref(), before.paid_counted) == Outcome::Paid;
+    match (before.outcome, &after.superseded) {
+        _ if !own.has_money() => own,
+        (Outcome::SecondPayment, _) => Outcome::SecondPayment,
+        (Outcome::Mismatch, _) if own == Outcome::Mismatch || was_other_sum() => Outcome::Mismatch,
+        (_, Some(by)) if by.outcome == Outcome::Paid => Outcome::SecondPayment,
+        (_, Some(by)) if after.agreed != by.sum => Outcome::Mismatch,
+        (_, _) => own,
     }
 }
 
@@ -63,11 +62,17 @@ pub(super) struct Cause {
     pub(super) rewound: bool,
     /// A payment that counts from now on without being the latest claim.
     pub(super) paid_late: Option<Claim>,
+    /// The invoice stands for its order, and what its money is taken for does not depend on what it was taken for before.
+    pub(super) decided: bool,
 }
 
 /// Settles `after` against `before`: its outcome, the event that tells the difference if there is one, and its revision.
 pub(super) fn settle(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change> {
-    after.outcome = in_order(after, before.outcome);
+    after.outcome = if cause.decided {
+        outcome(after.sorted.as_ref(), after.paid_counted)
+    } else {
+        in_order(before, after)
+    };
     if after.outcome == Outcome::Paid {
         after.superseded = None;
     }
@@ -92,7 +97,8 @@ fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change>
     let sum_changed =
         after.outcome.has_money() && after.outcome != Outcome::Paid && sum(before) != sum(after);
     let superseded = after.superseded.is_some();
-    if !outcome_changed && old == new && !sum_changed {
+    let is_told = !(cause.decided && after.outcome == Outcome::Failed && !after.failed_fired);
+    if !outcome_changed && old == new && !sum_changed && is_told {
         return None;
     }
     let kind = match after.outcome {
@@ -101,7 +107,11 @@ fn change(before: &Invoice, after: &mut Invoice, cause: Cause) -> Option<Change>
         Outcome::Paid if outcome_changed && after.failed_fired => EventKind::Late,
         Outcome::Paid if outcome_changed => EventKind::Paid,
         // The order does not fail with an invoice that does not stand for it.
-        Outcome::Failed if outcome_changed && !superseded => EventKind::Failed,
+        Outcome::Failed
+            if (outcome_changed || cause.decided && !after.failed_fired) && !superseded =>
+        {
+            EventKind::Failed
+        }
         Outcome::Reversed if outcome_changed && !superseded => EventKind::Reversed,
         Outcome::Mismatch if outcome_changed || sum_changed => EventKind::Mismatch,
         Outcome::SecondPayment if outcome_changed || sum_changed => EventKind::SecondPayment,

@@ -1,18 +1,19 @@
 //! The opening of an invoice, from its row to the end of its request.
 
-use super::dates::nudge;
-use super::record::record_on;
-use super::{ApplyError, Rules, load};
+use super::event::{Told, write_event};
+use super::reassess::take_over;
+use super::record::{nothing, record_on};
+use super::{ApplyError, Rules, load, restored};
 use crate::invoice::amount::Amount;
 use crate::invoice::attention::Attention;
 use crate::invoice::opening::{Judgement, Opening, Standing, judge};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Sum;
-use crate::invoice::transition::Decision;
-use crate::ledger::command::{Begun, Intent, Reply, Settled};
+use crate::invoice::transition::{self, Decision};
+use crate::ledger::command::{Begun, Intent, Recorded, Reply, Settled};
 use crate::ledger::fact::SERVICE_AHEAD_MS;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{Earlier, Store, StoreError, Stored};
+use crate::ledger::store::{Earlier, Rank, Store, StoreError, Stored};
 
 pub(super) fn begin<S: Store>(
     store: &mut S,
@@ -60,7 +61,23 @@ pub(super) fn begin<S: Store>(
             take_place(store, key, intent.order_id.as_str())?;
             Ok(Begun::Fresh(key))
         }
-        Judgement::Standing(at) => Ok(Begun::Standing(boxed(at)?)),
+        Judgement::Standing(at) => {
+            let row = boxed(at)?;
+            if row.superseded.is_none() {
+                return Ok(Begun::Standing(row));
+            }
+            // What is handed out to the customer stands for the order.
+            let order_id = intent.order_id.as_str();
+            let before = store.standing_beside(row.key, order_id)?;
+            take_place(store, row.key, order_id)?;
+            let mut stored = load(store, row.key)?;
+            if before.is_some_and(|(_, outcome)| outcome == Outcome::Failed) {
+                // The order has failed: a payment of it comes late.
+                stored.invoice.failed_fired = true;
+                store.save(&stored)?;
+            }
+            Ok(Begun::Standing(Box::new(stored.row)))
+        }
         Judgement::Paid(at) => Ok(Begun::Paid(boxed(at)?)),
         Judgement::BeingCreated(at) => Ok(Begun::BeingCreated(boxed(at)?)),
         Judgement::Unknown(at) => Ok(Begun::Unknown(boxed(at)?)),
@@ -70,16 +87,16 @@ pub(super) fn begin<S: Store>(
     }
 }
 
-/// A new invoice stands for its order from the moment it may exist, unless another one has paid the order.
+/// An invoice stands for its order from the moment it may exist, unless another one has paid the order.
 pub(super) fn take_place<S: Store>(
     store: &mut S,
     key: InvoiceKey,
     order_id: &str,
 ) -> Result<(), StoreError> {
+    store.rank(key, order_id, Rank::First)?;
     match store.standing_beside(key, order_id)? {
-        None => Ok(()),
-        Some((paid, Outcome::Paid)) => store.stand(paid, order_id),
-        Some(_) => store.stand(key, order_id),
+        Some((paid, Outcome::Paid)) => store.rank(paid, order_id, Rank::First),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -167,11 +184,54 @@ pub(super) fn settle<S: Store>(
             }
             recorded = Some(made);
         }
-        Settled::Refused(note) => end_opening(store, &mut stored, Opening::Refused, note)?,
+        Settled::Refused(note) => {
+            end_opening(store, &mut stored, Opening::Refused, note)?;
+            recorded = step_back(store, rules, &stored)?;
+        }
         Settled::Unknown(note) => end_opening(store, &mut stored, Opening::Unknown, note)?,
     }
     let row = load(store, key)?.row;
     Ok(Reply::Settled(Box::new(row), recorded))
+}
+
+/// Nothing was opened: what stood for the order before stands for it again, with what it was not told as long as it did not.
+fn step_back<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    refused: &Stored,
+) -> Result<Option<Recorded>, ApplyError> {
+    let row = &refused.row;
+    let standing = store.standing_beside(row.key, &row.order_id)?;
+    let Some((key, _)) = standing.filter(|_| row.opening == Opening::Refused) else {
+        return Ok(None);
+    };
+    let mut stored = load(store, key)?;
+    // One that a person has looked at is left to them.
+    let looked_at = stored.row.outcome.has_money() && !stored.row.needs(Attention::Mismatch);
+    let (after, change) = transition::stand_again(&stored.invoice);
+    let Some(change) = change.filter(|_| !looked_at) else {
+        return Ok(None);
+    };
+    stored.invoice = after;
+    let at_ms = row.created_ms;
+    take_over(&mut stored, Some(&change), None, at_ms);
+    store.save(&stored)?;
+    let told = Told {
+        source: None,
+        at_ms,
+        reported: (
+            stored.row.amount_reported.as_deref(),
+            stored.row.currency_reported.as_deref(),
+        ),
+        raw: None,
+        held: restored::held(rules, &stored),
+        judged: None,
+    };
+    let event = write_event(store, rules, key, &change, &told)?;
+    Ok(Some(Recorded {
+        event: Some(event),
+        ..nothing(&stored, Decision::Advance)
+    }))
 }
 
 pub(super) fn give_up_opening<S: Store>(
@@ -202,25 +262,9 @@ fn end_opening<S: Store>(
         !known && opening == Opening::Unknown,
     );
     store.save(stored)?;
-    if stored.row.opening == Opening::Refused && stored.row.superseded.is_none() {
-        step_back(store, stored)?;
-    }
-    Ok(())
-}
-
-/// Nothing was opened: the invoice before it stands for the order again. One that was paid in the meantime with another sum
-/// is polled, which settles it.
-fn step_back<S: Store>(store: &mut S, refused: &Stored) -> Result<(), StoreError> {
-    let (key, order_id) = (refused.row.key, refused.row.order_id.as_str());
-    let Some(newest) = store.newest_beside(key, order_id)? else {
-        return Ok(());
-    };
-    store.stand(newest, order_id)?;
-    let Some(stored) = store.load(newest)? else {
-        return Ok(());
-    };
-    if stored.row.outcome.has_money() {
-        nudge(store, newest, refused.row.created_ms)?;
+    if stored.row.opening == Opening::Refused {
+        let (key, order_id) = (stored.row.key, stored.row.order_id.as_str());
+        store.rank(key, order_id, Rank::Refused)?;
     }
     Ok(())
 }

@@ -185,7 +185,7 @@ pub(super) fn accept<S: Store>(
             Objection::OrderPaid,
         ));
     }
-    let takes_over = superseded.is_some() && stored.row.outcome.has_money();
+    let takes_over = stored.row.outcome.has_money() && stored.row.outcome != Outcome::Paid;
     if sum == stored.invoice.agreed && confirmed.is_none() && !takes_over {
         // Reported otherwise once, and corrected by the service since: the person has looked.
         if stored.row.needs(Attention::AmountDiffers) {

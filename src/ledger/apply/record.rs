@@ -17,7 +17,7 @@ use crate::invoice::transition::{
 };
 use crate::ledger::command::Recorded;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{NewHistory, Saved, Store, StoreError, Stored};
+use crate::ledger::store::{NewHistory, Rank, Saved, Store, StoreError, Stored};
 
 pub(super) fn record<S: Store>(
     store: &mut S,
@@ -83,9 +83,9 @@ pub(super) fn record_on<S: Store>(
     let was_doubt = stored.invoice.doubt;
     let was_refused = stored.row.opening == Opening::Refused;
     let (change, ask) = take_over(stored, made, observation);
-    if was_refused && let Some((standing, _)) = store.standing_beside(key, &stored.row.order_id)? {
-        // It exists after all. What stands for the order may have changed since.
-        store.stand(standing, &stored.row.order_id)?;
+    if was_refused {
+        // It exists after all.
+        store.rank(key, &stored.row.order_id, Rank::Known)?;
     }
     stand_if_paid(store, stored)?;
     if was_doubt && observation.source == Source::Poll {
@@ -147,7 +147,7 @@ pub(super) fn stand_if_paid<S: Store>(
     stored: &mut Stored,
 ) -> Result<(), StoreError> {
     if stored.invoice.superseded.is_none() && stored.row.superseded.take().is_some() {
-        store.stand(stored.row.key, &stored.row.order_id)?;
+        store.rank(stored.row.key, &stored.row.order_id, Rank::First)?;
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! An invoice as it is stored first and as it comes back.
 
+use std::collections::HashMap;
+
 use super::MemoryStore;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::moment::Moment;
@@ -8,7 +10,7 @@ use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Invoice, Superseding};
 use crate::ledger::command::Intent;
 use crate::ledger::row::{InvoiceKey, InvoiceRow, SupersededBy};
-use crate::ledger::store::{Earlier, PollState, Stored};
+use crate::ledger::store::{Earlier, PollState, Rank, Stored};
 
 /// The row an intent makes; its key is given when it is added.
 pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
@@ -91,63 +93,72 @@ impl MemoryStore {
 impl MemoryStore {
     /// Lets each invoice stand for its order: what no code may do, for tests of the tests.
     pub(crate) fn drop_superseded(&mut self) {
-        let superseded: Vec<i64> = self.superseded.iter().map(|(key, _)| key).collect();
-        for key in superseded {
-            self.superseded.remove(key);
+        let ranked: Vec<i64> = self.ranks.iter().map(|(key, _)| key).collect();
+        for key in ranked {
+            self.ranks.remove(key);
         }
         self.forget();
     }
 
     /// An invoice with what stands for its order instead.
     pub(super) fn stored(&self, key: InvoiceKey) -> Option<Stored> {
-        let mut stored = self.invoices.get(key.0)?.clone();
-        let by = self.superseded.get(key.0);
-        if let Some(standing) = by.and_then(|by| self.invoices.get(*by)) {
-            let row = &standing.row;
-            stored.row.superseded = Some(SupersededBy {
-                r#ref: row.reference.as_str().to_owned(),
-                invoice_id: row.invoice_id.clone(),
-                outcome: row.outcome.as_str().to_owned(),
-                amount: row.amount_agreed.clone(),
-                currency: row.currency_agreed.clone(),
-            });
-            stored.invoice.superseded = Some(Superseding {
-                sum: standing.invoice.agreed.clone(),
-                outcome: row.outcome,
-            });
-        }
-        Some(stored)
+        let stored = self.invoices.get(key.0)?;
+        let standing = self.above(key, &stored.row.order_id, self.rank_of(key).abs());
+        Some(beside(stored, standing))
     }
 
-    /// Lets an invoice stand for its order; those that were refused stay as they are.
-    pub(super) fn supersede(&mut self, key: InvoiceKey, order_id: &str) {
-        let superseded = |row: &&InvoiceRow| {
-            row.opening != Opening::Refused || self.superseded.get(row.key.0).is_none()
+    /// The same of many: of each order the one that stands for it is looked for once.
+    pub(super) fn all_stored(&self) -> impl Iterator<Item = Stored> {
+        let mut standing: HashMap<&str, &Stored> = HashMap::new();
+        let rank = |stored: &Stored| self.rank_of(stored.row.key);
+        for (_, stored) in self.invoices.iter().filter(|(_, one)| rank(one) > 0) {
+            let first = standing.entry(&stored.row.order_id).or_insert(stored);
+            if rank(first) < rank(stored) {
+                *first = stored;
+            }
+        }
+        self.invoices.iter().map(move |(_, stored)| {
+            let first = standing.get(stored.row.order_id.as_str()).copied();
+            beside(
+                stored,
+                first.filter(|first| rank(first) > rank(stored).abs()),
+            )
+        })
+    }
+
+    pub(super) fn rank_of(&self, key: InvoiceKey) -> i64 {
+        self.ranks.get(key.0).copied().unwrap_or_default()
+    }
+
+    /// The invoice of an order that is ranked highest, above this rank, another one than this.
+    pub(super) fn above(&self, key: InvoiceKey, order_id: &str, rank: i64) -> Option<&Stored> {
+        let others = self.invoices.iter().map(|(_, stored)| stored);
+        others
+            .filter(|stored| stored.row.order_id == order_id && stored.row.key != key)
+            .filter(|stored| self.rank_of(stored.row.key) > rank)
+            .max_by_key(|stored| self.rank_of(stored.row.key))
+    }
+
+    pub(super) fn rank_as(&mut self, key: InvoiceKey, order_id: &str, rank: Rank) {
+        let of_order = self.invoices.iter().map(|(_, stored)| &stored.row);
+        let of_order = of_order.filter(|row| row.order_id == order_id);
+        let highest = of_order.map(|row| self.rank_of(row.key).abs()).max();
+        let own = self.rank_of(key);
+        let new = match rank {
+            Rank::First => highest.unwrap_or_default() + 1,
+            Rank::Refused => -own.abs(),
+            Rank::Known => own.abs(),
         };
-        let others = self.beside(key, order_id).filter(superseded);
-        let others: Vec<_> = others.map(|row| row.key).collect();
-        self.superseded.remove(key.0);
-        for other in others {
-            self.superseded.put(other.0, key.0);
-        }
-    }
-
-    /// The other invoices of an order, newest first.
-    pub(super) fn beside(
-        &self,
-        key: InvoiceKey,
-        order_id: &str,
-    ) -> impl Iterator<Item = &InvoiceRow> {
-        let rows = self.invoices.iter().rev().map(|(_, stored)| &stored.row);
-        rows.filter(move |row| row.order_id == order_id && row.key != key)
+        self.ranks.put(key.0, new);
     }
 
     /// The invoices of an order that decide whether it may be given another, and its tries, newest first.
     pub(super) fn earlier(&self, order_id: &str, tries: [Option<&InvoiceRef>; 2]) -> Vec<Earlier> {
-        let keys = self.invoices.iter().rev().map(|(key, _)| InvoiceKey(key));
-        let rows = keys.filter_map(|key| self.stored(key));
+        let rows = self.all_stored();
         let rows = rows.filter(|stored| stored.row.order_id == order_id);
-        let earlier = rows.map(|stored| {
+        let mut rows: Vec<Stored> = rows.collect();
+        rows.sort_by_key(|stored| std::cmp::Reverse(self.rank_of(stored.row.key)));
+        let earlier = rows.into_iter().map(|stored| {
             let poll = self.polls.get(stored.row.key.0).copied();
             Earlier {
                 row: stored.row.clone(),
@@ -162,4 +173,24 @@ impl MemoryStore {
         };
         earlier.filter(counts).collect()
     }
+}
+
+/// An invoice beside the one that stands for its order.
+fn beside(stored: &Stored, standing: Option<&Stored>) -> Stored {
+    let mut stored = stored.clone();
+    if let Some(standing) = standing {
+        let row = &standing.row;
+        stored.row.superseded = Some(SupersededBy {
+            r#ref: row.reference.as_str().to_owned(),
+            invoice_id: row.invoice_id.clone(),
+            outcome: row.outcome.as_str().to_owned(),
+            amount: row.amount_agreed.clone(),
+            currency: row.currency_agreed.clone(),
+        });
+        stored.invoice.superseded = Some(Superseding {
+            sum: standing.invoice.agreed.clone(),
+            outcome: row.outcome,
+        });
+    }
+    stored
 }

@@ -29,12 +29,11 @@ use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
 use super::sqlite::Bounds;
 use super::store::{
-    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Store, StoreError, Stored,
+    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Rank, Store, StoreError, Stored,
     Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
-use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Decision, Why};
 use crate::process_mark::ProcessMark;
@@ -100,8 +99,8 @@ struct Attempt {
 pub(crate) struct MemoryStore {
     bounds: Bounds,
     invoices: Table<Stored>,
-    /// Superseded invoices, each with the one that stands for the order.
-    superseded: Table<i64>,
+    /// How invoices stand among those of their order.
+    ranks: Table<i64>,
     /// Where an id or a ref was stored last. What was taken back since is still here: the row has the last word.
     ids: HashMap<InvoiceId, i64>,
     refs: HashMap<InvoiceRef, i64>,
@@ -125,7 +124,7 @@ impl MemoryStore {
         Self {
             bounds,
             invoices: Table::default(),
-            superseded: Table::default(),
+            ranks: Table::default(),
             ids: HashMap::new(),
             refs: HashMap::new(),
             lines: Table::default(),
@@ -268,23 +267,12 @@ impl Store for MemoryStore {
         key: InvoiceKey,
         order_id: &str,
     ) -> Result<Option<(InvoiceKey, Outcome)>, StoreError> {
-        let mut beside = self.beside(key, order_id);
-        let found = beside.find(|row| self.superseded.get(row.key.0).is_none());
-        Ok(found.map(|row| (row.key, row.outcome)))
+        let standing = self.above(key, order_id, 0);
+        Ok(standing.map(|stored| (stored.row.key, stored.row.outcome)))
     }
 
-    fn newest_beside(
-        &mut self,
-        key: InvoiceKey,
-        order_id: &str,
-    ) -> Result<Option<InvoiceKey>, StoreError> {
-        let beside = self.beside(key, order_id);
-        let mut opened = beside.filter(|row| row.opening != Opening::Refused);
-        Ok(opened.next().map(|row| row.key))
-    }
-
-    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError> {
-        self.supersede(key, order_id);
+    fn rank(&mut self, key: InvoiceKey, order_id: &str, rank: Rank) -> Result<(), StoreError> {
+        self.rank_as(key, order_id, rank);
         Ok(())
     }
 

@@ -37,9 +37,7 @@ impl MemoryStore {
 
     /// All invoices, oldest first.
     pub(crate) fn invoices(&self) -> impl Iterator<Item = InvoiceRow> {
-        let keys = self.invoices.iter().map(|(key, _)| InvoiceKey(key));
-        keys.filter_map(|key| self.stored(key))
-            .map(|stored| stored.row)
+        self.all_stored().map(|stored| stored.row)
     }
 
     /// What decides about an invoice.

@@ -9,7 +9,7 @@ impl MemoryStore {
     pub(super) fn marks(&self) -> Marks {
         [
             self.invoices.mark(),
-            self.superseded.mark(),
+            self.ranks.mark(),
             self.lines.mark(),
             self.polls.mark(),
             self.events.mark(),
@@ -24,7 +24,7 @@ impl MemoryStore {
     pub(super) fn go_back(&mut self, marks: Marks) {
         let [
             invoices,
-            superseded,
+            ranks,
             lines,
             polls,
             events,
@@ -35,7 +35,7 @@ impl MemoryStore {
             meta,
         ] = marks;
         self.invoices.go_back(invoices);
-        self.superseded.go_back(superseded);
+        self.ranks.go_back(ranks);
         self.lines.go_back(lines);
         self.polls.go_back(polls);
         self.events.go_back(events);
@@ -48,7 +48,7 @@ impl MemoryStore {
 
     pub(super) fn forget(&mut self) {
         self.invoices.forget();
-        self.superseded.forget();
+        self.ranks.forget();
         self.lines.forget();
         self.polls.forget();
         self.events.forget();

@@ -55,7 +55,7 @@ columns! {
     updated_ms = "ifnull(n.at_ms,i.updated_ms)",
     newest_ns = "ifnull(n.cause_ns,i.newest_ns)",
     superseded = "(SELECT s.ref||' '||s.outcome||' '||s.amount_agreed||' '||s.currency_agreed||' '||ifnull(s.invoice_id,'')
- FROM invoice s WHERE s.id=i.superseded_by)",
+ FROM invoice s WHERE s.order_id=i.order_id AND s.rank>abs(i.rank) ORDER BY s.rank DESC LIMIT 1)",
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::invoice::status::{Outcome, Status};
 use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{NewEvent, NewHistory, PollState, Saved, Stored, trim_every};
+use crate::ledger::store::{NewEvent, NewHistory, PollState, Rank, Saved, Stored, trim_every};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
 const RECORDED_MOST: i64 = 256;
@@ -89,7 +89,7 @@ pub(super) fn standing_beside(
     order_id: &str,
 ) -> rusqlite::Result<Option<(InvoiceKey, Outcome)>> {
     let mut statement = connection.prepare_cached(
-        "SELECT id, outcome FROM invoice WHERE order_id = ?2 AND id <> ?1 AND superseded_by IS NULL",
+        "SELECT id, outcome FROM invoice WHERE order_id = ?2 AND rank > 0 AND id <> ?1 ORDER BY rank DESC LIMIT 1",
     )?;
     let found = statement.query_row(params![key.0, order_id], |row| {
         Ok((InvoiceKey(row.get(0)?), rows::word(row, 1, Outcome::parse)?))
@@ -97,35 +97,28 @@ pub(super) fn standing_beside(
     found.optional()
 }
 
-/// The newest invoice of an order that was not refused, another one than this.
-pub(super) fn newest_beside(
+/// Ranks an invoice among those of its order. Gives those of them that exist.
+pub(super) fn rank(
     connection: &Connection,
     key: InvoiceKey,
     order_id: &str,
-) -> rusqlite::Result<Option<InvoiceKey>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT max(id) FROM invoice WHERE order_id = ?2 AND id <> ?1 AND opening <> 'refused'",
-    )?;
-    let found: Option<i64> = statement.query_row(params![key.0, order_id], |row| row.get(0))?;
-    Ok(found.map(InvoiceKey))
-}
-
-/// Lets an invoice stand for its order. Gives the others that it supersedes from now on. An order may have been refused
-/// thousands of times: those are left as they are.
-pub(super) fn stand(
-    connection: &Connection,
-    key: InvoiceKey,
-    order_id: &str,
+    rank: Rank,
 ) -> rusqlite::Result<Vec<InvoiceKey>> {
-    let mut own =
-        connection.prepare_cached("UPDATE invoice SET superseded_by = NULL WHERE id = ?1")?;
-    own.execute([key.0])?;
-    let mut others = connection.prepare_cached(
-        "UPDATE invoice SET superseded_by = ?1 WHERE order_id = ?2 AND id <> ?1 \
-         AND (superseded_by IS NULL OR opening <> 'refused') RETURNING id",
-    )?;
-    let changed = others.query_map(params![key.0, order_id], |row| Ok(InvoiceKey(row.get(0)?)))?;
-    changed.collect()
+    let new = match rank {
+        Rank::First => {
+            "(SELECT max(ifnull(max(o.rank), 0), -ifnull(min(o.rank), 0)) + 1 FROM invoice o WHERE o.order_id = ?2)"
+        }
+        Rank::Refused => "-abs(rank)",
+        Rank::Known => "abs(rank)",
+    };
+    let sql = format!("UPDATE invoice SET rank = {new} WHERE id = ?1 AND order_id = ?2");
+    connection
+        .prepare_cached(&sql)?
+        .execute(params![key.0, order_id])?;
+    let mut others =
+        connection.prepare_cached("SELECT id FROM invoice WHERE order_id = ?1 AND rank > 0")?;
+    let others = others.query_map([order_id], |row| Ok(InvoiceKey(row.get(0)?)))?;
+    others.collect()
 }
 
 pub(super) fn owner_of(

@@ -52,8 +52,8 @@ use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey};
 use super::store::{
-    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Saved, Store, StoreError, Stored,
-    Withdrawn,
+    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Rank, Saved, Store, StoreError,
+    Stored, Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
@@ -319,18 +319,10 @@ impl<C: Statements> Store for SqliteStore<C> {
         invoices::standing_beside(&self.connection, key, order_id).map_err(from_sqlite)
     }
 
-    fn newest_beside(
-        &mut self,
-        key: InvoiceKey,
-        order_id: &str,
-    ) -> Result<Option<InvoiceKey>, StoreError> {
-        invoices::newest_beside(&self.connection, key, order_id).map_err(from_sqlite)
-    }
-
-    fn stand(&mut self, key: InvoiceKey, order_id: &str) -> Result<(), StoreError> {
-        let others = invoices::stand(&self.connection, key, order_id).map_err(from_sqlite)?;
-        for changed in others {
-            self.known.forget(changed);
+    fn rank(&mut self, key: InvoiceKey, order_id: &str, rank: Rank) -> Result<(), StoreError> {
+        let others = invoices::rank(&self.connection, key, order_id, rank).map_err(from_sqlite)?;
+        for other in others {
+            self.known.forget(other);
         }
         self.known.forget(key);
         Ok(())

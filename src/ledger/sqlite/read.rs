@@ -35,7 +35,7 @@ pub(super) fn invoices_of_order(
         concat!(
             "SELECT {} FROM ",
             standing!(),
-            " WHERE i.order_id = ?1 ORDER BY i.superseded_by IS NOT NULL, i.id DESC LIMIT 1000"
+            " WHERE i.order_id = ?1 ORDER BY i.rank < 0, abs(i.rank) DESC LIMIT 1000"
         ),
         rows::INVOICE
     );
@@ -65,7 +65,7 @@ pub(super) fn standing_of_order(
             " WHERE i.order_id = ?1 AND (i.ref IN (?2, ?3) OR i.opening IN ('creating', 'unknown')",
             " OR i.outcome IN ('paid', 'mismatch', 'second_payment') OR i.opening IN ('answered', 'tracked') AND (i.outcome = 'open'",
             " OR i.doubt <> 0 OR i.pending IS NOT NULL OR p.nudged_ms IS NOT NULL",
-            " AND (p.failures > 0 AND p.gone_ms IS NULL OR ifnull(p.asked_ms < p.nudged_ms, 1)))) ORDER BY i.id DESC"
+            " AND (p.failures > 0 AND p.gone_ms IS NULL OR ifnull(p.asked_ms < p.nudged_ms, 1)))) ORDER BY i.rank DESC"
         ),
         rows::INVOICE,
         due::POLL_OR_NONE

@@ -33,7 +33,8 @@ pub(super) const LOAD: &str = concat!(
     " WHERE i.id = ?1 AND i.doubt = 0 AND i.paid_counted = 0 AND i.paid_fired = 0 AND i.failed_fired = 0 \
       AND i.unresolved = 0 AND i.attention = '' AND i.outcome = 'open' AND i.found_by IS NULL \
       AND i.opening = 'answered' AND i.opening_note IS NULL AND i.creator_boot IS NULL AND i.doubted IS NULL \
-      AND i.pending IS NULL AND i.amount_asked = i.amount_agreed AND i.currency_asked = i.currency_agreed AND i.superseded_by IS NULL \
+      AND i.pending IS NULL AND i.amount_asked = i.amount_agreed AND i.currency_asked = i.currency_agreed \
+      AND NOT EXISTS (SELECT 1 FROM invoice s WHERE s.order_id = i.order_id AND s.rank > abs(i.rank)) \
       AND (n.seq IS NOT NULL OR i.sorted_status = i.status AND i.claim_differs IS NULL \
         AND i.sorted_differs IS NULL AND i.sorted_ns IS i.claim_ns AND i.sorted_meaning = 'open')"
 );

@@ -105,6 +105,9 @@ fn sort_anew<S: Store>(
     number: i64,
     now_ms: i64,
 ) -> Result<Option<Resorted>, StoreError> {
+    if stored.row.superseded.is_some() {
+        sort_standing_first(store, rules, stored, number, now_ms)?;
+    }
     let lines = store.heard_claims(stored.row.key)?;
     let before = stored.invoice.clone();
     let counted = counted(&before, &lines, &rules.policy);
@@ -161,6 +164,30 @@ fn sort_anew<S: Store>(
         event,
         withdrawn: withdrawn.count,
     }))
+}
+
+/// What a payment of a superseded invoice is depends on what the lists make of the one that stands for the order.
+fn sort_standing_first<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    stored: &mut Stored,
+    number: i64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let (key, order_id) = (stored.row.key, stored.row.order_id.as_str());
+    let standing = match store.standing_beside(key, order_id)? {
+        Some((standing, _)) => store.load(standing)?,
+        None => None,
+    };
+    if let Some(mut standing) = standing.filter(|one| one.sorted_by.abs() != number) {
+        sort_anew(store, rules, &mut standing, number, now_ms)?;
+    }
+    // For the store, too: what it loaded last is what is saved next.
+    if let Some(own) = store.load(key)? {
+        stored.row.superseded = own.row.superseded;
+        stored.invoice.superseded = own.invoice.superseded;
+    }
+    Ok(())
 }
 
 /// How the number of the lists stands in an invoice: below zero while a poll must confirm what they made of old claims.
@@ -229,7 +256,12 @@ fn remember<S: Store>(
 }
 
 /// Shows what the invoice amounts to now.
-fn take_over(stored: &mut Stored, change: Option<&Change>, source: Option<Source>, now_ms: i64) {
+pub(super) fn take_over(
+    stored: &mut Stored,
+    change: Option<&Change>,
+    source: Option<Source>,
+    now_ms: i64,
+) {
     let (invoice, row) = (&stored.invoice, &mut stored.row);
     row.doubt = invoice.doubt;
     if !row.doubt {

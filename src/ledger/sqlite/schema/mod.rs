@@ -41,8 +41,8 @@ macro_rules! next_behind {
 const TABLES_AND_VIEWS: &str = concat!(
     "
 -- `newest_ns` is the newest instant that was heard of the invoice: a claim that is newer cannot be known. `generation` is that
--- of the ledger when a poll last said how the invoice stands: what a restored ledger had missed is found by it. Of the invoices
--- of an order one is not superseded: it stands for the order.
+-- of the ledger when a poll last said how the invoice stands: what a restored ledger had missed is found by it. The invoice with
+-- the highest `rank` stands for its order. One that was refused has a rank below zero, which it had above zero before.
 CREATE TABLE invoice (
   id INTEGER PRIMARY KEY,
   ref TEXT NOT NULL UNIQUE CHECK (typeof(ref) <> 'blob'),
@@ -94,9 +94,9 @@ CREATE TABLE invoice (
   generation INTEGER NOT NULL DEFAULT 0 CHECK (typeof(generation) = 'integer'),
   newest_ns INTEGER NOT NULL DEFAULT 0 CHECK (typeof(newest_ns) = 'integer'),
   raw_event INTEGER CHECK (typeof(raw_event) IN ('integer', 'null')),
-  superseded_by INTEGER REFERENCES invoice (id) CHECK (typeof(superseded_by) IN ('integer', 'null'))
+  rank INTEGER NOT NULL DEFAULT 0 CHECK (typeof(rank) = 'integer')
 );
-CREATE INDEX invoice_order ON invoice (order_id);
+CREATE INDEX invoice_order ON invoice (order_id, rank);
 CREATE INDEX invoice_creating ON invoice (creator_deadline_ms) WHERE opening = 'creating';
 CREATE INDEX invoice_attention ON invoice (id) WHERE attention <> '';
 
@@ -263,7 +263,8 @@ CREATE VIEW invoices AS SELECT
   strftime('%Y-%m-%dT%H:%M:%S', ifnull(n.at_ms, i.updated_ms) / 1000, 'unixepoch')
     || printf('.%03dZ', ifnull(n.at_ms, i.updated_ms) % 1000) AS updated_at,
   ifnull(n.at_ms, i.updated_ms) AS updated_ms,
-  (SELECT s.ref FROM invoice s WHERE s.id = i.superseded_by) AS superseded_by
+  (SELECT s.ref FROM invoice s WHERE s.order_id = i.order_id AND s.rank > abs(i.rank) ORDER BY s.rank DESC LIMIT 1)
+    AS superseded_by
 FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
   (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
 
@@ -291,7 +292,8 @@ CREATE VIEW orders AS SELECT
     AS attention,
   strftime('%Y-%m-%dT%H:%M:%S', s.created_ms / 1000, 'unixepoch') || printf('.%03dZ', s.created_ms % 1000) AS created_at,
   s.created_ms
-FROM invoice s WHERE s.superseded_by IS NULL;
+FROM invoice s WHERE s.id = (SELECT o.id FROM invoice o WHERE o.order_id = s.order_id
+  ORDER BY o.rank < 0, abs(o.rank) DESC LIMIT 1);
 
 CREATE VIEW events AS SELECT
   e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
@@ -319,8 +321,9 @@ CREATE VIEW requisites AS SELECT
   order_id, invoice_id, method, requisites AS details, payment_url,
   strftime('%Y-%m-%dT%H:%M:%S', expire_ms / 1000, 'unixepoch') || printf('.%03dZ', expire_ms % 1000) AS expire_at,
   expire_ms
-FROM invoice
-WHERE outcome = 'open' AND superseded_by IS NULL AND (requisites IS NOT NULL OR payment_url IS NOT NULL);
+FROM invoice i
+WHERE outcome = 'open' AND (requisites IS NOT NULL OR payment_url IS NOT NULL)
+  AND NOT EXISTS (SELECT 1 FROM invoice s WHERE s.order_id = i.order_id AND s.rank > abs(i.rank));
 "
 );
 

@@ -90,11 +90,7 @@ fn an_invoice_older_than_all_that_are_shown_still_stands_for_its_order() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut pair = crowded(&directory, first);
         let (shown, before) = pair.shown_of_order("order-1");
-        let mut beside = shown.iter().skip(1);
-        assert!(
-            beside.all(|row| row.key != InvoiceKey(1)) && shown.len() == 1_000,
-            "it is shown when it stands for the order alone"
-        );
+        assert_eq!(shown.len(), 1_000, "not all there are");
         let standing = pair.standing_of_order("order-1");
         let keys: Vec<_> = standing.iter().map(|row| row.key).collect();
         assert_eq!(keys, [InvoiceKey(1)], "{first:?}");
