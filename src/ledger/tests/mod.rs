@@ -12,6 +12,7 @@ mod documents;
 mod foreign;
 mod lists;
 mod operator;
+mod order;
 mod owed;
 mod restored;
 mod served;
