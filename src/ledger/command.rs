@@ -319,6 +319,13 @@ pub(crate) enum Command {
     Redate(Vec<InvoiceKey>, i64),
     /// The horizon of this invoice has passed.
     Unresolve(InvoiceKey, i64),
+    /// The clock was set: waits are corrected.
+    Replan {
+        /// What it shows now, milliseconds since 1970.
+        now_ms: i64,
+        /// By how much it was set forward; 0 for back, or for a time that is not known.
+        forward_ms: i64,
+    },
     /// Deliveries to be run.
     Claim {
         /// This process.
@@ -372,6 +379,7 @@ impl Command {
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
+            | Self::Replan { .. }
             | Self::Claim { .. }
             | Self::Refuse(_)
             | Self::Note(..)
@@ -404,6 +412,7 @@ impl Command {
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
+            | Self::Replan { .. }
             | Self::Claim { .. }
             | Self::Adopt(..)
             | Self::Accept(_)
@@ -425,7 +434,7 @@ pub(crate) enum Reply {
     Settled(Box<InvoiceRow>, Option<Recorded>),
     /// To [`Command::Claim`].
     Claimed(Vec<Claimed>),
-    /// To [`Command::Act`] and [`Command::Supply`]: how many deliveries it changed or made.
+    /// To [`Command::Act`], [`Command::Supply`] and [`Command::Replan`]: how many deliveries it changed or made.
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),

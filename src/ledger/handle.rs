@@ -310,6 +310,15 @@ impl Writer {
         }
     }
 
+    /// Corrects what waits after the clock was set: see [`Command::Replan`]. Returns how many deliveries it corrected.
+    pub(crate) async fn replan(&self, now_ms: i64, forward_ms: i64) -> Result<usize, WriteError> {
+        let replan = Command::Replan { now_ms, forward_ms };
+        match self.queue.ask(replan).await? {
+            Reply::Acted(count) => Ok(count),
+            other => unreachable!("the writer answered a corrected clock with {other:?}"),
+        }
+    }
+
     /// Once it is answered, hooks are owed what these rules say, in the ledger too; nothing else of them counts. What is owed
     /// already stays owed.
     pub(crate) async fn owe(&self, rules: Rules) -> Result<(), WriteError> {

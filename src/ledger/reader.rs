@@ -401,6 +401,11 @@ impl Reader {
         self.ask(ReadStore::running).await
     }
 
+    /// True when a delivery waits that was planned later than at this time: a clock was ahead.
+    pub async fn planned_after(&self, at_ms: i64) -> Result<bool, ReadError> {
+        self.ask(move |store| store.planned_after(at_ms)).await
+    }
+
     /// What a claim for these lanes would find. `ahead`: from now to the latest time that a delivery can rightly be planned
     /// for.
     pub async fn outlook(

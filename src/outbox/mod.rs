@@ -20,6 +20,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod unowned;
+mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
@@ -31,6 +32,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::clock::Reading;
 use crate::fault;
 use crate::hook;
 use crate::hook::process::Waiting;
@@ -126,6 +128,7 @@ pub(crate) async fn run(
         starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
+        looked: None,
     };
     outbox.work(&wake, &shutdown, (&pulse, &mut news)).await;
     outbox.stop(&hurry).await;
@@ -195,6 +198,8 @@ struct Outbox {
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
     scan_at: Instant,
+    /// The clocks when waits were last known to be right; `None` before that.
+    looked: Option<Reading>,
 }
 
 impl Outbox {
@@ -207,7 +212,9 @@ impl Outbox {
         while !shutdown.is_requested() {
             pulse.turn();
             fault::point("outbox");
-            if Instant::now() >= self.scan_at {
+            let scans = Instant::now() >= self.scan_at;
+            self.correct_waits(scans).await;
+            if scans {
                 let found = self.find_left_running().await;
                 let pause = if found { SCAN_EVERY } else { LOOK_EVERY };
                 self.scan_at = Instant::now() + pause;

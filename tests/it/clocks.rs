@@ -160,6 +160,33 @@ fn a_clock_of_1970_at_boot_takes_notifications_and_is_set_right_without_a_burst(
     wait_until(PATIENCE, "the hooks", || world.hook_log("all").len() == 8);
 }
 
+/// One attempt failed while the clock was three hours ahead; it is corrected while the daemon runs, or while none does.
+#[test]
+fn an_attempt_planned_by_a_clock_that_was_ahead_is_made_once_it_is_corrected() {
+    let clock = clock!();
+    for down in [false, true] {
+        clock.set("+3h");
+        let setup = Setup::new()
+            .set("outbox.schedule_s", "[0, 2, 36000]")
+            .hook("fulfil", &["paid"], "exit 1");
+        let mut world = under(setup, &clock).start();
+        world.pay("A-1");
+        wait_until(PATIENCE, "the first attempt", || {
+            world.value("SELECT count(*) FROM attempts") == "1"
+        });
+        if down {
+            assert_eq!(world.stop_serve(PATIENCE), 0);
+        }
+        clock.set("+0");
+        if down {
+            world.start_serve();
+        }
+        wait_until(Duration::from_secs(30), "the second attempt", || {
+            world.value("SELECT count(*) FROM attempts") == "2"
+        });
+    }
+}
+
 #[track_caller]
 fn paid_is_found(world: &World, issued: &Issued) {
     world.dictate(issued, "paid");

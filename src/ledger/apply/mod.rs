@@ -124,6 +124,9 @@ pub(super) fn apply<S: Store>(
             *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
             lanes,
         )?)),
+        Command::Replan { now_ms, forward_ms } => {
+            Ok(Reply::Acted(store.replan(*now_ms, *forward_ms)?))
+        }
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {
                 Ok(Reply::Done)

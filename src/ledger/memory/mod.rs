@@ -76,6 +76,7 @@ struct Owed {
     attempts: u32,
     round_start: u32,
     next_ms: Option<i64>,
+    wait_ms: i64,
     replay: bool,
     held_why: Option<&'static str>,
     abandoned_by: Option<&'static str>,
@@ -360,9 +361,9 @@ impl Store for MemoryStore {
         if self.deliveries.iter().any(same) {
             return Err(refused("the delivery stands already"));
         }
-        let (state, next_ms, held_why) = match next {
-            Next::At(next_ms) => (DeliveryState::Waiting, Some(next_ms), None),
-            Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+        let (state, next_ms, wait_ms, held_why) = match next {
+            Next::At { at_ms, wait_ms } => (DeliveryState::Waiting, Some(at_ms), wait_ms, None),
+            Next::Held(why) => (DeliveryState::Held, None, 0, Some(why)),
         };
         Ok(DeliveryKey(self.deliveries.add(Owed {
             event: seq,
@@ -372,6 +373,7 @@ impl Store for MemoryStore {
             attempts: 0,
             round_start: 0,
             next_ms,
+            wait_ms,
             replay: false,
             held_why,
             abandoned_by: None,
@@ -423,6 +425,10 @@ impl Store for MemoryStore {
 
     fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError> {
         Ok(self.take_back(key))
+    }
+
+    fn replan(&mut self, now_ms: i64, forward_ms: i64) -> Result<usize, StoreError> {
+        Ok(self.replan_all(now_ms, forward_ms))
     }
 
     fn finish(

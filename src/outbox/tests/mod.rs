@@ -112,6 +112,7 @@ impl Stage {
             starting: JoinSet::new(),
             rest_until: None,
             scan_at: Instant::now(),
+            looked: None,
         }
     }
 

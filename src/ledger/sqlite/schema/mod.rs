@@ -157,6 +157,7 @@ CREATE INDEX event_invoice ON event (invoice);
 CREATE INDEX event_unvouched ON event (seq) WHERE vouched = 0;
 
 -- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
+-- `next_ms` was planned at `next_ms - wait_ms`: what lies ahead of the clock there was planned by a clock that was ahead.
 CREATE TABLE delivery (
   id INTEGER PRIMARY KEY,
   event INTEGER NOT NULL REFERENCES event (seq) CHECK (typeof(event) = 'integer'),
@@ -179,6 +180,7 @@ CREATE TABLE delivery (
   gave_up_after INTEGER CHECK (typeof(gave_up_after) IN ('integer', 'null')),
   abandoned_by TEXT CHECK (typeof(abandoned_by) <> 'blob'),
   acknowledged INTEGER NOT NULL DEFAULT 0 CHECK (typeof(acknowledged) = 'integer'),
+  wait_ms INTEGER NOT NULL DEFAULT 0 CHECK (typeof(wait_ms) = 'integer'),
   UNIQUE (event, hook)
 );
 -- By hook, so that the due ones of one hook are found without reading past those of another that hangs.

@@ -155,6 +155,10 @@ pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
             },
         }),
         8 => Command::Redate(vec![key], now_ms),
+        9 if dice.below(2) == 0 => Command::Replan {
+            now_ms: now_ms - dice.small(3_000),
+            forward_ms: dice.small(3) * 900,
+        },
         9 => Command::Unresolve(key, now_ms),
         10..12 => Command::Claim {
             claimant: mark(2),
