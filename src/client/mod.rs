@@ -272,6 +272,7 @@ impl Client {
     pub(crate) async fn knock(&self) -> Result<(u16, Option<i64>), Error> {
         let request = self.0.asking.get(self.0.address.base());
         let answer = Answer::receive(request, "knock", &[]).await?;
+        self.0.fetches.dated(answer.service_ms());
         Ok((answer.status(), answer.service_ms()))
     }
 

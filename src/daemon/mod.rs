@@ -9,6 +9,7 @@ mod admin;
 mod alarm;
 mod apart;
 mod begin;
+mod clock_watch;
 pub(crate) mod control;
 pub(crate) mod handed;
 mod loops;

@@ -12,6 +12,7 @@ use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
 use super::choice::{Acting, Supplying};
+use super::clock_note::WrongClock;
 use super::fact::Note;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -319,6 +320,13 @@ pub(crate) enum Command {
     Redate(Vec<InvoiceKey>, i64),
     /// The horizon of this invoice has passed.
     Unresolve(InvoiceKey, i64),
+    /// The clock was looked at.
+    SeeClock {
+        /// In what way it is wrong.
+        wrong: Option<WrongClock>,
+        /// Events behind this number were dated by a clock that may have been wrong.
+        after: i64,
+    },
     /// The clock was set: waits are corrected.
     Replan {
         /// What it shows now, milliseconds since 1970.
@@ -380,6 +388,7 @@ impl Command {
             | Self::Redate(..)
             | Self::Unresolve(..)
             | Self::Replan { .. }
+            | Self::SeeClock { .. }
             | Self::Claim { .. }
             | Self::Refuse(_)
             | Self::Note(..)
@@ -403,6 +412,7 @@ impl Command {
             | Self::Finish(..)
             | Self::Refuse(_)
             | Self::Note(..)
+            | Self::SeeClock { .. }
             | Self::Track(_) => true,
             Self::GiveUpOpening(_)
             | Self::NameChild(..)
@@ -438,6 +448,8 @@ pub(crate) enum Reply {
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),
+    /// To [`Command::SeeClock`]: the newest event.
+    Seen(i64),
     /// To [`Command::Empty`].
     Emptied(Emptied),
     /// To all else.

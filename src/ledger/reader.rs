@@ -312,6 +312,11 @@ impl Reader {
         self.ask(ReadStore::newest_event).await
     }
 
+    /// When the newest event was recorded that no wrong clock has dated as far as is known, milliseconds since 1970.
+    pub(crate) async fn newest_sure(&self) -> Result<Option<i64>, ReadError> {
+        self.ask(ReadStore::newest_sure).await
+    }
+
     /// What the numbers of events are judged by.
     pub(crate) async fn lineage(&self) -> Result<Lineage, ReadError> {
         self.ask(|store| {

@@ -20,7 +20,9 @@ impl Outbox {
         }
         let forward_ms = set_ms.filter(|set_ms| *set_ms > STEP_MS).unwrap_or(0);
         if forward_ms == 0 {
-            let ahead = self.reader.planned_after(now.wall_ms.saturating_add(STEP_MS));
+            let ahead = self
+                .reader
+                .planned_after(now.wall_ms.saturating_add(STEP_MS));
             match ahead.await {
                 Ok(false) => {
                     self.looked = Some(now);

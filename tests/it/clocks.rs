@@ -166,9 +166,11 @@ fn an_attempt_planned_by_a_clock_that_was_ahead_is_made_once_it_is_corrected() {
     let clock = clock!();
     for down in [false, true] {
         clock.set("+3h");
-        let setup = Setup::new()
-            .set("outbox.schedule_s", "[0, 2, 36000]")
-            .hook("fulfil", &["paid"], "exit 1");
+        let setup = Setup::new().set("outbox.schedule_s", "[0, 2, 36000]").hook(
+            "fulfil",
+            &["paid"],
+            "exit 1",
+        );
         let mut world = under(setup, &clock).start();
         world.pay("A-1");
         wait_until(PATIENCE, "the first attempt", || {

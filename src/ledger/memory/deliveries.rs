@@ -77,7 +77,9 @@ impl MemoryStore {
         let mut owed = self.deliveries.iter().map(|(_, owed)| owed);
         owed.any(|owed| {
             let planned = owed.next_ms.map(|next_ms| next_ms - owed.wait_ms);
-            owed.state == DeliveryState::Waiting && planned > Some(at_ms) && owed.next_ms > Some(at_ms)
+            owed.state == DeliveryState::Waiting
+                && planned > Some(at_ms)
+                && owed.next_ms > Some(at_ms)
         })
     }
 

@@ -64,6 +64,8 @@ struct EventEntry {
     cause: Option<Claim>,
     /// How it was judged, when the event is its line of history too.
     judged: Option<(Decision, Why)>,
+    /// A clock that may have been wrong dated it.
+    time_unsure: bool,
 }
 
 /// One event owed to one hook.
@@ -338,6 +340,7 @@ impl Store for MemoryStore {
             row,
             cause: change.cause.clone(),
             judged: event.judged,
+            time_unsure: false,
         };
         let seq = self.events.add(entry.clone());
         entry.row.seq = seq;
@@ -425,6 +428,24 @@ impl Store for MemoryStore {
 
     fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError> {
         Ok(self.take_back(key))
+    }
+
+    fn mark_unsure(&mut self, after: i64) -> Result<(), StoreError> {
+        let later = self.events.iter().filter(|(seq, _)| *seq > after);
+        for (seq, event) in later
+            .map(|(seq, event)| (seq, event.clone()))
+            .collect::<Vec<_>>()
+        {
+            let time_unsure = true;
+            self.events.put(
+                seq,
+                EventEntry {
+                    time_unsure,
+                    ..event
+                },
+            );
+        }
+        Ok(())
     }
 
     fn replan(&mut self, now_ms: i64, forward_ms: i64) -> Result<usize, StoreError> {

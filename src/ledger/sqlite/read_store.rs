@@ -271,6 +271,10 @@ impl ReadStore {
         running(&self.0).map_err(from_sqlite)
     }
 
+    pub(in crate::ledger) fn newest_sure(&self) -> Result<Option<i64>, StoreError> {
+        facts::newest_sure(&self.0).map_err(from_sqlite)
+    }
+
     pub(in crate::ledger) fn planned_after(&self, at_ms: i64) -> Result<bool, StoreError> {
         deliveries::planned_after(&self.0, at_ms).map_err(from_sqlite)
     }
