@@ -47,7 +47,7 @@ facts! {
     /// poller takes it back once it has counted the due times again.
     pub(crate) static CLOCK_MARK: Fact<i64> = Fact::text(Key("clock_ms"));
     /// Whether our clock can be right. By the daemon's look at it.
-    pub(crate) static CLOCK: Fact<ClockNote> = Fact::json(Key("clock"));
+    pub(crate) static CLOCK: Fact<ClockNote> = Fact::json(Key("clock_seen"));
     /// How far the service's clock is ahead of ours, by the last dated answer that showed another figure. By what records
     /// answers.
     pub(super) static SERVICE_AHEAD_MS: Fact<i64> = Fact::text(Key("service_ahead_ms"));

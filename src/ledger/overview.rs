@@ -100,7 +100,7 @@ pub struct Overview {
     /// The log could not be moved into the file, when that was so the last time the daemon looked.
     pub log_held: Option<LogHeld>,
     /// In what way the clock cannot be right, by the daemon's last look.
-    pub(crate) clock: Option<WrongClock>,
+    pub(crate) wrong_clock: Option<WrongClock>,
     /// The newest changes since a daemon serves, without a break, that asking found and no notification told, among the newest
     /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
     pub polled_in_a_row: (u64, Option<i64>),

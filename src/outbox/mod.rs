@@ -30,13 +30,14 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::clock::Reading;
 use crate::fault;
 use crate::hook;
 use crate::hook::process::Waiting;
 use crate::ledger::{DeliveryKey, Reader, Writer};
+use crate::news;
 use crate::process_mark::ProcessMark;
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
@@ -353,7 +354,7 @@ impl Outbox {
         }
         tokio::select! {
             biased;
-            ended = timeout(drain, self.all_ended()) => if ended.is_ok() {
+            ended = news::within(drain, self.all_ended()) => if ended.is_some() {
                 return;
             },
             () = hurry.requested() => {}
@@ -361,9 +362,9 @@ impl Outbox {
         tracing::warn!(running = self.attempts.len(), "ending hooks that still run");
         self.desk.ending.request();
         let grace = self.desk.settings.longest_grace();
-        if timeout(grace + STOP_MARGIN, self.all_ended())
+        if news::within(grace + STOP_MARGIN, self.all_ended())
             .await
-            .is_err()
+            .is_none()
         {
             tracing::error!(
                 running = self.attempts.len(),

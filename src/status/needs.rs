@@ -35,7 +35,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if !known.daemon_running {
         needs.push(Need::daemon());
     }
-    needs.extend(clock(&known));
+    needs.extend(wrong_clock(&known));
     needs.extend(login(known.polling));
     needs.extend(silent(&known));
     needs.extend(polled(&known));
@@ -73,9 +73,11 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
 }
 
 /// A clock that was never set is seen at once; all else is the daemon's to find out.
-fn clock(known: &Known<'_>) -> Option<Need> {
+fn wrong_clock(known: &Known<'_>) -> Option<Need> {
     let not_set = (known.now_ms < CLOCK_IS_SET_MS).then_some(WrongClock::NotSet);
-    not_set.or(known.overview.clock).map(Need::clock)
+    not_set
+        .or(known.overview.wrong_clock)
+        .map(Need::wrong_clock)
 }
 
 fn login(polling: &Polling) -> Option<Need> {

@@ -282,7 +282,7 @@ impl Need {
     }
 
     /// The machine's clock cannot be right.
-    pub(super) fn clock(wrong: WrongClock) -> Self {
+    pub(super) fn wrong_clock(wrong: WrongClock) -> Self {
         let told = match wrong {
             WrongClock::NotSet => {
                 "this machine's clock shows a time before 2025: it was never set".to_owned()

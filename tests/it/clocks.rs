@@ -189,6 +189,78 @@ fn an_attempt_planned_by_a_clock_that_was_ahead_is_made_once_it_is_corrected() {
     }
 }
 
+/// The reasons that `status` shows.
+fn reasons(world: &World) -> Vec<String> {
+    let status = world.tilld(&["status", "--json"]);
+    let told = status.json();
+    let needs = told["needs"].as_array().expect("a list");
+    let word = |need: &serde_json::Value| need["reason"].as_str().map(str::to_owned);
+    needs.iter().filter_map(word).collect()
+}
+
+#[test]
+fn a_clock_that_is_ahead_raises_an_alert_and_what_it_dates_is_marked() {
+    let clock = clock!();
+    clock.set("+3h");
+    let world = under(Setup::new(), &clock).start();
+    world.create("open");
+    world.pay("A-1");
+    let is_told = || reasons(&world).contains(&"clock".to_owned());
+    wait_until(PATIENCE, "the alert", is_told);
+    let marked = |order: &str| {
+        let ask = format!(
+            "SELECT group_concat(DISTINCT time_unsure) FROM events WHERE order_id = '{order}'"
+        );
+        world.value(&ask)
+    };
+    wait_until(PATIENCE, "the mark", || marked("A-1").contains('1'));
+    assert_eq!(world.invoice("A-1", "time_unsure"), "1");
+    clock.set("+0");
+    wait_until(PATIENCE, "the alert to end", || !is_told());
+    world.pay("A-2");
+    assert_eq!((marked("A-2").as_str(), is_told()), ("0", false));
+    assert_eq!(world.invoice("A-2", "time_unsure"), "0");
+    let (json, text) = (world.tilld(&["status", "--json"]), world.tilld(&["status"]));
+    assert!(!json.stdout.contains("clock") && !text.stdout.contains("clock"));
+}
+
+/// What is at stake: requisites of a payment that has just come, deleted as half a century old.
+#[test]
+fn what_was_paid_while_the_clock_showed_1970_keeps_its_texts() {
+    let clock = clock!();
+    let setup = Setup::new()
+        .set("retention.requisites_days", 1)
+        .set("retention.raw_days", 1);
+    let mut world = under(setup, &clock).start();
+    let issued = world.create("A-1");
+    world.create("open");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    clock.set("@1970-01-01 00:00:10");
+    world.start_serve();
+    wait_until(PATIENCE, "the alert", || {
+        reasons(&world).contains(&"clock".to_owned())
+    });
+    let paid = world.dictate(&issued, "paid");
+    assert_eq!(world.tell_as_it_is(&paid).status, 200);
+    wait_until(PATIENCE, "the payment", || {
+        world.invoice("A-1", "outcome") == "paid"
+    });
+    assert_eq!(world.invoice("A-1", "time_unsure"), "1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    clock.set("+0");
+    world.start_serve();
+    // The walk comes at the start, once the service has told the time.
+    asked_again(&world, 3);
+    let pruned = world.tilld(&["db", "prune", "--json"]).ends_with(0).json();
+    assert_eq!(
+        (&pruned["requisites"], &pruned["raw"]),
+        (&json!(0), &json!(0))
+    );
+    let kept = "SELECT requisites IS NOT NULL AND (raw IS NOT NULL OR raw_event IS NOT NULL) \
+        AND outcome_ms < 1735689600000 FROM invoice WHERE order_id = 'A-1'";
+    assert_eq!(world.value(kept), "1");
+}
+
 #[track_caller]
 fn paid_is_found(world: &World, issued: &Issued) {
     world.dictate(issued, "paid");

@@ -431,20 +431,7 @@ impl Store for MemoryStore {
     }
 
     fn mark_unsure(&mut self, after: i64) -> Result<(), StoreError> {
-        let later = self.events.iter().filter(|(seq, _)| *seq > after);
-        for (seq, event) in later
-            .map(|(seq, event)| (seq, event.clone()))
-            .collect::<Vec<_>>()
-        {
-            let time_unsure = true;
-            self.events.put(
-                seq,
-                EventEntry {
-                    time_unsure,
-                    ..event
-                },
-            );
-        }
+        self.doubt_times(after);
         Ok(())
     }
 

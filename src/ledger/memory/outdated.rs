@@ -61,6 +61,16 @@ impl MemoryStore {
         emptied
     }
 
+    /// Marks the events behind this number as dated by a clock that may have been wrong.
+    pub(super) fn doubt_times(&mut self, after: i64) {
+        let later = self.events.iter().filter(|(seq, _)| *seq > after);
+        let later: Vec<_> = later.map(|(seq, event)| (seq, event.clone())).collect();
+        for (seq, mut event) in later {
+            event.time_unsure = true;
+            self.events.put(seq, event);
+        }
+    }
+
     fn empty_events(&mut self, key: InvoiceKey) {
         let own = self
             .events

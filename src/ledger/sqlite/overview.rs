@@ -105,7 +105,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_attention,
         unsorted: of_family(connection, &UNSORTED, UNSORTED_MOST)?,
         log_held: fact(connection, &LOG_HELD)?.and_then(|noted| noted.held),
-        clock: fact(connection, &CLOCK)?.and_then(|note| note.wrong),
+        wrong_clock: fact(connection, &CLOCK)?.and_then(|note| note.wrong),
         polled_in_a_row: polled_in_a_row(connection)?,
     })
 }
