@@ -2,13 +2,21 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Attempt, MemoryStore, Owed};
+use super::{MemoryStore, Owed};
 use crate::invoice::event::EventKind;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryRow, DeliveryState, InvoiceKey, Outlook};
 use crate::ledger::store::Withdrawn;
 use crate::process_mark::ProcessMark;
+
+/// One run that has ended.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) delivery: i64,
+    pub(super) number: u32,
+    pub(super) record: AttemptRecord,
+}
 
 impl MemoryStore {
     pub(super) fn claim_runnable(

@@ -13,6 +13,7 @@ mod read;
 mod table;
 mod undo;
 
+use deliveries::Attempt;
 use heard::HistoryLine;
 
 use std::collections::HashMap;
@@ -88,14 +89,6 @@ struct Owed {
     child: Option<ProcessMark>,
     /// The attempt with which the delivery that this one tells of was given up.
     gave_up_after: Option<u32>,
-}
-
-/// One run that has ended.
-#[derive(Clone, Debug)]
-struct Attempt {
-    delivery: i64,
-    number: u32,
-    record: AttemptRecord,
 }
 
 /// The store.
