@@ -113,7 +113,13 @@ impl Watch {
 
     async fn judged(&mut self, seen: Seen) -> Result<Seen, Trouble> {
         let mut verdict = self.verdict(seen);
-        if matches!(verdict, Verdict::Wrong(WrongClock::Differs { .. })) && self.is_stale() {
+        let differed = matches!(seen.wrong, Some(WrongClock::Differs { .. }));
+        let needs_word = match verdict {
+            Verdict::Wrong(WrongClock::Differs { .. }) => self.is_stale(),
+            Verdict::Unknown => differed,
+            Verdict::Right | Verdict::Wrong(_) => false,
+        };
+        if needs_word && self.may_ask() {
             // Whatever it brings is heard by the client.
             self.asked = Some(Instant::now());
             self.client.knock().await.map(drop).unwrap_or_default();
@@ -121,18 +127,19 @@ impl Watch {
         }
         let newest = self.reader.newest_event().await?;
         match verdict {
-            Verdict::Unknown => Ok(seen),
+            // Without a word of the service what it said last stands.
+            Verdict::Unknown if differed || seen.wrong.is_none() => Ok(seen),
             Verdict::Right if seen.wrong.is_none() => Ok(Seen {
                 upto: newest,
                 newest_ms: None,
                 ..seen
             }),
-            Verdict::Right => {
+            Verdict::Right | Verdict::Unknown => {
                 // Only what was recorded before: by which clock the old ones were dated is known by nobody.
                 let doubted = !matches!(seen.wrong, Some(WrongClock::Behind { .. }));
                 let after = if doubted { seen.upto } else { i64::MAX };
                 let upto = self.writer.see_clock(None, after).await?;
-                tracing::info!("the clock agrees with the service's again");
+                tracing::info!("the clock may be right again");
                 Ok(Seen {
                     wrong: None,
                     upto,
@@ -169,10 +176,14 @@ impl Watch {
     }
 
     fn is_stale(&self) -> bool {
-        let fresh = Duration::from_millis(FRESH_MS.unsigned_abs());
         let told = *self.told.borrow();
         told.is_some_and(|told| told.age_ms(Reading::now()) > FRESH_MS)
-            && self.asked.is_none_or(|asked| asked.elapsed() > fresh)
+    }
+
+    /// Once a minute at most.
+    fn may_ask(&self) -> bool {
+        let fresh = Duration::from_millis(FRESH_MS.unsigned_abs());
+        self.asked.is_none_or(|asked| asked.elapsed() > fresh)
     }
 }
 
