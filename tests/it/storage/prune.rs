@@ -165,9 +165,11 @@ fn a_daemon_empties_by_itself_what_a_replay_does_not_need() {
         world.value("SELECT count(*) FROM attempts a JOIN events e USING (event_id) WHERE e.order_id = 'old' AND a.result = 'exit 0'") == "2"
     });
     // By hand, beside the daemon.
-    let older = "UPDATE invoice SET outcome_ms = 0 WHERE order_id = 'young'; \
-        UPDATE attempt SET ended_ms = 0 WHERE number = 1";
-    world.neighbour().tamper(older);
+    let older = format!(
+        "UPDATE invoice SET outcome_ms = {FIRST_MS}, created_ms = {FIRST_MS}, newest_ns = 0 WHERE order_id = 'young'; \
+         UPDATE attempt SET ended_ms = {FIRST_MS} WHERE number = 1"
+    );
+    world.neighbour().tamper(&older);
     world.tilld(&["db", "prune"]).ends_with(0);
     // What the replay wrote is not old yet, and goes when it is.
     assert_eq!(kept(&world), ["old 0001", "young 0000", "owed 1111"]);
