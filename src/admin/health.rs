@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use tokio::time::timeout;
 
 use super::Parts;
 use crate::http::Response;
 use crate::ledger::{Reader, Writer};
+use crate::news;
 use crate::status::LoginState;
 use crate::telemetry::{chain, escape};
 
@@ -75,10 +75,10 @@ fn turns(still_for: Duration, within: Duration) -> Result<(), String> {
 
 /// The writing thread turns, and what it was last given could be stored.
 async fn turn(writer: &Writer, reader: &Reader) -> Result<(), String> {
-    match timeout(TURN_WITHIN, writer.lock_once()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => return Err(chain(&error)),
-        Err(_late) => {
+    match news::within(TURN_WITHIN, writer.lock_once()).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => return Err(chain(&error)),
+        None => {
             return Err(format!(
                 "the ledger's writer had no turn for this within {} s",
                 TURN_WITHIN.as_secs()

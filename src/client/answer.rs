@@ -6,10 +6,11 @@ use reqwest::header::HeaderValue;
 use reqwest::{RequestBuilder, Response};
 
 use super::LARGEST_ANSWER;
-use super::error::{Error, Foreign};
+use super::error::{Cut, Error, Foreign};
 use super::retry_after;
 use crate::clock;
 use crate::invoice::observation::Report;
+use crate::news;
 use crate::retry_after::http_date;
 use crate::secret::Secret;
 use crate::wire::fields::Fields;
@@ -40,18 +41,34 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, Error> {
 }
 
 impl Answer {
-    /// Sends the request and reads what comes. `hidden` are the secrets the request carries.
+    /// Sends the request and reads what comes, in this time at most: that counts as sent, since it may have struck at any point of
+    /// the exchange. `hidden` are the secrets the request carries.
     pub(super) async fn receive(
+        request: RequestBuilder,
+        longest: Duration,
+        what: &'static str,
+        hidden: &[&Secret],
+    ) -> Result<Self, Error> {
+        let answer = news::within(longest, Self::of(request, what, hidden)).await;
+        answer.unwrap_or_else(|| {
+            let source = Cut::TooLong(longest);
+            let error = Error::Unanswered { source };
+            tracing::debug!(%error, "no answer to a {what}");
+            Err(error)
+        })
+    }
+
+    async fn of(
         request: RequestBuilder,
         what: &'static str,
         hidden: &[&Secret],
     ) -> Result<Self, Error> {
         let response = request.send().await.map_err(|cause| {
             let source = cause.without_url();
-            // A time-out of the whole exchange counts as sent: it may have struck at any point of it.
             if source.is_connect() || source.is_dns() || source.is_builder() {
                 Error::NotSent { source }
             } else {
+                let source = Cut::Broken(source);
                 Error::Unanswered { source }
             }
         });
@@ -186,7 +203,7 @@ async fn read(mut response: Response) -> Result<Vec<u8>, Error> {
     let mut body = Vec::new();
     loop {
         let piece = response.chunk().await.map_err(|cause| Error::Unanswered {
-            source: cause.without_url(),
+            source: Cut::Broken(cause.without_url()),
         })?;
         let Some(piece) = piece else { return Ok(body) };
         if body.len() + piece.len() > LARGEST_ANSWER {

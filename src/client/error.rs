@@ -8,6 +8,17 @@ use crate::telemetry::{chain, escape};
 use crate::wire::invoice::NotAnInvoice;
 use crate::wire::json::ShapeError;
 
+/// What a complete answer was cut off by.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cut {
+    /// The connection, without its address.
+    #[error(transparent)]
+    Broken(reqwest::Error),
+    /// The time for the whole exchange.
+    #[error("it took longer than {} ms", .0.as_millis())]
+    TooLong(Duration),
+}
+
 /// A request to the payment service that did not yield what was asked for.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -23,7 +34,7 @@ pub(crate) enum Error {
     Unanswered {
         /// What the exchange died of, without the address.
         #[source]
-        source: reqwest::Error,
+        source: Cut,
     },
     /// 401: the access token is not, or no longer, good.
     #[error("the payment service refused the login")]

@@ -2,22 +2,27 @@
 //! an answer is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use tokio::sync::watch;
 
 use super::error::Error;
+use crate::clock::Reading;
 
 /// The service's own clock as one of its answers told it: milliseconds since 1970, and when that was heard here.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServiceClock(i64, Instant);
+pub(crate) struct ServiceClock(i64, Reading);
 
 impl ServiceClock {
-    /// What it shows now, milliseconds since 1970. It goes on by the monotonic clock.
-    pub(crate) fn now_ms(self) -> i64 {
-        let Self(told_ms, heard) = self;
-        let since = i64::try_from(heard.elapsed().as_millis()).unwrap_or(i64::MAX);
-        told_ms.saturating_add(since)
+    /// What it shows at a moment, milliseconds since 1970. It goes on by the clock that nobody sets.
+    pub(crate) const fn at(self, now: Reading) -> i64 {
+        let Self(told_ms, _) = self;
+        told_ms.saturating_add(self.age_ms(now))
+    }
+
+    /// How long before a moment it was heard, milliseconds.
+    pub(crate) const fn age_ms(self, now: Reading) -> i64 {
+        let Self(_, heard) = self;
+        now.boot_ms.saturating_sub(heard.boot_ms)
     }
 }
 
@@ -39,7 +44,7 @@ impl Fetches {
     /// An answer bore the service's time, if it did.
     pub(super) fn dated(&self, service_ms: Option<i64>) {
         if let Some(service_ms) = service_ms {
-            let clock = ServiceClock(service_ms, Instant::now());
+            let clock = ServiceClock(service_ms, Reading::now());
             self.clock.send_replace(Some(clock));
         }
     }

@@ -110,6 +110,8 @@ struct Inner {
     asking: reqwest::Client,
     posting: reqwest::Client,
     fetches: Fetches,
+    /// For a whole exchange.
+    longest: Duration,
 }
 
 impl fmt::Debug for Client {
@@ -148,7 +150,6 @@ impl Client {
                 // When a name has addresses of both kinds, the connector turns to the other kind after 300 ms (RFC 8305;
                 // its default, which no setting of reqwest reaches): `tests/network.rs` would see it go.
                 .connect_timeout(connect)
-                .timeout(settings.request_timeout)
                 .pool_max_idle_per_host(idle);
             // The environment may name a proxy that is reached over TLS.
             if address.is_plain() && settings.proxy != Proxy::Environment {
@@ -171,6 +172,7 @@ impl Client {
             asking,
             posting,
             fetches: Fetches::default(),
+            longest: settings.request_timeout,
         })))
     }
 
@@ -252,7 +254,7 @@ impl Client {
     ) -> Result<Report, Error> {
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
-        let answer = Answer::receive(request, "fetch", &[token])
+        let answer = Answer::receive(request, self.0.longest, "fetch", &[token])
             .await
             .inspect_err(|error| self.0.fetches.unanswered(error))?;
         self.0.fetches.answered(answer.status());
@@ -271,7 +273,8 @@ impl Client {
     /// is dated, milliseconds since 1970.
     pub(crate) async fn knock(&self) -> Result<(u16, Option<i64>), Error> {
         let request = self.0.asking.get(self.0.address.base());
-        let answer = Answer::receive(request, "knock", &[]).await?;
+        let answer = Answer::receive(request, self.0.longest, "knock", &[]).await?;
+        self.0.fetches.dated(answer.service_ms());
         Ok((answer.status(), answer.service_ms()))
     }
 
@@ -311,7 +314,8 @@ impl Client {
         if let Some(token) = token {
             request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
         }
-        Answer::receive(request.body(body.expose().to_owned()), "post", hidden).await
+        let request = request.body(body.expose().to_owned());
+        Answer::receive(request, self.0.longest, "post", hidden).await
     }
 }
 

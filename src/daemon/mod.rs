@@ -9,6 +9,7 @@ mod admin;
 mod alarm;
 mod apart;
 mod begin;
+mod clock_watch;
 pub(crate) mod control;
 pub(crate) mod handed;
 mod loops;
@@ -36,7 +37,7 @@ use crate::config::Settings;
 use crate::hook::UnknownSelector;
 use crate::ledger::{self, Ledger, LockError, OpenError, ServeLock};
 use crate::parts::ListenerError;
-use crate::{fault, parts, telemetry};
+use crate::{fault, news, parts, telemetry};
 
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
@@ -305,7 +306,7 @@ fn tell_stop(signal: &str) {
 /// Waits for the loops, and drops what is left of them after the time they promised.
 async fn finish(mut loops: JoinSet<&'static str>, within: Duration) {
     let all = async { while loops.join_next().await.is_some() {} };
-    if tokio::time::timeout(within, all).await.is_err() {
+    if news::within(within, all).await.is_none() {
         tracing::error!(
             within_s = within.as_secs(),
             "a part of tilld did not stop in time and is cut off"

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::client::fetches::ServiceClock;
-use crate::clock::wall_ms;
+use crate::clock::Reading;
 use crate::config::Settings;
 use crate::ledger::{Cutoffs, Reader, WalkError, WriteError, Writer, walk};
 use crate::shutdown::Shutdown;
@@ -54,7 +54,8 @@ pub(super) async fn run(
                 // The service's client is gone: so is the daemon.
                 return std::future::pending().await;
             };
-            let now_ms = wall_ms().min(service.now_ms());
+            let now = Reading::now();
+            let now_ms = now.wall_ms.min(service.at(now));
             tokio::time::sleep(once(&writer, &reader, keep, now_ms).await).await;
         }
     };

@@ -12,11 +12,12 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::{Signal, kill_process_group};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::launcher::{Ended, Launcher, Started};
 use super::members::has_members;
 use super::old_group::settle_old_child;
+use crate::news;
 use crate::process_mark::ProcessMark;
 
 /// How long SIGKILL may take. A process it does not end in that time hangs in the kernel and runs no more code of its
@@ -73,7 +74,7 @@ impl Leader {
             return;
         }
         self.signal(Signal::TERM);
-        if timeout(grace, self.emptied()).await.is_ok() {
+        if news::within(grace, self.emptied()).await.is_some() {
             return;
         }
         self.kill_group().await;
@@ -85,7 +86,7 @@ impl Leader {
             return self.settle(Duration::ZERO).await;
         }
         self.signal(Signal::KILL);
-        if timeout(KILL_WAIT, self.emptied()).await.is_err() {
+        if news::within(KILL_WAIT, self.emptied()).await.is_none() {
             tracing::error!(
                 pid = self.mark.pid,
                 "a hook's process group is still there {KILL_WAIT:?} after SIGKILL"
@@ -155,6 +156,7 @@ mod tests {
 
     use rustix::process::{Pid, kill_process};
     use tokio::runtime::Handle;
+    use tokio::time::timeout;
 
     use super::*;
     use crate::hook::launch::stand_in;

@@ -18,6 +18,7 @@ use hyper::header::{HeaderValue, RETRY_AFTER};
 
 use super::progress::Progress;
 use super::{Caller, Limits, Response, plain};
+use crate::news;
 
 /// Seconds after which an evicted sender may come again. At once would do, as newcomers are the last to be evicted; the
 /// second keeps it from coming with the very wall that evicted it.
@@ -97,20 +98,20 @@ pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, Body
     // Nearly always it has come with the head, and then no clock is asked.
     let at_once = poll_fn(|cx| Poll::Ready(whole.as_mut().poll(cx))).await;
     let read = match at_once {
-        Poll::Ready(read) => Ok(read),
+        Poll::Ready(read) => Some(read),
         Poll::Pending => tokio::select! {
             biased;
             () = evicted => return Err(BodyError::Evicted),
-            read = tokio::time::timeout(limits.body_time, whole) => read,
+            read = news::within(limits.body_time, whole) => read,
         },
     };
     match read {
-        Err(_elapsed) => Err(BodyError::TooSlow),
-        Ok(Ok(whole)) => {
+        None => Err(BodyError::TooSlow),
+        Some(Ok(whole)) => {
             progress.whole();
             Ok(whole.to_bytes())
         }
-        Ok(Err(cause)) if cause.is::<LengthLimitError>() => Err(BodyError::TooLarge),
-        Ok(Err(_cause)) => Err(BodyError::Broken),
+        Some(Err(cause)) if cause.is::<LengthLimitError>() => Err(BodyError::TooLarge),
+        Some(Err(_cause)) => Err(BodyError::Broken),
     }
 }

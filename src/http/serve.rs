@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinError, JoinSet};
-use tokio::time::{Duration, Instant, sleep_until, timeout};
+use tokio::time::{Duration, Instant, sleep_until};
 
 use super::accept::{Accept, Complaint, PAUSE, Stream, is_of_the_connection};
 use super::connection::{self, End, Shared};
 use super::full::Full;
 use super::progress::{Late, Progress};
 use super::{Limits, Refused, Service, Unserved};
+use crate::news;
 use crate::panics::contained;
 use crate::shutdown::Shutdown;
 
@@ -234,7 +235,7 @@ impl<S: Service> Serving<S> {
                 self.note(ended);
             }
         };
-        if timeout(within, all_ended).await.is_ok() {
+        if news::within(within, all_ended).await.is_some() {
             return;
         }
         self.tasks.abort_all();

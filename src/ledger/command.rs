@@ -12,6 +12,7 @@ use crate::invoice::transition::Decision;
 use crate::process_mark::ProcessMark;
 
 use super::choice::{Acting, Supplying};
+use super::clock_note::WrongClock;
 use super::fact::Note;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
@@ -319,6 +320,20 @@ pub(crate) enum Command {
     Redate(Vec<InvoiceKey>, i64),
     /// The horizon of this invoice has passed.
     Unresolve(InvoiceKey, i64),
+    /// The clock was looked at.
+    SeeClock {
+        /// In what way it is wrong.
+        wrong: Option<WrongClock>,
+        /// Events behind this number were dated by a clock that may have been wrong.
+        after: i64,
+    },
+    /// The clock was set: waits are corrected.
+    Replan {
+        /// What it shows now, milliseconds since 1970.
+        now_ms: i64,
+        /// By how much it was set forward; 0 for back, or for a time that is not known.
+        forward_ms: i64,
+    },
     /// Deliveries to be run.
     Claim {
         /// This process.
@@ -372,6 +387,8 @@ impl Command {
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
+            | Self::Replan { .. }
+            | Self::SeeClock { .. }
             | Self::Claim { .. }
             | Self::Refuse(_)
             | Self::Note(..)
@@ -395,6 +412,7 @@ impl Command {
             | Self::Finish(..)
             | Self::Refuse(_)
             | Self::Note(..)
+            | Self::SeeClock { .. }
             | Self::Track(_) => true,
             Self::GiveUpOpening(_)
             | Self::NameChild(..)
@@ -404,6 +422,7 @@ impl Command {
             | Self::PollFailed(_)
             | Self::Redate(..)
             | Self::Unresolve(..)
+            | Self::Replan { .. }
             | Self::Claim { .. }
             | Self::Adopt(..)
             | Self::Accept(_)
@@ -425,10 +444,12 @@ pub(crate) enum Reply {
     Settled(Box<InvoiceRow>, Option<Recorded>),
     /// To [`Command::Claim`].
     Claimed(Vec<Claimed>),
-    /// To [`Command::Act`] and [`Command::Supply`]: how many deliveries it changed or made.
+    /// To [`Command::Act`], [`Command::Supply`] and [`Command::Replan`]: how many deliveries it changed or made.
     Acted(usize),
     /// To [`Command::Reassess`].
     Reassessed(Reassessed),
+    /// To [`Command::SeeClock`]: the newest event.
+    Seen(i64),
     /// To [`Command::Empty`].
     Emptied(Emptied),
     /// To all else.

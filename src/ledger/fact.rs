@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::apply::Restore;
 use super::backup::Stamp;
+use super::clock_note::ClockNote;
 use super::lineage::Began;
 use super::log_held::LogNote;
 use super::overview::LastHeard;
@@ -45,6 +46,8 @@ facts! {
     /// The latest time our clock has shown when a due time was stored. By what stores due times, a minute late at most; the
     /// poller takes it back once it has counted the due times again.
     pub(crate) static CLOCK_MARK: Fact<i64> = Fact::text(Key("clock_ms"));
+    /// Whether our clock can be right. By the daemon's look at it.
+    pub(crate) static CLOCK: Fact<ClockNote> = Fact::json(Key("clock_seen"));
     /// How far the service's clock is ahead of ours, by the last dated answer that showed another figure. By what records
     /// answers.
     pub(super) static SERVICE_AHEAD_MS: Fact<i64> = Fact::text(Key("service_ahead_ms"));
@@ -155,6 +158,7 @@ impl<T> Fact<T> {
 mod tests {
     use std::fmt::Debug;
 
+    use super::super::clock_note::WrongClock;
     use super::super::log_held::{HeldBy, LogHeld};
     use super::super::row::InvoiceKey;
     use super::*;
@@ -218,6 +222,14 @@ mod tests {
             invoice: InvoiceKey(2),
         };
         reads_back(&LAST_HEARD, last);
+        for wrong in [
+            None,
+            Some(WrongClock::NotSet),
+            Some(WrongClock::Behind { newest_ms: 5 }),
+            Some(WrongClock::Differs { ahead_ms: -5 }),
+        ] {
+            reads_back(&CLOCK, ClockNote { wrong, upto: 7 });
+        }
         let stamp = Stamp {
             made_ms: 1,
             in_use: true,

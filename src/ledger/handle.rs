@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::REDATE_AT_ONCE;
 use super::apply::Rules;
 use super::choice::{Acting, Supplying};
+use super::clock_note::WrongClock;
 use super::command::{
     Acceptance, After, AttemptRecord, Begun, Command, Intent, Lane, Operated, PollFailed,
     Reassessed, Recorded, Refusal, Reply, Resorted, Settled, Tracking,
@@ -307,6 +308,28 @@ impl Writer {
         match self.queue.ask(Command::Supply(supplying)).await? {
             Reply::Acted(count) => Ok(count),
             other => unreachable!("the writer answered a supply with {other:?}"),
+        }
+    }
+
+    /// Stores what a look at the clock found, and marks the events behind `after` as dated by a clock that may have been wrong.
+    /// Returns the newest event.
+    pub(crate) async fn see_clock(
+        &self,
+        wrong: Option<WrongClock>,
+        after: i64,
+    ) -> Result<i64, WriteError> {
+        match self.queue.ask(Command::SeeClock { wrong, after }).await? {
+            Reply::Seen(newest) => Ok(newest),
+            other => unreachable!("the writer answered a look at the clock with {other:?}"),
+        }
+    }
+
+    /// Corrects what waits after the clock was set: see [`Command::Replan`]. Returns how many deliveries it corrected.
+    pub(crate) async fn replan(&self, now_ms: i64, forward_ms: i64) -> Result<usize, WriteError> {
+        let replan = Command::Replan { now_ms, forward_ms };
+        match self.queue.ask(replan).await? {
+            Reply::Acted(count) => Ok(count),
+            other => unreachable!("the writer answered a corrected clock with {other:?}"),
         }
     }
 

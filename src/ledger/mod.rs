@@ -11,6 +11,7 @@ mod batch;
 mod census;
 mod check;
 mod choice;
+mod clock_note;
 mod command;
 pub(crate) mod direct;
 mod error;
@@ -61,12 +62,15 @@ pub(crate) use backup::{Backup, BackupError, Counts, Draft};
 pub(crate) use census::{EventMark, Piece};
 pub(crate) use check::{check, contract};
 pub(crate) use choice::{ACT_AT_ONCE, Act, Acting, Choice, Missing, Page, Supplying, Whose};
+pub(crate) use clock_note::WrongClock;
 pub(crate) use command::{
     Acceptance, After, AttemptRecord, Begun, Intent, Lane, NoAnswer, Objection, Operated,
     PollFailed, Recorded, Refusal, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
-pub(crate) use fact::{ALARMED, CLOCK_MARK, Fact, LAST_HEARD, POLLER, PRESENTATION, SERVING_SINCE};
+pub(crate) use fact::{
+    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, POLLER, PRESENTATION, SERVING_SINCE,
+};
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::apply::Restore;
 use super::choice::Missing;
+use super::clock_note::WrongClock;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
@@ -98,6 +99,8 @@ pub struct Overview {
     pub unsorted: Vec<(String, u64)>,
     /// The log could not be moved into the file, when that was so the last time the daemon looked.
     pub log_held: Option<LogHeld>,
+    /// In what way the clock cannot be right, by the daemon's last look.
+    pub(crate) wrong_clock: Option<WrongClock>,
     /// The newest changes since a daemon serves, without a break, that asking found and no notification told, among the newest
     /// [`Overview::CHANGES_LOOKED_AT`] events; and when the last of them was recorded, milliseconds since 1970.
     pub polled_in_a_row: (u64, Option<i64>),

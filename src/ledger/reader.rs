@@ -312,6 +312,11 @@ impl Reader {
         self.ask(ReadStore::newest_event).await
     }
 
+    /// When the newest event was recorded that no wrong clock has dated as far as is known, milliseconds since 1970.
+    pub(crate) async fn newest_sure(&self) -> Result<Option<i64>, ReadError> {
+        self.ask(ReadStore::newest_sure).await
+    }
+
     /// What the numbers of events are judged by.
     pub(crate) async fn lineage(&self) -> Result<Lineage, ReadError> {
         self.ask(|store| {
@@ -399,6 +404,11 @@ impl Reader {
     /// Deliveries that are running, or were when their daemon died.
     pub async fn running_deliveries(&self) -> Result<Vec<Running>, ReadError> {
         self.ask(ReadStore::running).await
+    }
+
+    /// True when a delivery waits that was planned later than at this time: a clock was ahead.
+    pub async fn planned_after(&self, at_ms: i64) -> Result<bool, ReadError> {
+        self.ask(move |store| store.planned_after(at_ms)).await
     }
 
     /// What a claim for these lanes would find. `ahead`: from now to the latest time that a delivery can rightly be planned

@@ -218,8 +218,13 @@ pub(super) struct Withdrawn {
 /// When a new delivery is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// At this time, milliseconds since 1970.
-    At(i64),
+    /// Later, by our clock.
+    At {
+        /// At this time, milliseconds since 1970.
+        at_ms: i64,
+        /// So long after it was planned, milliseconds.
+        wait_ms: i64,
+    },
     /// When a person releases it; why it is held, as a fixed word.
     Held(&'static str),
 }
@@ -390,6 +395,11 @@ pub(super) trait Store {
     /// Undoes the claim of a delivery of which nothing was begun: it waits as it did before, or is held if it was to be
     /// from its end on. False when it is not running.
     fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError>;
+    /// Marks the events behind this number as dated by a clock that may have been wrong.
+    fn mark_unsure(&mut self, after: i64) -> Result<(), StoreError>;
+    /// Corrects what waits after the clock was set, which shows `now_ms` from now on. Set forward by `forward_ms`, what was
+    /// still to come is as far away as before. What was planned later than now starts its wait now. Returns how many.
+    fn replan(&mut self, now_ms: i64, forward_ms: i64) -> Result<usize, StoreError>;
     /// Stores the end of a run and what follows. `None` as the time: no next run; `interrupted`: not counted. False when
     /// the delivery is not running: the end was stored before.
     fn finish(

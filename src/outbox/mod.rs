@@ -20,6 +20,7 @@ mod settle;
 #[cfg(test)]
 mod tests;
 mod unowned;
+mod waits;
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
@@ -29,12 +30,14 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::{Id, JoinError, JoinSet, spawn_blocking};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
+use crate::clock::Reading;
 use crate::fault;
 use crate::hook;
 use crate::hook::process::Waiting;
 use crate::ledger::{DeliveryKey, Reader, Writer};
+use crate::news;
 use crate::process_mark::ProcessMark;
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
@@ -126,6 +129,7 @@ pub(crate) async fn run(
         starting: JoinSet::new(),
         rest_until: None,
         scan_at: Instant::now(),
+        looked: None,
     };
     outbox.work(&wake, &shutdown, (&pulse, &mut news)).await;
     outbox.stop(&hurry).await;
@@ -195,6 +199,8 @@ struct Outbox {
     rest_until: Option<Instant>,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
     scan_at: Instant,
+    /// The clocks when waits were last known to be right; `None` before that.
+    looked: Option<Reading>,
 }
 
 impl Outbox {
@@ -207,7 +213,9 @@ impl Outbox {
         while !shutdown.is_requested() {
             pulse.turn();
             fault::point("outbox");
-            if Instant::now() >= self.scan_at {
+            let scans = Instant::now() >= self.scan_at;
+            self.correct_waits(scans).await;
+            if scans {
                 let found = self.find_left_running().await;
                 let pause = if found { SCAN_EVERY } else { LOOK_EVERY };
                 self.scan_at = Instant::now() + pause;
@@ -346,7 +354,7 @@ impl Outbox {
         }
         tokio::select! {
             biased;
-            ended = timeout(drain, self.all_ended()) => if ended.is_ok() {
+            ended = news::within(drain, self.all_ended()) => if ended.is_some() {
                 return;
             },
             () = hurry.requested() => {}
@@ -354,9 +362,9 @@ impl Outbox {
         tracing::warn!(running = self.attempts.len(), "ending hooks that still run");
         self.desk.ending.request();
         let grace = self.desk.settings.longest_grace();
-        if timeout(grace + STOP_MARGIN, self.all_ended())
+        if news::within(grace + STOP_MARGIN, self.all_ended())
             .await
-            .is_err()
+            .is_none()
         {
             tracing::error!(
                 running = self.attempts.len(),

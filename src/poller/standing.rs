@@ -24,6 +24,9 @@ pub(crate) struct Standing {
     pub outage: Option<Outage>,
     /// The service wants to be left alone until then (`Retry-After`).
     pub left_alone_until_ms: Option<i64>,
+    /// How long that was when it was heard, milliseconds: more cannot be left of it, whatever the clock shows.
+    #[serde(default)]
+    pub left_alone_for_ms: Option<i64>,
 }
 
 /// What is known of the access token that polls are sent with: the one type for poller, ledger, `status` and health.
@@ -69,11 +72,12 @@ pub(crate) struct Outage {
 
 impl Standing {
     /// How much is left at this time of the service's wish to be left alone, which outlives the process that heard it. A
-    /// wish longer than any that is heeded was dated by a clock that was ahead.
+    /// wish of which more is left than it was long was dated by a clock that was ahead.
     pub(crate) fn left_alone_for(&self, now_ms: i64) -> Option<Duration> {
         let left_ms = self.left_alone_until_ms?.checked_sub(now_ms)?;
         let left = Duration::from_millis(u64::try_from(left_ms).ok()?);
-        (left <= LONGEST_HEEDED).then_some(left)
+        let longest_ms = self.left_alone_for_ms.unwrap_or(i64::MAX);
+        (left <= LONGEST_HEEDED && left_ms <= longest_ms).then_some(left)
     }
 }
 
@@ -100,6 +104,8 @@ pub(super) struct Book {
     stored: Option<Standing>,
     outage: Option<(Instant, i64)>,
     shut_until: Option<(Instant, i64)>,
+    /// How long that was when it was dated, milliseconds.
+    shut_for_ms: Option<i64>,
 }
 
 impl Book {
@@ -118,7 +124,15 @@ impl Book {
         let since_ms = before.and_then(|stored| stored.login_since_ms);
         let began = found.outage.as_ref().map(|(since, _)| *since);
         self.outage = dated(self.outage, began, found);
+        let shut = self.shut_until.map(|(moment, _)| moment);
         self.shut_until = dated(self.shut_until, found.shut_until, found);
+        if found.shut_until != shut {
+            let left = found
+                .shut_until
+                .map(|until| until.saturating_duration_since(found.now));
+            let millis = |left: Duration| i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
+            self.shut_for_ms = left.map(millis);
+        }
         let outage = self.outage.zip(found.outage.as_ref());
         let standing = Standing {
             login: found.login,
@@ -128,6 +142,7 @@ impl Book {
                 reason: reason.clone(),
             }),
             left_alone_until_ms: self.shut_until.map(|(_, at_ms)| at_ms),
+            left_alone_for_ms: self.shut_for_ms,
         };
         (self.stored.as_ref() != Some(&standing)).then_some(standing)
     }
@@ -202,6 +217,7 @@ mod tests {
                 reason: "cut off".to_owned(),
             }),
             left_alone_until_ms: Some(1_009_000),
+            left_alone_for_ms: Some(9_000),
         };
         assert_eq!(standing, expected);
         book.stored(standing);
@@ -220,12 +236,15 @@ mod tests {
     fn a_wish_outlives_a_restart_and_not_a_clock_that_was_ahead() {
         let standing = |until_ms| Standing {
             left_alone_until_ms: Some(until_ms),
+            left_alone_for_ms: Some(60_000),
             ..Standing::default()
         };
         let left = |until_ms| standing(until_ms).left_alone_for(1_000);
         assert_eq!(left(31_000), Some(Duration::from_secs(30)));
         assert_eq!(left(999), None);
         assert_eq!(left(1_000 + 86_400_000), None);
+        // Half an hour ahead, and heeded wishes are as long: but this one was not.
+        assert_eq!(left(1_000 + 1_800_000), None);
         assert_eq!(Standing::default().left_alone_for(1_000), None);
     }
 
@@ -239,6 +258,7 @@ mod tests {
                 reason: "could not connect".to_owned(),
             }),
             left_alone_until_ms: Some(2),
+            left_alone_for_ms: Some(1),
         };
         assert_eq!(FACT.read_back(&standing), Some(standing));
         assert_eq!(FACT.read("{}"), None);

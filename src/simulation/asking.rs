@@ -25,7 +25,7 @@ const OUTAGE_NOTICED_OVER: i64 = 75 * SECOND;
 const OUTAGE_FIRST: i64 = 7 * SECOND;
 
 /// A look was cut short.
-struct Cut;
+pub(super) struct Cut;
 
 impl World {
     /// One look at what is due.
@@ -133,7 +133,7 @@ impl World {
     }
 
     /// One change of the poller's own, in a transaction of its own.
-    fn write_now(&mut self, command: &LedgerCommand) -> Result<(), Cut> {
+    pub(super) fn write_now(&mut self, command: &LedgerCommand) -> Result<(), Cut> {
         match self.write(&[command]) {
             Written::Done(_) => Ok(()),
             Written::Failed => Err(Cut),

@@ -106,6 +106,8 @@ pub(super) struct Book {
     pub acknowledged: Vec<Acknowledged>,
     /// When requests left, each with the daemon's life.
     pub requests: Vec<(u64, i64)>,
+    /// How long each delivery is to wait for its next attempt, milliseconds.
+    pub waits: HashMap<DeliveryKey, i64>,
     /// Programs that run.
     pub children: Vec<Child>,
     /// Events a hook's program ended with 0 for.

@@ -64,6 +64,8 @@ pub(super) struct Daemon {
     pub(super) pass_at: Option<i64>,
     /// The next look at what is owed.
     pub(super) scan_at: Option<i64>,
+    /// How far our clock was ahead when waits were last corrected.
+    pub(super) looked_skew: i64,
     /// A claim is under way.
     pub(super) claiming: bool,
     /// Runs of its own.
@@ -98,6 +100,7 @@ impl World {
             turn_at: None,
             pass_at: None,
             scan_at: None,
+            looked_skew: self.skew,
             claiming: false,
             runs: HashMap::new(),
             settling: HashSet::new(),

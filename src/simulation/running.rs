@@ -17,7 +17,7 @@ use crate::outbox::retry::{self, Count, Plan};
 use crate::process_mark::ProcessMark;
 
 /// The outbox looks at least this often.
-const SCAN_EVERY: i64 = 5 * SECOND;
+pub(super) const SCAN_EVERY: i64 = 5 * SECOND;
 /// How long a program may run.
 const TIMEOUT: i64 = 30 * SECOND;
 /// Between two tries to store the end of a run.
@@ -53,6 +53,7 @@ impl World {
         for left in self.left_running() {
             self.settle(left);
         }
+        self.correct_waits();
         self.claim();
         self.plan_looks();
     }
@@ -366,6 +367,9 @@ impl World {
             Plan::Abandon => After::Abandoned,
             Plan::Interrupted => After::Interrupted,
         };
+        if let After::Retry { at_ms } | After::Postponed { at_ms } = after {
+            self.book.waits.insert(key, at_ms - record.ended_ms);
+        }
         if let Some(daemon) = &mut self.daemon
             && let Some(run) = daemon.runs.get_mut(&key)
         {

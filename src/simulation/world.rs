@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::book::{Book, Unknown};
 use super::daemon::Daemon;
 use super::dice::Dice;
+use super::running::SCAN_EVERY;
 use super::scenario::{DAY, Faults, HOUR, MINUTE, SECOND, Scenario};
 use crate::client::gate::outage::Verdict;
 use crate::invoice::ids::InvoiceId;
@@ -49,6 +50,8 @@ pub(super) enum Sabotage {
     OpenUnsettled,
     /// An invoice stands for its order beside a newer one.
     NothingSuperseded,
+    /// What waits stays as planned when the clock is set.
+    KeepWaits,
 }
 
 /// A question about an invoice that is under way.
@@ -152,7 +155,7 @@ pub(super) struct World {
     pub(super) dice: Dice,
     pub(super) faults: Faults,
     /// How far our clock is ahead of the service's.
-    skew: i64,
+    pub(super) skew: i64,
     pub(super) healed: bool,
     pub(super) service: State,
     pub(super) notices: Vec<Sent>,
@@ -433,6 +436,7 @@ impl World {
         self.pass_if_alive();
         self.skew = skew;
         self.pass_on_cadence(self.now);
+        self.scan_at(self.now + SCAN_EVERY);
         self.plan_looks();
     }
 

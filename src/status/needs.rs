@@ -8,7 +8,8 @@ use super::reason::{Need, Reason};
 use super::report::{Count, UnderAttention, Unsorted};
 use crate::config;
 use crate::invoice::attention::Attention;
-use crate::ledger::Overview;
+use crate::invoice::silence::CLOCK_IS_SET_MS;
+use crate::ledger::{Overview, WrongClock};
 
 /// What the list is made of.
 pub(super) struct Known<'a> {
@@ -34,6 +35,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if !known.daemon_running {
         needs.push(Need::daemon());
     }
+    needs.extend(wrong_clock(&known));
     needs.extend(login(known.polling));
     needs.extend(silent(&known));
     needs.extend(polled(&known));
@@ -68,6 +70,14 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
         unmapped = Some(Need::unmapped(known.unsorted, unmapped));
     }
     others.into_iter().chain(unmapped).collect()
+}
+
+/// A clock that was never set is seen at once; all else is the daemon's to find out.
+fn wrong_clock(known: &Known<'_>) -> Option<Need> {
+    let not_set = (known.now_ms < CLOCK_IS_SET_MS).then_some(WrongClock::NotSet);
+    not_set
+        .or(known.overview.wrong_clock)
+        .map(Need::wrong_clock)
 }
 
 fn login(polling: &Polling) -> Option<Need> {

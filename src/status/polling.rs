@@ -240,6 +240,7 @@ mod tests {
 
         let left_alone = |until_ms: i64| Standing {
             left_alone_until_ms: Some(until_ms),
+            left_alone_for_ms: None,
             ..Standing::default()
         };
         let told = polling(&said(left_alone(now_ms + 1)));

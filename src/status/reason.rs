@@ -14,7 +14,7 @@ use super::report::{Count, UnderAttention, Unsorted};
 use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
 use crate::invoice::moment::Moment;
-use crate::ledger::Missing;
+use crate::ledger::{Missing, WrongClock};
 use crate::poller::standing::LoginState;
 
 /// A reason, in the order of their words; those of invoices come last.
@@ -28,6 +28,8 @@ pub(crate) enum Reason {
     CannotStore,
     /// The listener's certificate ends soon, or cannot be used.
     Certificate,
+    /// The machine's clock cannot be right.
+    Clock,
     /// No daemon runs.
     Daemon,
     /// Little room is left on the ledger's disk.
@@ -64,11 +66,12 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 18] = [
+    const OWN: [Self; 19] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
         Self::Certificate,
+        Self::Clock,
         Self::Daemon,
         Self::DiskLow,
         Self::Held,
@@ -100,6 +103,7 @@ impl Reason {
             Self::CannotRead => ("cannot_read", Critical, ByItself),
             Self::CannotStore => ("cannot_store", Critical, ByItself),
             Self::Certificate => ("certificate", Warning, ByItself),
+            Self::Clock => ("clock", Warning, ByItself),
             Self::Daemon => ("daemon", Critical, ByItself),
             Self::DiskLow => ("disk_low", Warning, ByItself),
             Self::Held => ("held", Critical, ByItself),
@@ -275,6 +279,30 @@ impl Need {
     pub(super) fn certificate_ends(file: &str, days: i64, at: Moment) -> Self {
         let told = format!("the certificate `{file}` ends in {days} days, at {at}");
         Self::new(Reason::Certificate, told).helped_by(RENEW)
+    }
+
+    /// The machine's clock cannot be right.
+    pub(super) fn wrong_clock(wrong: WrongClock) -> Self {
+        let told = match wrong {
+            WrongClock::NotSet => {
+                "this machine's clock shows a time before 2025: it was never set".to_owned()
+            }
+            WrongClock::Behind { newest_ms } => format!(
+                "this machine's clock is behind the newest event, which was recorded at {}",
+                Moment::from_ms(newest_ms)
+            ),
+            WrongClock::Differs { ahead_ms } => {
+                let way = if ahead_ms < 0 { "behind" } else { "ahead of" };
+                let by_ms = ahead_ms.saturating_abs();
+                format!(
+                    "this machine's clock is {} {way} the service's",
+                    span(by_ms)
+                )
+            }
+        };
+        Self::new(Reason::Clock, told).helped_by(
+            "set the clock by NTP (`timedatectl set-ntp true`); the views mark what was dated meanwhile with `time_unsure`",
+        )
     }
 
     /// No daemon runs.

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::harness::{Clock, Issued, PATIENCE, Setup, World, skip, wait_until};
 
@@ -158,6 +158,105 @@ fn a_clock_of_1970_at_boot_takes_notifications_and_is_set_right_without_a_burst(
     let most = before.1.elapsed().as_secs() * 2 + 3;
     assert!(asked <= most, "{asked} of {most}");
     wait_until(PATIENCE, "the hooks", || world.hook_log("all").len() == 8);
+}
+
+/// One attempt failed while the clock was three hours ahead; it is corrected while the daemon runs, or while none does.
+#[test]
+fn an_attempt_planned_by_a_clock_that_was_ahead_is_made_once_it_is_corrected() {
+    let clock = clock!();
+    for down in [false, true] {
+        clock.set("+3h");
+        let setup = Setup::new().set("outbox.schedule_s", "[0, 2, 36000]").hook(
+            "fulfil",
+            &["paid"],
+            "exit 1",
+        );
+        let mut world = under(setup, &clock).start();
+        world.pay("A-1");
+        wait_until(PATIENCE, "the first attempt", || {
+            world.value("SELECT count(*) FROM attempts") == "1"
+        });
+        if down {
+            assert_eq!(world.stop_serve(PATIENCE), 0);
+        }
+        clock.set("+0");
+        if down {
+            world.start_serve();
+        }
+        wait_until(Duration::from_secs(30), "the second attempt", || {
+            world.value("SELECT count(*) FROM attempts") == "2"
+        });
+    }
+}
+
+/// The reasons that `status` shows.
+fn reasons(world: &World) -> Vec<String> {
+    let status = world.tilld(&["status", "--json"]);
+    let told = status.json();
+    let needs = told.get("needs").and_then(Value::as_array);
+    let word = |need: &Value| need.get("reason")?.as_str().map(str::to_owned);
+    needs.expect("a list").iter().filter_map(word).collect()
+}
+
+#[test]
+fn a_clock_that_is_ahead_raises_an_alert_and_what_it_dates_is_marked() {
+    let clock = clock!();
+    clock.set("+3h");
+    let world = under(Setup::new(), &clock).start();
+    world.create("open");
+    world.pay("A-1");
+    let is_told = || reasons(&world).contains(&"clock".to_owned());
+    wait_until(PATIENCE, "the alert", is_told);
+    let marked = |order: &str| {
+        let ask = format!(
+            "SELECT group_concat(DISTINCT time_unsure) FROM events WHERE order_id = '{order}'"
+        );
+        world.value(&ask)
+    };
+    wait_until(PATIENCE, "the mark", || marked("A-1").contains('1'));
+    assert_eq!(world.invoice("A-1", "time_unsure"), "1");
+    clock.set("+0");
+    wait_until(PATIENCE, "the alert to end", || !is_told());
+    world.pay("A-2");
+    assert_eq!((marked("A-2").as_str(), is_told()), ("0", false));
+    assert_eq!(world.invoice("A-2", "time_unsure"), "0");
+    let (json, text) = (world.tilld(&["status", "--json"]), world.tilld(&["status"]));
+    assert!(!json.stdout.contains("clock") && !text.stdout.contains("clock"));
+}
+
+/// What is at stake: requisites of a payment that has just come, deleted as half a century old.
+#[test]
+fn what_was_paid_while_the_clock_showed_1970_keeps_its_texts() {
+    let clock = clock!();
+    let setup = Setup::new()
+        .set("retention.requisites_days", 1)
+        .set("retention.raw_days", 1);
+    let mut world = under(setup, &clock).start();
+    let issued = world.create("A-1");
+    world.create("open");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    clock.set("@1970-01-01 00:00:10");
+    world.start_serve();
+    wait_until(PATIENCE, "the alert", || {
+        reasons(&world).contains(&"clock".to_owned())
+    });
+    let paid = world.dictate(&issued, "paid");
+    assert_eq!(world.tell_as_it_is(&paid).status, 200);
+    wait_until(PATIENCE, "the payment", || {
+        world.invoice("A-1", "outcome") == "paid"
+    });
+    assert_eq!(world.invoice("A-1", "time_unsure"), "1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    clock.set("+0");
+    world.start_serve();
+    // The walk comes at the start, once the service has told the time.
+    asked_again(&world, 3);
+    let pruned = world.tilld(&["db", "prune", "--json"]).ends_with(0).json();
+    let emptied = ["requisites", "raw"].map(|kind| pruned.get(kind).and_then(Value::as_u64));
+    assert_eq!(emptied, [Some(0), Some(0)]);
+    let kept = "SELECT requisites IS NOT NULL AND (raw IS NOT NULL OR raw_event IS NOT NULL) \
+        AND outcome_ms < 1735689600000 FROM invoice WHERE order_id = 'A-1'";
+    assert_eq!(world.value(kept), "1");
 }
 
 #[track_caller]

@@ -43,6 +43,7 @@ mod operating;
 mod operator;
 mod orders;
 mod owed;
+mod pauses;
 mod places;
 mod poll;
 mod polling;

@@ -17,7 +17,7 @@ const fn row(id: &'static str, what: &'static str, bar: &'static str) -> Row {
 }
 
 /// All of them, in their order.
-pub(crate) const ROWS: [Row; 18] = [
+pub(crate) const ROWS: [Row; 20] = [
     row("R01", "`kill -9` under load", "lost 0; ready again ≤ 1 s"),
     row(
         "R02",
@@ -93,6 +93,16 @@ pub(crate) const ROWS: [Row; 18] = [
         "R33",
         "TERM, INT, and TERM twice under load, with scripts running",
         "exit 0 in ≤ 8 s; lost 0; answers cut 0; runs unfinished 0",
+    ),
+    row(
+        "R34",
+        "its clock is three hours ahead while scripts fail, or at 1970 while orders are paid, and is corrected",
+        "next attempts ≤ 18 s after; texts lost 0; told",
+    ),
+    row(
+        "R35",
+        "it stands still for longer than a script may take, while scripts end",
+        "called late 0, run twice 0",
     ),
     row(
         "R36",

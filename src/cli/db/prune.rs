@@ -10,7 +10,7 @@ use super::super::failure::{Exit, Failure};
 use super::super::output::print_json;
 use super::super::{ledger, owner};
 use crate::clock::wall_ms;
-use crate::ledger::{Cutoffs, Emptied, WalkError, is_served, walk};
+use crate::ledger::{CLOCK, Cutoffs, Emptied, WalkError, WrongClock, is_served, walk};
 
 /// Before each step, while the log is long.
 const WAIT_FOR_THE_LOG: Duration = Duration::from_secs(10);
@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// What `--help` says below the flags.
 pub(super) const ENDS: &str = "Amounts, statuses, events and deliveries are kept. An invoice that is open, or owed to a hook, \
   is left alone. A raw document has the requisites in it and goes with them at the latest. A running `serve` does the same once \
-  a day by the settings.";
+  a day by the settings. While `status` says that this machine's clock is ahead of the service's, nothing is emptied: it ends with 1.";
 
 /// Flags of `db prune`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let requisites_days = args.requisites_after.unwrap_or(kept.requisites_days);
     let raw_days = args.raw_after.unwrap_or(kept.raw_days);
     let cutoffs = Cutoffs::after_days(requisites_days, raw_days, wall_ms());
+    if !args.dry_run {
+        refuse_a_clock_ahead(&context).await?;
+    }
     let no_rest = std::future::ready::<()>;
     let emptied = if args.dry_run {
         let reader = ledger::open_reader(&context)?;
@@ -99,6 +102,17 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         ),
     ])?;
     Ok(Exit::Ok)
+}
+
+/// A clock that is ahead makes old what is new.
+async fn refuse_a_clock_ahead(context: &Context) -> Result<(), Failure> {
+    let seen = ledger::open_reader(context)?.fact(&CLOCK).await?;
+    let Some(WrongClock::Differs { ahead_ms: 1.. }) = seen.and_then(|note| note.wrong) else {
+        return Ok(());
+    };
+    let told = "this machine's clock is ahead of the service's: nothing is emptied by it";
+    Err(Failure::new(Exit::Error, told)
+        .hint("set the clock; `tilld status` shows when the daemon has seen that"))
 }
 
 impl From<WalkError> for Failure {

@@ -36,7 +36,9 @@ use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
+
+use crate::news;
 
 use messages::{End, LENGTH, News, Wish};
 
@@ -109,8 +111,8 @@ impl Launcher {
             let answer = answer.map_err(|_gone| io::Error::other("the launcher ended"))?;
             Ok(answer?)
         };
-        let in_time = timeout(self.0.patience, answered).await;
-        in_time.unwrap_or_else(|_late| Err(io::ErrorKind::TimedOut.into()))
+        let in_time = news::within(self.0.patience, answered).await;
+        in_time.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into()))
     }
 
     async fn ask(&self, streams: [OwnedFd; 3]) -> io::Result<oneshot::Receiver<Answer>> {

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::task::Poll;
 
 use rustix::process::{Signal, kill_process};
+use tokio::time::timeout;
 
 use super::*;
 use crate::hook::launch::stand_in;

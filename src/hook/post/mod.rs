@@ -10,6 +10,7 @@
 use std::error::Error;
 use std::fmt;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -17,13 +18,14 @@ use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER, USER_AGENT};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use rustls::crypto::{CryptoProvider, ring};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use super::capture::Capture;
 use super::payload::{self, Facts};
 use super::process::{Ending, Finished};
 use super::secret_file;
 use crate::clock::wall_ms;
+use crate::news;
 use crate::retry_after;
 use crate::shutdown::Shutdown;
 
@@ -185,20 +187,21 @@ impl Prepared {
         for (name, value) in self.headers {
             request = request.header(name, value);
         }
-        let sending = request.body(self.document).send();
-        let answer = tokio::select! {
+        let mut sending = pin!(request.body(self.document).send());
+        let (answer, late) = tokio::select! {
             biased;
-            () = stop.requested() => return unanswered(Ending::Interrupted),
-            answer = timeout_at(deadline, sending) => answer,
+            // An answer that came meanwhile and waits to be read is no interruption.
+            () = stop.requested() => (news::within(Duration::ZERO, sending).await, Ending::Interrupted),
+            answer = news::before(deadline, sending.as_mut()) => (answer, Ending::TimedOut),
         };
         let response = match answer {
-            Ok(Ok(response)) => response,
+            Some(Ok(response)) => response,
             // Without the address: its query may hold what only the shop should know, and the result is read by many.
-            Ok(Err(error)) => {
+            Some(Err(error)) => {
                 let why = innermost(&error.without_url());
                 return unanswered(Ending::NoAnswer(why));
             }
-            Err(_elapsed) => return unanswered(Ending::TimedOut),
+            None => return unanswered(late),
         };
         let ending = Ending::Answered {
             status: response.status().as_u16(),
@@ -233,9 +236,9 @@ async fn body(mut response: Response, until: Instant, stop: &Shutdown) -> Vec<u8
         let chunk = tokio::select! {
             biased;
             () = stop.requested() => break,
-            chunk = timeout_at(until, response.chunk()) => chunk,
+            chunk = news::before(until, response.chunk()) => chunk,
         };
-        let Ok(Ok(Some(bytes))) = chunk else {
+        let Some(Ok(Some(bytes))) = chunk else {
             break;
         };
         // A part may be large, and what is beyond the limit counts for nothing, not even as dropped.

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::capture::Reading;
@@ -27,6 +27,7 @@ use super::launcher::Launcher;
 use super::order::Order;
 use super::payload::{self, Facts};
 use super::work_dir::WorkDir;
+use crate::news;
 use crate::process_mark::ProcessMark;
 use crate::shutdown::Shutdown;
 
@@ -349,19 +350,25 @@ impl Launched {
         } = self;
         // Ends with this function at the latest: a program that never reads its input holds nobody (and is no failure).
         let feeding = AbortOnDropHandle::new(tokio::spawn(feed(stdin, told)));
+        let deadline = Instant::now() + longest;
         let forced = tokio::select! {
             biased;
             () = leader.exited() => None,
             () = stop.requested() => Some(Ending::Interrupted),
-            () = sleep(longest) => Some(Ending::TimedOut),
+            () = sleep_until(deadline) => Some(Ending::TimedOut),
         };
+        let judged_at = deadline.min(Instant::now());
+        // Its end may have come while this process stood still, and wait to be read.
+        let has_ended =
+            forced.is_some() && news::before(judged_at, leader.exited()).await.is_some();
+        let forced = forced.filter(|_| !has_ended);
         if forced.is_some() {
             leader.end_group(grace).await;
         }
         drop(feeding);
         let drained = async { tokio::join!(stdout.ended(), stderr.ended()) };
         // Not in time is the descendant's doing, and no matter: what was written until now is kept.
-        let is_drained = timeout(DRAIN, drained).await.is_ok();
+        let is_drained = news::within(DRAIN, drained).await.is_some();
         if !is_drained {
             tracing::debug!("a descendant of a hook still holds its output");
         }

@@ -6,6 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use tokio::time::{sleep, timeout};
+
 use super::*;
 use crate::hook::payload::VARIABLES;
 use crate::hook::payload::tests::facts;

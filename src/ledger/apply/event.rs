@@ -74,8 +74,11 @@ fn write<S: Store>(
         Some(stored) => store.insert_event_of(&event, stored)?,
         None => (store.insert_event(&event)?, Saved::NotYet),
     };
-    let due_ms = told.at_ms.saturating_add(rules.first_delay_ms);
-    let next = told.held.map_or(Next::At(due_ms), Next::Held);
+    let first = Next::At {
+        at_ms: told.at_ms.saturating_add(rules.first_delay_ms),
+        wait_ms: rules.first_delay_ms,
+    };
+    let next = told.held.map_or(first, Next::Held);
     let mut deliveries = 0;
     for subscription in &rules.subscriptions {
         if subscription.wants(change) {

@@ -19,7 +19,9 @@ use crate::hook::Subscription;
 use crate::invoice::silence::Schedule;
 use crate::invoice::transition::Policy;
 
+use super::clock_note::ClockNote;
 use super::command::{After, Command, Reply};
+use super::fact::CLOCK;
 use super::retention::Emptied;
 use super::row::InvoiceKey;
 use super::store::{Store, StoreError, Stored};
@@ -124,6 +126,15 @@ pub(super) fn apply<S: Store>(
             *now_ms..=now_ms.saturating_add(rules.longest_delay_ms),
             lanes,
         )?)),
+        Command::SeeClock { wrong, after } => {
+            let (wrong, upto) = (*wrong, store.newest_event()?);
+            store.mark_unsure(*after)?;
+            store.set_fact(&CLOCK, &ClockNote { wrong, upto })?;
+            Ok(Reply::Seen(upto))
+        }
+        Command::Replan { now_ms, forward_ms } => {
+            Ok(Reply::Acted(store.replan(*now_ms, *forward_ms)?))
+        }
         Command::NameChild(key, child) => {
             if store.name_child(*key, child)? {
                 Ok(Reply::Done)

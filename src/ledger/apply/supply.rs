@@ -14,7 +14,10 @@ pub(super) fn supply<S: Store>(store: &mut S, supplying: &Supplying) -> Result<u
     let now_ms = supplying.now_ms;
     let next = match supplying.act {
         Act::Abandon => Next::Held(HELD_TO_GIVE_UP),
-        Act::Retry | Act::Replay | Act::Release | Act::Acknowledge => Next::At(now_ms),
+        Act::Retry | Act::Replay | Act::Release | Act::Acknowledge => Next::At {
+            at_ms: now_ms,
+            wait_ms: 0,
+        },
     };
     let mut keys = Vec::new();
     for missing in store.missing(&supplying.choice)? {

@@ -23,6 +23,7 @@ impl MemoryStore {
                 attempts: 0,
                 round_start: 0,
                 next_ms: Some(at_ms),
+                wait_ms: 0,
                 replay: false,
                 held_why: None,
                 abandoned_by: None,
@@ -36,7 +37,7 @@ impl MemoryStore {
             Some((id, mut owed)) => {
                 if matches!(owed.state, DeliveryState::Done | DeliveryState::Abandoned) {
                     owed.state = DeliveryState::Waiting;
-                    owed.next_ms = Some(at_ms);
+                    (owed.next_ms, owed.wait_ms) = (Some(at_ms), 0);
                     owed.round_start = owed.attempts;
                     (owed.replay, owed.abandoned_by) = (false, None);
                     owed.acknowledged = false;

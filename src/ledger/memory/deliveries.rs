@@ -2,13 +2,21 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Attempt, MemoryStore, Owed};
+use super::{MemoryStore, Owed};
 use crate::invoice::event::EventKind;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryRow, DeliveryState, InvoiceKey, Outlook};
 use crate::ledger::store::Withdrawn;
 use crate::process_mark::ProcessMark;
+
+/// One run that has ended.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub(super) delivery: i64,
+    pub(super) number: u32,
+    pub(super) record: AttemptRecord,
+}
 
 impl MemoryStore {
     pub(super) fn claim_runnable(
@@ -72,6 +80,42 @@ impl MemoryStore {
         chosen
     }
 
+    /// True when a delivery waits that was planned later than at this time.
+    pub(crate) fn planned_after(&self, at_ms: i64) -> bool {
+        let mut owed = self.deliveries.iter().map(|(_, owed)| owed);
+        owed.any(|owed| {
+            let planned = owed.next_ms.map(|next_ms| next_ms - owed.wait_ms);
+            owed.state == DeliveryState::Waiting
+                && planned > Some(at_ms)
+                && owed.next_ms > Some(at_ms)
+        })
+    }
+
+    pub(super) fn replan_all(&mut self, now_ms: i64, forward_ms: i64) -> usize {
+        let waiting = self.deliveries.iter();
+        let waiting: Vec<(i64, Owed)> = waiting
+            .filter(|(_, owed)| owed.state == DeliveryState::Waiting)
+            .map(|(key, owed)| (key, owed.clone()))
+            .collect();
+        let (mut shifted, mut shortened) = (0, 0);
+        for (key, mut owed) in waiting {
+            let Some(mut next_ms) = owed.next_ms else {
+                continue;
+            };
+            if forward_ms > 0 && owed.wait_ms > 0 && next_ms > now_ms - forward_ms {
+                next_ms += forward_ms;
+                shifted += 1;
+            }
+            if next_ms > now_ms && next_ms - owed.wait_ms > now_ms {
+                next_ms = now_ms + owed.wait_ms;
+                shortened += 1;
+            }
+            owed.next_ms = Some(next_ms);
+            self.deliveries.put(key, owed);
+        }
+        shifted.max(shortened)
+    }
+
     pub(super) fn name(&mut self, key: DeliveryKey, child: &ProcessMark) -> bool {
         let owed = self.deliveries.get(key.0).cloned();
         let Some(mut owed) = owed.filter(|owed| owed.state == DeliveryState::Running) else {
@@ -116,6 +160,7 @@ impl MemoryStore {
             After::Abandoned => (DeliveryState::Abandoned, None),
             After::Interrupted => (DeliveryState::Waiting, Some(record.ended_ms)),
         };
+        owed.wait_ms = owed.next_ms.map_or(0, |at_ms| at_ms - record.ended_ms);
         if matches!(after, After::Interrupted | After::Postponed { .. }) {
             owed.round_start += 1;
         }
@@ -152,6 +197,9 @@ impl MemoryStore {
             };
             if acting.act != Act::Acknowledge {
                 (owed.state, owed.next_ms) = (DeliveryState::Waiting, now);
+            }
+            if matches!(acting.act, Act::Retry | Act::Replay | Act::Release) {
+                owed.wait_ms = 0;
             }
             match acting.act {
                 Act::Retry => {

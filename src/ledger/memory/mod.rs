@@ -13,6 +13,7 @@ mod read;
 mod table;
 mod undo;
 
+use deliveries::Attempt;
 use heard::HistoryLine;
 
 use std::collections::HashMap;
@@ -63,6 +64,8 @@ struct EventEntry {
     cause: Option<Claim>,
     /// How it was judged, when the event is its line of history too.
     judged: Option<(Decision, Why)>,
+    /// A clock that may have been wrong dated it.
+    time_unsure: bool,
 }
 
 /// One event owed to one hook.
@@ -75,6 +78,7 @@ struct Owed {
     attempts: u32,
     round_start: u32,
     next_ms: Option<i64>,
+    wait_ms: i64,
     replay: bool,
     held_why: Option<&'static str>,
     abandoned_by: Option<&'static str>,
@@ -84,14 +88,6 @@ struct Owed {
     child: Option<ProcessMark>,
     /// The attempt with which the delivery that this one tells of was given up.
     gave_up_after: Option<u32>,
-}
-
-/// One run that has ended.
-#[derive(Clone, Debug)]
-struct Attempt {
-    delivery: i64,
-    number: u32,
-    record: AttemptRecord,
 }
 
 /// The store.
@@ -325,6 +321,7 @@ impl Store for MemoryStore {
             row,
             cause: change.cause.clone(),
             judged: event.judged,
+            time_unsure: false,
         };
         let seq = self.events.add(entry.clone());
         entry.row.seq = seq;
@@ -348,9 +345,9 @@ impl Store for MemoryStore {
         if self.deliveries.iter().any(same) {
             return Err(refused("the delivery stands already"));
         }
-        let (state, next_ms, held_why) = match next {
-            Next::At(next_ms) => (DeliveryState::Waiting, Some(next_ms), None),
-            Next::Held(why) => (DeliveryState::Held, None, Some(why)),
+        let (state, next_ms, wait_ms, held_why) = match next {
+            Next::At { at_ms, wait_ms } => (DeliveryState::Waiting, Some(at_ms), wait_ms, None),
+            Next::Held(why) => (DeliveryState::Held, None, 0, Some(why)),
         };
         Ok(DeliveryKey(self.deliveries.add(Owed {
             event: seq,
@@ -360,6 +357,7 @@ impl Store for MemoryStore {
             attempts: 0,
             round_start: 0,
             next_ms,
+            wait_ms,
             replay: false,
             held_why,
             abandoned_by: None,
@@ -411,6 +409,15 @@ impl Store for MemoryStore {
 
     fn give_back(&mut self, key: DeliveryKey) -> Result<bool, StoreError> {
         Ok(self.take_back(key))
+    }
+
+    fn mark_unsure(&mut self, after: i64) -> Result<(), StoreError> {
+        self.doubt_times(after);
+        Ok(())
+    }
+
+    fn replan(&mut self, now_ms: i64, forward_ms: i64) -> Result<usize, StoreError> {
+        Ok(self.replan_all(now_ms, forward_ms))
     }
 
     fn finish(

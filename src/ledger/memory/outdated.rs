@@ -1,6 +1,7 @@
 //! Texts of invoices that were over long ago, emptied.
 
 use super::MemoryStore;
+use crate::invoice::silence::CLOCK_IS_SET_MS;
 use crate::invoice::status::Outcome;
 use crate::ledger::AttemptRecord;
 use crate::ledger::retention::{Cutoffs, Emptied};
@@ -25,6 +26,15 @@ impl MemoryStore {
             .deliveries
             .iter()
             .any(|(_, owed)| owed.invoice == key.0 && !is_over(owed.state));
+        let unsure = {
+            let mut events = self.events.iter().map(|(_, event)| event);
+            events.any(|event| event.row.invoice == key && event.time_unsure)
+        };
+        let told_ms = stored.newest.as_ms();
+        let is_set = |ms: i64| ms >= CLOCK_IS_SET_MS;
+        let over_ms = over_ms
+            .filter(|over| is_set(told_ms) || is_set(*over) && !unsure)
+            .map(|over| over.max(row.created_ms).max(told_ms));
         let Some(over_ms) = over_ms.filter(|_| !owed) else {
             return Emptied::default();
         };
@@ -51,6 +61,16 @@ impl MemoryStore {
         emptied
     }
 
+    /// Marks the events behind this number as dated by a clock that may have been wrong.
+    pub(super) fn doubt_times(&mut self, after: i64) {
+        let later = self.events.iter().filter(|(seq, _)| *seq > after);
+        let later: Vec<_> = later.map(|(seq, event)| (seq, event.clone())).collect();
+        for (seq, mut event) in later {
+            event.time_unsure = true;
+            self.events.put(seq, event);
+        }
+    }
+
     fn empty_events(&mut self, key: InvoiceKey) {
         let own = self
             .events
@@ -72,7 +92,8 @@ impl MemoryStore {
             owed.is_some_and(|owed| owed.invoice == key.0)
         };
         let says = |record: &AttemptRecord| {
-            record.ended_ms <= raw_ms && !(record.stdout.is_empty() && record.stderr.is_empty())
+            (CLOCK_IS_SET_MS..=raw_ms).contains(&record.ended_ms)
+                && !(record.stdout.is_empty() && record.stderr.is_empty())
         };
         let own = self
             .attempts

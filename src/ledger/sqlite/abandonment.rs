@@ -19,6 +19,7 @@ pub(super) fn owe(connection: &Connection, key: DeliveryKey, at_ms: i64) -> rusq
         " FROM delivery d WHERE d.id = ?1 \
          ON CONFLICT (event, hook) DO UPDATE SET gave_up_after = excluded.gave_up_after, \
            next_ms = iif(state IN ('done', 'abandoned'), excluded.next_ms, next_ms), \
+           wait_ms = iif(state IN ('done', 'abandoned'), 0, wait_ms), \
            round_start = iif(state IN ('done', 'abandoned'), attempts, round_start), \
            abandoned_by = iif(state IN ('done', 'abandoned'), NULL, abandoned_by), \
            acknowledged = iif(state IN ('done', 'abandoned'), 0, acknowledged), \

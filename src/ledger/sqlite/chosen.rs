@@ -164,10 +164,12 @@ const NOT_ACKNOWLEDGED: &str = "d.acknowledged = 0";
 pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<usize> {
     let set = match acting.act {
         Act::Retry => {
-            "state = 'waiting', next_ms = ?2, round_start = attempts, abandoned_by = NULL, acknowledged = 0"
+            "state = 'waiting', next_ms = ?2, wait_ms = 0, round_start = attempts, abandoned_by = NULL, acknowledged = 0"
         }
-        Act::Replay => "state = 'waiting', next_ms = ?2, round_start = attempts, replay = 1",
-        Act::Release => "state = 'waiting', next_ms = ?2, held_why = NULL",
+        Act::Replay => {
+            "state = 'waiting', next_ms = ?2, wait_ms = 0, round_start = attempts, replay = 1"
+        }
+        Act::Release => "state = 'waiting', next_ms = ?2, wait_ms = 0, held_why = NULL",
         Act::Abandon => {
             "state = 'abandoned', next_ms = NULL, held_why = NULL, abandoned_by = 'operator', acknowledged = 1"
         }

@@ -45,7 +45,7 @@ macro_rules! aside {
 pub(super) use aside;
 
 pub(super) const INSERT_WAITING: &str = concat!(
-    "INSERT INTO delivery (event, invoice, hook, state, next_ms, blocked_by) VALUES (?1, ?2, ?3, 'waiting', ?4, ",
+    "INSERT INTO delivery (event, invoice, hook, state, next_ms, wait_ms, blocked_by) VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ",
     in_front!("?1", "?2", "?3"),
     ")"
 );
@@ -61,8 +61,8 @@ pub(super) fn insert(
     next: Next,
 ) -> rusqlite::Result<DeliveryKey> {
     let made = match next {
-        Next::At(at_ms) => connection.often(Often::InsertDelivery, |statement| {
-            statement.insert(params![seq, invoice.0, hook, at_ms])
+        Next::At { at_ms, wait_ms } => connection.often(Often::InsertDelivery, |statement| {
+            statement.insert(params![seq, invoice.0, hook, at_ms, wait_ms])
         }),
         Next::Held(why) => connection
             .prepare_cached(INSERT_HELD)?
@@ -170,6 +170,7 @@ pub(super) fn finish(
         After::Abandoned => (DeliveryState::Abandoned, None),
         After::Interrupted => (DeliveryState::Waiting, Some(record.ended_ms)),
     };
+    let wait_ms = next_ms.map_or(0, |at_ms| at_ms.saturating_sub(record.ended_ms));
     // What is no failure does not use up the schedule: its round begins one attempt later.
     let uncounted = i64::from(matches!(
         after,
@@ -177,11 +178,11 @@ pub(super) fn finish(
     ));
     let mut update = connection.prepare_cached(
         "UPDATE delivery SET state = iif(held_why IS NOT NULL AND ?2 = 'waiting', 'held', ?2), \
-         next_ms = iif(held_why IS NULL, ?3, NULL), held_why = iif(?2 = 'waiting', held_why, NULL), \
+         next_ms = iif(held_why IS NULL, ?3, NULL), wait_ms = ?5, held_why = iif(?2 = 'waiting', held_why, NULL), \
          round_start = round_start + ?4, claimant_boot = NULL, claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
          WHERE id = ?1 AND state = 'running'",
     )?;
-    if update.execute(params![key.0, state.as_str(), next_ms, uncounted])? == 0 {
+    if update.execute(params![key.0, state.as_str(), next_ms, uncounted, wait_ms])? == 0 {
         // Stored before, and the answer was lost: the first word stands.
         return Ok(false);
     }
@@ -198,6 +199,34 @@ pub(super) fn finish(
     } = record;
     insert.execute(params![key.0, started_ms, ended_ms, result, stdout, stderr])?;
     Ok(true)
+}
+
+/// Of those that wait: planned later than this time.
+const PLANNED_AHEAD: &str = "SELECT EXISTS (SELECT 1 FROM delivery INDEXED BY delivery_due \
+  WHERE state = 'waiting' AND next_ms > ?1 AND next_ms - wait_ms > ?1)";
+
+/// True when a delivery waits that was planned later than at this time.
+pub(super) fn planned_after(connection: &Connection, at_ms: i64) -> rusqlite::Result<bool> {
+    let mut ask = connection.prepare_cached(PLANNED_AHEAD)?;
+    ask.query_row([at_ms], |row| row.get(0))
+}
+
+/// See [`Store::replan`](crate::ledger::store::Store::replan).
+pub(super) fn replan(
+    connection: &Connection,
+    now_ms: i64,
+    forward_ms: i64,
+) -> rusqlite::Result<usize> {
+    let mut shift = connection.prepare_cached(
+        "UPDATE delivery INDEXED BY delivery_due SET next_ms = next_ms + ?2 \
+         WHERE state = 'waiting' AND wait_ms > 0 AND next_ms > ?1 - ?2 AND ?2 > 0",
+    )?;
+    let shifted = shift.execute([now_ms, forward_ms])?;
+    let mut shorten = connection.prepare_cached(
+        "UPDATE delivery INDEXED BY delivery_due SET next_ms = ?1 + wait_ms \
+         WHERE state = 'waiting' AND next_ms > ?1 AND next_ms - wait_ms > ?1",
+    )?;
+    Ok(shifted.max(shorten.execute([now_ms])?))
 }
 
 #[cfg(test)]
@@ -219,7 +248,7 @@ mod tests {
         let mut program = connection
             .prepare(&format!("EXPLAIN {INSERT_WAITING}"))
             .expect("a program");
-        let values = [1; 4];
+        let values = [1; 5];
         let steps = program.query_map(values, |row| row.get::<_, String>("opcode"));
         let steps: Vec<String> = steps
             .expect("read")

@@ -44,6 +44,21 @@ pub(super) fn newest_event(connection: &Connection) -> rusqlite::Result<i64> {
     newest.query_row([], |row| row.get(0))
 }
 
+/// Marks events behind this number as dated by a clock that may have been wrong.
+pub(super) fn mark_unsure(connection: &Connection, after: i64) -> rusqlite::Result<()> {
+    let mut mark = connection
+        .prepare_cached("UPDATE event SET time_unsure = 1 WHERE seq > ?1 AND time_unsure = 0")?;
+    mark.execute([after]).map(drop)
+}
+
+/// When the newest event was recorded that is not marked so, milliseconds since 1970.
+pub(super) fn newest_sure(connection: &Connection) -> rusqlite::Result<Option<i64>> {
+    let mut newest = connection.prepare_cached(
+        "SELECT at_ms FROM event WHERE time_unsure = 0 ORDER BY seq DESC LIMIT 1",
+    )?;
+    newest.query_row([], |row| row.get(0)).optional()
+}
+
 /// How far the ledger is.
 pub(super) fn position(connection: &Connection) -> rusqlite::Result<Mark> {
     Ok(Mark {

@@ -415,6 +415,14 @@ impl<C: Statements> Store for SqliteStore<C> {
         deliveries::give_back(&self.connection, key).map_err(from_sqlite)
     }
 
+    fn mark_unsure(&mut self, after: i64) -> Result<(), StoreError> {
+        facts::mark_unsure(&self.connection, after).map_err(from_sqlite)
+    }
+
+    fn replan(&mut self, now_ms: i64, forward_ms: i64) -> Result<usize, StoreError> {
+        deliveries::replan(&self.connection, now_ms, forward_ms).map_err(from_sqlite)
+    }
+
     fn finish(
         &mut self,
         key: DeliveryKey,

@@ -13,10 +13,35 @@ use crate::ledger::retention::{Cutoffs, Emptied, Stretch};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::StoreError;
 
-/// When an invoice was over, milliseconds since 1970; `NULL` while it is not.
-macro_rules! over {
+/// [`CLOCK_IS_SET_MS`]: what is dated before was dated by a clock that was never set.
+macro_rules! clock_is_set {
+    () => {
+        "1735689600000"
+    };
+}
+
+/// When an invoice was over by our clock, milliseconds since 1970; `NULL` while it is not.
+macro_rules! over_by_our_clock {
     () => {
         "iif(i.outcome <> 'open', i.outcome_ms, iif(i.unresolved <> 0, i.updated_ms, NULL))"
+    };
+}
+
+/// The same by all that is known of its times: where our clock may have been wrong the service's newest instant must say so,
+/// and without one it is kept.
+macro_rules! over {
+    () => {
+        concat!(
+            "iif(i.newest_ns / 1000000 >= ",
+            clock_is_set!(),
+            " OR ",
+            over_by_our_clock!(),
+            " >= ",
+            clock_is_set!(),
+            " AND NOT EXISTS (SELECT 1 FROM event u WHERE u.invoice = i.id AND u.time_unsure = 1), max(",
+            over_by_our_clock!(),
+            ", i.created_ms, i.newest_ns / 1000000), NULL)"
+        )
     };
 }
 
@@ -33,7 +58,9 @@ macro_rules! outdated_output {
         concat!(
             "FROM event e CROSS JOIN delivery d ON d.event = e.seq CROSS JOIN attempt a ON a.delivery = d.id WHERE e.invoice = ",
             $invoice,
-            " AND a.ended_ms <= :raw AND (length(a.stdout) > 0 OR length(a.stderr) > 0)"
+            " AND a.ended_ms BETWEEN ",
+            clock_is_set!(),
+            " AND :raw AND (length(a.stdout) > 0 OR length(a.stderr) > 0)"
         )
     };
 }
@@ -151,19 +178,22 @@ pub(super) fn empty(
 mod tests {
     use super::super::check::as_made;
     use super::*;
+    use crate::invoice::silence::CLOCK_IS_SET_MS;
 
-    /// An invoice that was over at 10 and has no text left, run once at 20 with something to say.
+    /// An invoice that was over 10 ms after the first time that a clock can show, and has no text left; run once at 20 with something
+    /// to say.
     fn emptied_and_run_again() -> ReadStore {
         let connection = as_made().expect("in memory");
         connection
             .execute_batch(
                 "INSERT INTO invoice (id, ref, order_id, mode, method, opening, creator_deadline_ms, amount_asked, currency_asked, \
                    amount_agreed, currency_agreed, outcome, outcome_ms, created_ms, updated_ms) \
-                 VALUES (1, 'r', 'o', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 10, 0, 0); \
+                 VALUES (1, 'r', 'o', 'h2h', 'SBP', 'answered', 0, '1', 'RUB', '1', 'RUB', 'paid', 1735689600010, 1735689600000, 0); \
                  INSERT INTO event (seq, event_id, invoice, kind, rewound, outcome, previous_outcome, at_ms) \
-                 VALUES (1, 'e', 1, 'paid', 0, 'paid', 'open', 10); \
+                 VALUES (1, 'e', 1, 'paid', 0, 'paid', 'open', 1735689600010); \
                  INSERT INTO delivery (id, event, invoice, hook, state) VALUES (1, 1, 1, 'fulfil', 'done'); \
-                 INSERT INTO attempt VALUES (1, 1, 10, 10, 'exit 0', x'', x''), (1, 2, 20, 20, 'exit 0', x'', x'7361')",
+                 INSERT INTO attempt VALUES (1, 1, 1735689600010, 1735689600010, 'exit 0', x'', x''), \
+                   (1, 2, 1735689600020, 1735689600020, 'exit 0', x'', x'7361')",
             )
             .expect("filled");
         ReadStore::from(connection)
@@ -172,7 +202,7 @@ mod tests {
     const fn raw_before(ms: i64) -> Cutoffs {
         Cutoffs {
             requisites_ms: None,
-            raw_ms: Some(ms),
+            raw_ms: Some(CLOCK_IS_SET_MS + ms),
         }
     }
 
@@ -196,6 +226,36 @@ mod tests {
         owed("abandoned");
         assert_eq!((empty(20).raw, empty(20).raw), (1, 0));
         assert_eq!(found(20), 0);
+    }
+
+    /// What is at stake: a payment that came while the clock showed 1970 is new, and its requisites are all a customer has.
+    #[test]
+    fn nothing_is_old_by_the_word_of_a_clock_that_may_have_been_wrong() {
+        assert_eq!(clock_is_set!(), CLOCK_IS_SET_MS.to_string());
+        let found = |change: &str| {
+            let store = emptied_and_run_again();
+            let change = format!("UPDATE invoice SET raw = '{{}}'; {change}");
+            store.0.execute_batch(&change).expect("changed");
+            let stretch = store.outdated(InvoiceKey(0), 10, raw_before(1_000));
+            stretch.expect("read").count.raw
+        };
+        assert_eq!(found(""), 1);
+        for wrong in [
+            "UPDATE invoice SET outcome_ms = 17000",
+            "UPDATE event SET time_unsure = 1",
+            "UPDATE invoice SET created_ms = 1735689602000",
+            "UPDATE invoice SET newest_ns = 1735689602000000000",
+            "UPDATE invoice SET outcome_ms = 17000, newest_ns = 1735689602000000000",
+        ] {
+            assert_eq!(found(wrong), 0, "{wrong}");
+        }
+        // The service's own instant is no word of our clock.
+        for right in [
+            "UPDATE invoice SET outcome_ms = 17000, newest_ns = 1735689600005000000",
+            "UPDATE event SET time_unsure = 1; UPDATE invoice SET newest_ns = 1735689600005000000",
+        ] {
+            assert_eq!(found(right), 1, "{right}");
+        }
     }
 
     /// A walk goes through all there is once a day.

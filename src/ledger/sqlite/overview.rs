@@ -20,7 +20,7 @@ use crate::invoice::attention::Attention;
 use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
-    LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
+    CLOCK, LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
 };
 use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
 use crate::ledger::store::StoreError;
@@ -105,6 +105,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_attention,
         unsorted: of_family(connection, &UNSORTED, UNSORTED_MOST)?,
         log_held: fact(connection, &LOG_HELD)?.and_then(|noted| noted.held),
+        wrong_clock: fact(connection, &CLOCK)?.and_then(|note| note.wrong),
         polled_in_a_row: polled_in_a_row(connection)?,
     })
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::chosen;
+use super::deliveries;
 use super::due;
 use super::facts;
 use super::failure::from_sqlite;
@@ -268,6 +269,14 @@ impl ReadStore {
 
     pub(in crate::ledger) fn running(&self) -> Result<Vec<Running>, StoreError> {
         running(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn newest_sure(&self) -> Result<Option<i64>, StoreError> {
+        facts::newest_sure(&self.0).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn planned_after(&self, at_ms: i64) -> Result<bool, StoreError> {
+        deliveries::planned_after(&self.0, at_ms).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn outlook(

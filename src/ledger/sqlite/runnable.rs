@@ -282,7 +282,7 @@ mod tests {
             })
             .expect("read");
         for (seq, invoice) in later {
-            let values = params![seq, invoice, "full", 1];
+            let values = params![seq, invoice, "full", 1, 0];
             let made = connection.execute(deliveries::INSERT_WAITING, values);
             assert_eq!(made, Ok(1));
         }

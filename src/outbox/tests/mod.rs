@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::*;
 use crate::hook::process::{Program, Surroundings};
@@ -112,6 +113,7 @@ impl Stage {
             starting: JoinSet::new(),
             rest_until: None,
             scan_at: Instant::now(),
+            looked: None,
         }
     }
 

@@ -1,10 +1,13 @@
 //! Posts under way when tilld stops or is killed: none is lost, and none is called failed for it.
 
+use std::time::Duration;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::endpoint::{Endpoint, Say, says};
 use super::results;
 use crate::harness::{PATIENCE, Setup, wait_until};
+use crate::pauses::stand_still;
 
 #[test]
 fn a_post_under_way_may_finish_while_tilld_stops() {
@@ -27,6 +30,22 @@ fn a_post_under_way_may_finish_while_tilld_stops() {
     });
     endpoint.go_on();
     assert_eq!(world.serve_ends(PATIENCE), 0);
+    assert_eq!(results(&world, "shop"), ["http 200"]);
+}
+
+/// The answer came while tilld stood still beyond the hook's time.
+#[test]
+fn an_answer_that_waits_to_be_read_is_not_late() {
+    let endpoint = Endpoint::start(&[Say::Held]);
+    let world = Setup::new()
+        .quiet()
+        .post_hook("shop", &["paid"], &endpoint.url())
+        .within_s(3)
+        .start();
+    world.pay("A-1");
+    wait_until(PATIENCE, "the post", || endpoint.asked().len() == 1);
+    stand_still(&world, Duration::from_secs(4), || endpoint.go_on());
+    world.settle();
     assert_eq!(results(&world, "shop"), ["http 200"]);
 }
 

@@ -10,6 +10,9 @@ use crate::harness::{Issued, PATIENCE, Setup, World, wait_until};
 /// In the service's document and nowhere else.
 const MARKED: &str = "unlikely-account-4711";
 
+/// 2025: before that no clock was ever set, and nothing is old by its word.
+const FIRST_MS: i64 = 1_735_689_600_000;
+
 /// What must be told as before.
 const STANDING: &str = "SELECT i.order_id, i.status, i.outcome, i.amount_agreed, e.seq, e.kind, e.status \
   FROM invoices i JOIN events e USING (order_id) ORDER BY e.seq";
@@ -43,7 +46,8 @@ const OVERWRITE: &str = "PRAGMA secure_delete = ON";
 fn age(world: &World, days: u32) {
     let others = "order_id <> 'young'";
     let older = format!(
-        "{OVERWRITE}; UPDATE invoice SET outcome_ms = outcome_ms - {days} * 86400000 WHERE {others}; \
+        "{OVERWRITE}; UPDATE invoice SET outcome_ms = outcome_ms - {days} * 86400000, created_ms = created_ms - {days} * 86400000, \
+           newest_ns = newest_ns - {days} * 86400000000000 WHERE {others}; \
          UPDATE attempt SET ended_ms = ended_ms - {days} * 86400000 WHERE delivery IN \
            (SELECT d.id FROM delivery d JOIN invoice i ON i.id = d.invoice WHERE {others})"
     );
@@ -119,7 +123,8 @@ fn what_was_over_long_ago_is_emptied_and_all_else_stays() {
     assert!(marks(&world) > 0);
     let heal = format!(
         "{OVERWRITE}; UPDATE delivery SET state = 'done', next_ms = NULL WHERE state <> 'done'; \
-        UPDATE invoice SET outcome_ms = 0 WHERE outcome <> 'open'; UPDATE attempt SET ended_ms = 0"
+        UPDATE invoice SET outcome_ms = {FIRST_MS}, created_ms = {FIRST_MS}, newest_ns = 0 WHERE outcome <> 'open'; \
+        UPDATE attempt SET ended_ms = {FIRST_MS}"
     );
     world.neighbour().tamper(&heal);
     let people = world.tilld(&["db", "prune"]).ends_with(0).stdout;
@@ -160,9 +165,11 @@ fn a_daemon_empties_by_itself_what_a_replay_does_not_need() {
         world.value("SELECT count(*) FROM attempts a JOIN events e USING (event_id) WHERE e.order_id = 'old' AND a.result = 'exit 0'") == "2"
     });
     // By hand, beside the daemon.
-    let older = "UPDATE invoice SET outcome_ms = 0 WHERE order_id = 'young'; \
-        UPDATE attempt SET ended_ms = 0 WHERE number = 1";
-    world.neighbour().tamper(older);
+    let older = format!(
+        "UPDATE invoice SET outcome_ms = {FIRST_MS}, created_ms = {FIRST_MS}, newest_ns = 0 WHERE order_id = 'young'; \
+         UPDATE attempt SET ended_ms = {FIRST_MS} WHERE number = 1"
+    );
+    world.neighbour().tamper(&older);
     world.tilld(&["db", "prune"]).ends_with(0);
     // What the replay wrote is not old yet, and goes when it is.
     assert_eq!(kept(&world), ["old 0001", "young 0000", "owed 1111"]);

@@ -1,5 +1,6 @@
 //! The rows, one function each, and what they share: a world in which nothing happens but what a row does.
 
+mod clocks;
 mod damaged;
 mod descriptors;
 mod disk;
@@ -9,6 +10,7 @@ mod kills;
 mod limits;
 mod locks;
 mod panics;
+mod pauses;
 mod plenty;
 mod readers;
 mod secrets;
@@ -44,6 +46,8 @@ pub(crate) fn run(id: &str, options: &Options) -> Verdict {
         "R22" => framing::corpus(),
         "R23" => limits::passed(),
         "R33" => stops::under_load(options),
+        "R34" => clocks::corrected(),
+        "R35" => pauses::stood_still(options),
         "R36" => secrets::searched(),
         "R37" => plenty::heard(options),
         other => unreachable!("`{other}` is on the list"),

@@ -248,6 +248,7 @@ mod tests {
             (
                 said(Standing {
                     left_alone_until_ms: Some(since_ms + 1_000),
+                    left_alone_for_ms: None,
                     ..quiet()
                 }),
                 "while the service wants to be left alone",

@@ -150,13 +150,17 @@ CREATE TABLE event (
   why TEXT CHECK (typeof(why) <> 'blob'),
   revision INTEGER CHECK (typeof(revision) IN ('integer', 'null')),
   vouched INTEGER NOT NULL DEFAULT 0 CHECK (typeof(vouched) = 'integer'),
-  order_outcome TEXT NOT NULL DEFAULT 'open' CHECK (typeof(order_outcome) <> 'blob')
+  order_outcome TEXT NOT NULL DEFAULT 'open' CHECK (typeof(order_outcome) <> 'blob'),
+  time_unsure INTEGER NOT NULL DEFAULT 0 CHECK (typeof(time_unsure) = 'integer')
 );
 CREATE INDEX event_invoice ON event (invoice);
 -- Those that another program wrote, or took a delivery from: few, if any.
 CREATE INDEX event_unvouched ON event (seq) WHERE vouched = 0;
+-- Those dated by a clock that may have been wrong: few, if any. Before 2025 no clock was ever set (`CLOCK_IS_SET_MS`).
+CREATE INDEX event_unsure ON event (invoice) WHERE time_unsure = 1;
 
 -- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
+-- `next_ms` was planned at `next_ms - wait_ms`: what lies ahead of the clock there was planned by a clock that was ahead.
 CREATE TABLE delivery (
   id INTEGER PRIMARY KEY,
   event INTEGER NOT NULL REFERENCES event (seq) CHECK (typeof(event) = 'integer'),
@@ -179,6 +183,7 @@ CREATE TABLE delivery (
   gave_up_after INTEGER CHECK (typeof(gave_up_after) IN ('integer', 'null')),
   abandoned_by TEXT CHECK (typeof(abandoned_by) <> 'blob'),
   acknowledged INTEGER NOT NULL DEFAULT 0 CHECK (typeof(acknowledged) = 'integer'),
+  wait_ms INTEGER NOT NULL DEFAULT 0 CHECK (typeof(wait_ms) = 'integer'),
   UNIQUE (event, hook)
 );
 -- By hook, so that the due ones of one hook are found without reading past those of another that hangs.
@@ -264,7 +269,9 @@ CREATE VIEW invoices AS SELECT
     || printf('.%03dZ', ifnull(n.at_ms, i.updated_ms) % 1000) AS updated_at,
   ifnull(n.at_ms, i.updated_ms) AS updated_ms,
   (SELECT s.ref FROM invoice s WHERE s.order_id = i.order_id AND s.rank > abs(i.rank) ORDER BY s.rank DESC LIMIT 1)
-    AS superseded_by
+    AS superseded_by,
+  (min(i.created_ms, i.updated_ms) < 1735689600000
+    OR EXISTS (SELECT 1 FROM event u WHERE u.invoice = i.id AND u.time_unsure = 1)) AS time_unsure
 FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
   (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
 
@@ -299,7 +306,7 @@ CREATE VIEW events AS SELECT
   e.seq, e.event_id, i.order_id, i.invoice_id, e.kind, e.status, e.previous_status,
   e.outcome, e.previous_outcome, e.source, e.rewound, e.amount_reported, e.currency_reported,
   strftime('%Y-%m-%dT%H:%M:%S', e.at_ms / 1000, 'unixepoch') || printf('.%03dZ', e.at_ms % 1000) AS at,
-  e.at_ms, e.order_outcome
+  e.at_ms, e.order_outcome, (e.time_unsure = 1 OR e.at_ms < 1735689600000) AS time_unsure
 FROM event e JOIN invoice i ON i.id = e.invoice;
 
 CREATE VIEW deliveries AS SELECT

@@ -124,7 +124,7 @@ fn whoever_is_behind_one_that_is_replayed_has_its_turn_after_it() {
     let insert = |event: i64| {
         let made = connection.execute(
             crate::ledger::sqlite::deliveries::INSERT_WAITING,
-            rusqlite::params![event, 1, "log", 5],
+            rusqlite::params![event, 1, "log", 5, 0],
         );
         assert_eq!(made, Ok(1));
     };

@@ -2,6 +2,7 @@
 
 use super::super::*;
 use crate::invoice::observation::{How, Odd};
+use crate::ledger::WrongClock;
 use crate::ledger::retention::Cutoffs;
 
 /// A small splitmix64: the same commands in every run.
@@ -155,6 +156,14 @@ pub(super) fn any_command(dice: &mut Dice, number: u8, now_ms: i64) -> Command {
             },
         }),
         8 => Command::Redate(vec![key], now_ms),
+        9 if dice.below(2) == 0 => Command::Replan {
+            now_ms: now_ms - dice.small(3_000),
+            forward_ms: dice.small(3) * 900,
+        },
+        9 if dice.below(3) == 0 => Command::SeeClock {
+            wrong: (dice.below(2) == 0).then_some(WrongClock::NotSet),
+            after: dice.small(40),
+        },
         9 => Command::Unresolve(key, now_ms),
         10..12 => Command::Claim {
             claimant: mark(2),

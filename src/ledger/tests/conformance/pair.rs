@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use super::super::*;
 use super::commands::two_lanes;
 use crate::invoice::silence::Class;
-use crate::ledger::fact::{ODD, RESTORED, UNSORTED};
+use crate::ledger::fact::{CLOCK, ODD, RESTORED, UNSORTED};
 use crate::ledger::memory::MemoryStore;
 use crate::ledger::row::{Place, Running};
 use crate::ledger::sqlite::{ReadStore, SqliteStore};
@@ -193,6 +193,9 @@ impl Pair {
             self.same_fact(fact);
         }
         self.same_fact(&RESTORED);
+        self.same_fact(&CLOCK);
+        let planned = self.beside.planned_after(now_ms).expect("read");
+        self.same("planned", &planned, &self.memory.planned_after(now_ms));
         self.same_fact(&UNSORTED.named("odd"));
         self.same_fact(&ODD.named("amount:retyped"));
     }
