@@ -224,6 +224,18 @@ fn a_clock_that_is_ahead_raises_an_alert_and_what_it_dates_is_marked() {
     assert!(!json.stdout.contains("clock") && !text.stdout.contains("clock"));
 }
 
+/// Nobody polls, so no answer of the service says that the clock is right.
+#[test]
+fn an_idle_shops_alert_ends_once_the_clock_is_set() {
+    let clock = clock!();
+    clock.set("@1970-01-01 00:00:10");
+    let world = under(Setup::new().quiet(), &clock).start();
+    let is_told = || reasons(&world).contains(&"clock".to_owned());
+    wait_until(PATIENCE, "the alert", is_told);
+    clock.set("+0");
+    wait_until(PATIENCE, "the alert to end", || !is_told());
+}
+
 /// What is at stake: requisites of a payment that has just come, deleted as half a century old.
 #[test]
 fn what_was_paid_while_the_clock_showed_1970_keeps_its_texts() {
