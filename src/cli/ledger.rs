@@ -99,7 +99,7 @@ fn passes(ledger: &Path, trouble: &StoreError) -> bool {
             disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM
                 || disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)
         }),
-        StoreError::Moved | StoreError::Corrupt(_) | StoreError::Refused(_) => false,
+        StoreError::Moved(_) | StoreError::Corrupt(_) | StoreError::Refused(_) => false,
     }
 }
 
@@ -141,7 +141,7 @@ impl From<OpenError> for Failure {
                     StoreError::Busy
                     | StoreError::Full
                     | StoreError::LogFull
-                    | StoreError::Moved
+                    | StoreError::Moved(_)
                     | StoreError::Corrupt(_)
                     | StoreError::Refused(_) => source.remedy(path),
                 };

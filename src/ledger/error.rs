@@ -169,7 +169,7 @@ impl WriteError {
                 | StoreError::Full
                 | StoreError::LogFull
                 | StoreError::Io(_)
-                | StoreError::Moved
+                | StoreError::Moved(_)
                 | StoreError::ReadOnly(_) => true,
                 StoreError::Corrupt(_) | StoreError::Refused(_) => false,
             },

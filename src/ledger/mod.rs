@@ -15,6 +15,7 @@ mod command;
 pub(crate) mod direct;
 mod error;
 mod fact;
+mod files;
 mod handle;
 mod health;
 mod holders;
@@ -187,13 +188,13 @@ impl Ledger {
             restored,
             served,
         } = parts(options)?;
-        let health = store.health();
+        let (health, watch) = (store.health(), store.watch());
         let around = writer::Around {
             bells: Bells::default(),
             health: health.clone(),
             ledger: path.clone(),
         };
-        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?.with_health(health);
+        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?.beside_writer(health, watch);
         let bells = around.bells.clone();
         let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), around)
             .map_err(OpenError::Thread)?;

@@ -28,6 +28,7 @@ mod overview;
 mod read;
 mod read_store;
 mod refusals;
+mod rescue;
 mod rows;
 mod runnable;
 mod saving;
@@ -48,6 +49,7 @@ use super::choice::{ACT_AT_ONCE, Acting, Choice, Missing};
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
 use super::fact::{Fact, Note};
+use super::files::Watch;
 use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey};
@@ -114,6 +116,13 @@ pub(super) struct SqliteStore<C = Passing> {
     known: Known,
     /// SQLite's number for what others have committed, when it was asked last.
     version: Option<i64>,
+    /// Whether the files are still what was opened.
+    watch: Watch,
+    /// It is over with them: nothing more is moved.
+    over: bool,
+    /// The newest event this store committed, and the newest it made.
+    newest: i64,
+    made: i64,
 }
 
 /// A store in the thread it works in.
@@ -128,6 +137,10 @@ impl SqliteStore {
         (checkpoint, limits): (Checkpoint, LogLimits),
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
+        let watch = Watch::new(&path, open::alone(&path)).map_err(|moved| OpenError::File {
+            path: path.clone(),
+            source: StoreError::Moved(moved),
+        })?;
         let mut mover = Mover::new((checkpoint, limits), &path, busy);
         let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
@@ -141,11 +154,15 @@ impl SqliteStore {
             busy,
             bounds,
             mover,
+            watch,
             distrusted: false,
             keeper: None,
             loaded: Loaded::default(),
             known: Known::default(),
             version: None,
+            over: false,
+            newest: 0,
+            made: 0,
         })
     }
 
@@ -163,6 +180,10 @@ impl SqliteStore {
             loaded: self.loaded,
             known: self.known,
             version: self.version,
+            watch: self.watch,
+            over: self.over,
+            newest: self.newest,
+            made: self.made,
         }
     }
 }
@@ -190,8 +211,9 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.check_place()?;
+        self.look_at_files(false)?;
         self.often(Often::Commit)?;
+        self.newest = self.newest.max(self.made);
         if let Some(keeper) = &mut self.keeper {
             keeper.touch();
         }
@@ -223,12 +245,16 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
+        if self.over {
+            return self.mark(last);
+        }
         if self.distrusted {
             // Nothing of it is moved before it was opened anew.
             return None;
         }
         let moved = self.mover.tidy(&self.connection, last);
         let cut = self.idle.tidy(&self.connection, &mut self.mover, last);
+        self.note_moves();
         let times = moved.into_iter().chain(cut);
         self.mark(last).into_iter().chain(times).min()
     }
@@ -240,14 +266,19 @@ impl<C: Statements> Store for SqliteStore<C> {
         changed
     }
 
+    fn stands(&mut self) -> Result<(), StoreError> {
+        self.look_at_files(true)
+    }
+
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
         match failed {
-            // A moved file ends the writer: whoever starts anew looks at what lies there.
-            StoreError::Busy
-            | StoreError::Full
-            | StoreError::LogFull
-            | StoreError::Refused(_)
-            | StoreError::Moved => Ok(()),
+            StoreError::Busy | StoreError::Full | StoreError::LogFull | StoreError::Refused(_) => {
+                Ok(())
+            }
+            StoreError::Moved(moved) => {
+                self.rescue(*moved);
+                Ok(())
+            }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => self.reopen(),
         }
@@ -355,7 +386,8 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
-        invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)
+        let made = invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)?;
+        self.go_on(made)
     }
 
     fn insert_event_of(
@@ -366,7 +398,8 @@ impl<C: Statements> Store for SqliteStore<C> {
         self.known.forget(stored.row.key);
         let connection = &mut self.connection;
         let made = invoices::insert_event_of(connection, &mut self.loaded, event, stored);
-        made.map_err(from_sqlite)
+        let (seq, saved) = made.map_err(from_sqlite)?;
+        Ok((self.go_on(seq)?, saved))
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {

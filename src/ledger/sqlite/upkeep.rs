@@ -4,11 +4,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{FileControl, Statement};
+use rusqlite::Statement;
 
 use super::failure::from_sqlite;
 use super::often::{Often, Statements};
 use super::{SqliteStore, facts, hooked, open};
+use crate::ledger::files::Watch;
 use crate::ledger::health::Health;
 use crate::ledger::mark::{Keeper, Mark};
 use crate::ledger::store::StoreError;
@@ -26,6 +27,11 @@ impl<C: Statements> SqliteStore<C> {
     /// How the writer fares, for others.
     pub(in crate::ledger) fn health(&self) -> Health {
         self.mover.health()
+    }
+
+    /// Watches the files, for readers.
+    pub(in crate::ledger) fn watch(&self) -> Watch {
+        self.watch.clone()
     }
 
     /// Has the mark kept from now on.
@@ -92,6 +98,8 @@ impl<C: Statements> SqliteStore<C> {
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.distrusted = true;
         self.known.clear();
+        // Else another ledger would be opened in its place.
+        self.watch.look().map_err(StoreError::Moved)?;
         let connection = open::reopen_writer(&self.path, self.busy)?;
         self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
         self.distrusted = false;
@@ -101,18 +109,5 @@ impl<C: Statements> SqliteStore<C> {
     /// How long SQLite itself waits inside a statement.
     pub(super) fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
         self.connection.busy_timeout(busy).map_err(from_sqlite)
-    }
-
-    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
-    pub(super) fn check_place(&self) -> Result<(), StoreError> {
-        let mut moved = 0;
-        self.connection
-            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
-            .map_err(from_sqlite)?;
-        if moved == 0 {
-            Ok(())
-        } else {
-            Err(StoreError::Moved)
-        }
     }
 }

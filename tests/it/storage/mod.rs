@@ -3,6 +3,7 @@
 mod check;
 mod disk;
 mod failing;
+mod files;
 mod log;
 mod migrations;
 mod mounted;

@@ -123,6 +123,8 @@ pub(super) struct Mover {
     held: Option<Held>,
     /// The file has grown beyond what it is cut back to, and is cut back in steps.
     long: bool,
+    /// Something was written to the database since that was asked.
+    wrote: bool,
 }
 
 /// What a try brought.
@@ -162,6 +164,7 @@ impl Mover {
             aside: None,
             held: None,
             long: false,
+            wrote: false,
         }
     }
 
@@ -180,6 +183,31 @@ impl Mover {
         self.pages.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the WAL after the last commit of this connection; 0 when it may have been begun anew.
+    pub(super) fn log_bytes(&self, head: i64, frame: i64) -> i64 {
+        match self.pages() {
+            0 => 0,
+            pages => head + i64::from(pages) * frame,
+        }
+    }
+
+    /// A thread of its own writes to the database.
+    pub(super) const fn is_moving(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Whether something was written to the database since this was asked last.
+    pub(super) const fn take_moved(&mut self) -> bool {
+        std::mem::replace(&mut self.wrote, false)
+    }
+
+    /// Nothing more is moved.
+    pub(super) fn stop(&mut self) {
+        if let Some(aside) = self.aside.take() {
+            aside.stop();
+        }
+    }
+
     const fn busy(&self) -> Duration {
         self.busy
     }
@@ -193,6 +221,7 @@ impl Mover {
     fn is_cut(&mut self) {
         self.pages.store(0, Ordering::Relaxed);
         self.seen = 0;
+        self.wrote = true;
         self.begun_anew();
     }
 
@@ -293,6 +322,7 @@ impl Mover {
     }
 
     fn judge(&mut self, tried: rusqlite::Result<(i32, i32)>, pages: i32) -> Tried {
+        self.wrote = true;
         match tried {
             Ok((log, moved)) => {
                 self.cause.works();
@@ -430,9 +460,7 @@ impl Mover {
     /// The last move before the connection is closed. What is too long for it is left to whoever serves the ledger, or to
     /// the closing of the last connection.
     fn finish(&mut self, connection: &Connection, pages: i32) {
-        if let Some(aside) = self.aside.take() {
-            aside.stop();
-        }
+        self.stop();
         if pages >= PAGES && pages.saturating_sub(self.moved) <= ASIDE {
             let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
             self.judge(passive, pages);
