@@ -49,7 +49,6 @@ use super::choice::{ACT_AT_ONCE, Acting, Choice, Missing};
 use super::command::{After, AttemptRecord, Intent, Lane, Refusal};
 use super::error::OpenError;
 use super::fact::{Fact, Note};
-use super::files::Watch;
 use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey};
@@ -75,6 +74,7 @@ pub(super) use read::Found;
 pub(super) use read_store::ReadStore;
 #[cfg(test)]
 pub(super) use read_store::count_for_tests;
+use rescue::Guard;
 use saving::Loaded;
 
 /// Prepared statements kept per connection; more than the writer has.
@@ -117,12 +117,7 @@ pub(super) struct SqliteStore<C = Passing> {
     /// SQLite's number for what others have committed, when it was asked last.
     version: Option<i64>,
     /// Whether the files are still what was opened.
-    watch: Watch,
-    /// It is over with them: nothing more is moved.
-    over: bool,
-    /// The newest event this store committed, and the newest it made.
-    newest: i64,
-    made: i64,
+    guard: Guard,
 }
 
 /// A store in the thread it works in.
@@ -137,7 +132,7 @@ impl SqliteStore {
         (checkpoint, limits): (Checkpoint, LogLimits),
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let watch = Watch::new(&path, open::alone(&path)).map_err(|moved| OpenError::File {
+        let guard = Guard::new(&connection, &path).map_err(|moved| OpenError::File {
             path: path.clone(),
             source: StoreError::Moved(moved),
         })?;
@@ -154,15 +149,12 @@ impl SqliteStore {
             busy,
             bounds,
             mover,
-            watch,
+            guard,
             distrusted: false,
             keeper: None,
             loaded: Loaded::default(),
             known: Known::default(),
             version: None,
-            over: false,
-            newest: 0,
-            made: 0,
         })
     }
 
@@ -180,10 +172,7 @@ impl SqliteStore {
             loaded: self.loaded,
             known: self.known,
             version: self.version,
-            watch: self.watch,
-            over: self.over,
-            newest: self.newest,
-            made: self.made,
+            guard: self.guard,
         }
     }
 }
@@ -198,6 +187,7 @@ fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusql
 impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.loaded.forget();
+        self.guard.begin();
         if self.distrusted {
             self.reopen()?;
         }
@@ -211,9 +201,9 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.look_at_files(false)?;
+        self.look_at_files()?;
         self.often(Often::Commit)?;
-        self.newest = self.newest.max(self.made);
+        self.guard.commit();
         if let Some(keeper) = &mut self.keeper {
             keeper.touch();
         }
@@ -238,6 +228,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.guard.begin();
         self.loaded.forget();
         self.known.clear();
         self.execute("ROLLBACK TO one")
@@ -245,7 +236,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        if self.over {
+        if self.guard.over {
             return self.mark(last);
         }
         if self.distrusted {
@@ -267,7 +258,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn stands(&mut self) -> Result<(), StoreError> {
-        self.look_at_files(true)
+        self.look_into_files()
     }
 
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {

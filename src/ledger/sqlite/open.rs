@@ -14,12 +14,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::facts::position;
 use super::failure::from_sqlite;
 use super::schema::{APPLICATION_ID, STEPS};
 use super::{backup, checkpoint};
 use crate::ledger::error::OpenError;
-use crate::ledger::files::Alone;
 use crate::ledger::store::StoreError;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
@@ -266,27 +264,8 @@ fn look(uri: &str) -> rusqlite::Result<(i64, bool)> {
     Ok((id, id == APPLICATION_ID && backup::is_new(&connection)))
 }
 
-/// Reads the database without its WAL.
-pub(super) fn alone(path: &Path) -> Alone {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX
-        | OpenFlags::SQLITE_OPEN_URI;
-    let read = Connection::open_with_flags(unchanging(path), flags).and_then(|connection| {
-        let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        if id != APPLICATION_ID || backup::is_new(&connection) {
-            return Ok(Alone::Foreign);
-        }
-        position(&connection).map(Alone::At)
-    });
-    read.unwrap_or_else(|error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => Alone::Foreign,
-        Some(ErrorCode::DatabaseCorrupt) => Alone::Torn,
-        _ => Alone::Unknown,
-    })
-}
-
 /// The file as SQLite's URI, to be read without locks, log and side files.
-fn unchanging(path: &Path) -> String {
+pub(super) fn unchanging(path: &Path) -> String {
     uri(path) + "?immutable=1"
 }
 

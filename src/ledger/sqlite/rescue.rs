@@ -11,13 +11,15 @@ use std::time::Duration;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::config::DbConfig;
 use rusqlite::wal::CheckpointMode;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::facts::position;
 use super::failure::from_sqlite;
 use super::often::Statements;
-use super::{SqliteStore, open};
+use super::schema::APPLICATION_ID;
+use super::{SqliteStore, backup, open};
 use crate::clock::wall_ms;
-use crate::ledger::files::{How, Moved, Part, Rescue, Stamp, rescue};
+use crate::ledger::files::{Alone, How, Moved, Part, Progress, Rescue, Watch, log_head, rescue};
 use crate::ledger::store::StoreError;
 
 /// The head of a WAL, and the head of each page in it, bytes.
@@ -30,77 +32,120 @@ const LAST_FOR: Duration = Duration::from_secs(2);
 /// As the ledger.
 const FILE_MODE: u32 = 0o640;
 
+/// What is known of the files of an open ledger.
+pub(super) struct Guard {
+    pub(super) watch: Watch,
+    /// It is over with them: nothing more is moved.
+    pub(super) over: bool,
+    /// The newest event that was committed, and the newest of this transaction.
+    newest: i64,
+    made: i64,
+}
+
+impl Guard {
+    /// Of a ledger that was opened.
+    pub(super) fn new(connection: &Connection, path: &Path) -> Result<Self, Moved> {
+        let progress = progress(connection, path).unwrap_or_default();
+        Ok(Self {
+            watch: Watch::new(path, progress, alone(path))?,
+            over: false,
+            newest: 0,
+            made: 0,
+        })
+    }
+
+    /// A transaction begins, or goes back.
+    pub(super) const fn begin(&mut self) {
+        self.made = 0;
+    }
+
+    /// It is durable.
+    pub(super) fn commit(&mut self) {
+        self.newest = self.newest.max(self.made);
+    }
+}
+
 impl<C: Statements> SqliteStore<C> {
-    /// Looks whether the files are what was opened: three looks by path, and one into the database when another hand wrote
-    /// there. `own`: also when this process did, which no commit waits for.
-    pub(super) fn look_at_files(&mut self, own: bool) -> Result<(), StoreError> {
-        let (stamp, log) = self.watch.look().map_err(StoreError::Moved)?;
-        if self.watch.is_moving() {
+    /// Looks whether each of the files is the one that was opened: three looks by path.
+    pub(super) fn look_at_files(&self) -> Result<(), StoreError> {
+        self.guard.watch.look().map(drop).map_err(StoreError::Moved)
+    }
+
+    /// Looks at their content too, between two transactions.
+    pub(super) fn look_into_files(&self) -> Result<(), StoreError> {
+        let (stamp, log) = self.guard.watch.look().map_err(StoreError::Moved)?;
+        let Some(progress) = self.progress() else {
+            return Ok(());
+        };
+        if progress.frames > 0 && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+            // Another program may have begun it anew since.
+            let again = self
+                .progress()
+                .is_some_and(|now| now.frames >= progress.frames);
+            let log = self.guard.watch.look().map_or(log, |(_, log)| log);
+            if again && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+                return Err(overwritten(Part::Log));
+            }
+        }
+        if self.guard.watch.is_moving() {
             return Ok(());
         }
-        if log < self.mover.log_bytes(LOG_HEAD, FRAME_BYTES)
-            && self.connection.is_autocommit()
-            && self.is_log_cut()
-        {
-            return Err(overwritten(Part::Log));
-        }
-        if self.watch.is_to_be_read(stamp, own) && !self.reads(stamp) {
+        if !self.guard.watch.is_to_be_read(stamp) {
+            self.guard.watch.note(progress);
+        } else if !self.reads() {
             return Err(overwritten(Part::Database));
         }
         Ok(())
     }
 
-    /// Reads the database alone. False when another hand wrote there.
-    fn reads(&self, stamp: Stamp) -> bool {
-        if self.watch.accept(stamp, &open::alone(&self.path)) {
-            return true;
-        }
-        thread::sleep(AGAIN_AFTER);
-        let stamp = self.watch.look().map_or(stamp, |(stamp, _)| stamp);
-        self.watch.accept(stamp, &open::alone(&self.path))
+    fn progress(&self) -> Option<Progress> {
+        progress(&self.connection, &self.path)
     }
 
-    /// True when the WAL is shorter than its index says. Another program may have moved it and begun it anew, which its
-    /// index says too.
-    fn is_log_cut(&self) -> bool {
-        let frames = |row: &rusqlite::Row<'_>| row.get::<_, i64>(1);
-        let asked = self
-            .connection
-            .query_row("PRAGMA wal_checkpoint(NOOP)", [], frames);
-        let Ok(frames) = asked else {
-            return false;
+    /// Reads the database alone. False when another hand wrote there. A second look tells that from another program's
+    /// checkpoint that goes on.
+    fn reads(&self) -> bool {
+        let read = || {
+            let Some((progress, (stamp, _))) = self.progress().zip(self.guard.watch.look().ok())
+            else {
+                return true;
+            };
+            self.guard.watch.accept(stamp, progress, &alone(&self.path))
         };
-        let log = self.watch.look().map_or(0, |(_, log)| log);
-        frames > 0 && log < LOG_HEAD + frames * FRAME_BYTES
+        read() || {
+            thread::sleep(AGAIN_AFTER);
+            read()
+        }
     }
 
     /// What the mover wrote to the database is our own.
     pub(super) fn note_moves(&mut self) {
         let moving = self.mover.is_moving();
-        if moving != self.watch.is_moving() {
-            self.watch.moving(moving);
+        if moving != self.guard.watch.is_moving() {
+            self.guard.watch.moving(moving);
         }
-        if self.mover.take_moved()
-            && !moving
-            && let Ok((stamp, _)) = self.watch.look()
+        if !moving
+            && let Some(whole) = self.mover.take_moved()
+            && let Some(progress) = self.progress()
+            && let Ok((stamp, _)) = self.guard.watch.look()
         {
-            self.watch.accept_own(stamp);
+            self.guard.watch.accept_own(stamp, progress, whole);
         }
     }
 
     /// An event that has a number which was committed before: the WAL or its index went back.
     pub(super) fn go_on(&mut self, made: i64) -> Result<i64, StoreError> {
-        if made <= self.newest {
+        if made <= self.guard.newest {
             return Err(overwritten(Part::Index));
         }
-        self.made = made;
+        self.guard.made = made;
         Ok(made)
     }
 
     /// Does with the open WAL what the accident asks for. Whatever comes of it, nothing more is stored.
     pub(super) fn rescue(&mut self, moved: Moved) {
-        self.over = true;
-        self.watch.lose();
+        self.guard.over = true;
+        self.guard.watch.lose();
         self.mover.stop();
         // The last connection to be closed would move the WAL, into whatever the database is now.
         let left = self
@@ -109,7 +154,7 @@ impl<C: Statements> SqliteStore<C> {
         if let Err(error) = left {
             tracing::debug!(reason = %error, "SQLite did not take an option");
         }
-        let (database, log) = self.watch.places();
+        let (database, log) = self.guard.watch.places();
         let overwritten = moved.how == How::Overwritten;
         match rescue(database, overwritten, log) {
             Rescue::Leave => {}
@@ -120,7 +165,7 @@ impl<C: Statements> SqliteStore<C> {
                     self.keep();
                 }
             }
-            Rescue::MoveAndKeep => match (self.move_log(), self.watch.elsewhere()) {
+            Rescue::MoveAndKeep => match (self.move_log(), self.guard.watch.elsewhere()) {
                 (true, Some(place)) => tracing::warn!(
                     path = %place.display(),
                     "what was acknowledged is in `{}`; hint: `tilld db restore` puts it back",
@@ -194,6 +239,35 @@ impl<C: Statements> SqliteStore<C> {
         copy.pragma_update_and_check(None, "journal_mode", "DELETE", mode)?;
         copy.close().map_err(|(_, error)| error)
     }
+}
+
+/// What the WAL's index says. `None` where it cannot be asked.
+pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progress> {
+    let asked = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        Ok((row.get(1)?, row.get(2)?))
+    });
+    let (frames, moved) = asked.ok()?;
+    let log = log_head(ledger);
+    Some(Progress { log, frames, moved })
+}
+
+/// Reads the database without its WAL.
+fn alone(path: &Path) -> Alone {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let read = Connection::open_with_flags(open::unchanging(path), flags).and_then(|connection| {
+        let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        if id != APPLICATION_ID || backup::is_new(&connection) {
+            return Ok(Alone::Foreign);
+        }
+        position(&connection).map(Alone::At)
+    });
+    read.unwrap_or_else(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Alone::Foreign,
+        Some(ErrorCode::DatabaseCorrupt) => Alone::Torn,
+        _ => Alone::Unknown,
+    })
 }
 
 fn overwritten(part: Part) -> StoreError {

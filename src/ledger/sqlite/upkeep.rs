@@ -31,7 +31,7 @@ impl<C: Statements> SqliteStore<C> {
 
     /// Watches the files, for readers.
     pub(in crate::ledger) fn watch(&self) -> Watch {
-        self.watch.clone()
+        self.guard.watch.clone()
     }
 
     /// Has the mark kept from now on.
@@ -99,7 +99,7 @@ impl<C: Statements> SqliteStore<C> {
         self.distrusted = true;
         self.known.clear();
         // Else another ledger would be opened in its place.
-        self.watch.look().map_err(StoreError::Moved)?;
+        self.guard.watch.look().map_err(StoreError::Moved)?;
         let connection = open::reopen_writer(&self.path, self.busy)?;
         self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
         self.distrusted = false;

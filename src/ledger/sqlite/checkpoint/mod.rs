@@ -123,8 +123,8 @@ pub(super) struct Mover {
     held: Option<Held>,
     /// The file has grown beyond what it is cut back to, and is cut back in steps.
     long: bool,
-    /// Something was written to the database since that was asked.
-    wrote: bool,
+    /// Something was written to the database since that was asked; true when it was all of the log.
+    wrote: Option<bool>,
 }
 
 /// What a try brought.
@@ -164,7 +164,7 @@ impl Mover {
             aside: None,
             held: None,
             long: false,
-            wrote: false,
+            wrote: None,
         }
     }
 
@@ -183,22 +183,14 @@ impl Mover {
         self.pages.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the WAL after the last commit of this connection; 0 when it may have been begun anew.
-    pub(super) fn log_bytes(&self, head: i64, frame: i64) -> i64 {
-        match self.pages() {
-            0 => 0,
-            pages => head + i64::from(pages) * frame,
-        }
-    }
-
     /// A thread of its own writes to the database.
     pub(super) const fn is_moving(&self) -> bool {
         self.aside.is_some()
     }
 
-    /// Whether something was written to the database since this was asked last.
-    pub(super) const fn take_moved(&mut self) -> bool {
-        std::mem::replace(&mut self.wrote, false)
+    /// Whether something was written to the database since this was asked last, and whether that was all of the log.
+    pub(super) const fn take_moved(&mut self) -> Option<bool> {
+        self.wrote.take()
     }
 
     /// Nothing more is moved.
@@ -221,7 +213,7 @@ impl Mover {
     fn is_cut(&mut self) {
         self.pages.store(0, Ordering::Relaxed);
         self.seen = 0;
-        self.wrote = true;
+        self.wrote = Some(true);
         self.begun_anew();
     }
 
@@ -322,7 +314,7 @@ impl Mover {
     }
 
     fn judge(&mut self, tried: rusqlite::Result<(i32, i32)>, pages: i32) -> Tried {
-        self.wrote = true;
+        self.wrote = Some(matches!(tried, Ok((log, moved)) if moved >= log));
         match tried {
             Ok((log, moved)) => {
                 self.cause.works();

@@ -2,6 +2,8 @@
 //! Relies on looking by path and never opening one: SQLite's locks go with the first descriptor that is closed.
 //! Promises a decision for each accident, as one table ([`rescue`]).
 
+mod content;
+
 use std::ffi::{CString, OsString};
 use std::fmt;
 use std::fs;
@@ -11,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Stat, stat};
 
-use super::mark::Mark;
+pub(super) use content::{Alone, LogHead, Progress, log_head};
+use content::{Known, Stamp, judge};
 
 /// The descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
@@ -120,58 +123,10 @@ const fn id(about: &Stat) -> Id {
     (about.st_dev, about.st_ino)
 }
 
-/// What a write to the database changes. `ctime`, since no program can set it back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamp {
-    bytes: i64,
-    changed_s: i64,
-    changed_ns: u64,
-}
-
-impl Stamp {
-    fn of(about: &Stat) -> Self {
-        Self {
-            bytes: about.st_size,
-            changed_s: about.st_ctime,
-            changed_ns: about.st_ctime_nsec,
-        }
-    }
-}
-
-/// The database file without its WAL, as it was read last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Alone {
-    /// How far it is.
-    At(Mark),
-    /// It is a backup that was not opened yet, or no ledger.
-    Foreign,
-    /// It is damaged, or a checkpoint is writing to it.
-    Torn,
-    /// It could not be looked at now.
-    Unknown,
-}
-
-/// True when no checkpoint makes the one into the other: only another hand does.
-pub(super) fn is_overwritten(before: &Alone, now: &Alone) -> bool {
-    match (before, now) {
-        (_, Alone::Foreign) | (Alone::At(_), Alone::Torn) => true,
-        (Alone::At(before), Alone::At(now)) => {
-            before.ledger != now.ledger
-                || before.generation > now.generation
-                || before.event > now.event
-                || before.step > now.step
-        }
-        (Alone::Foreign | Alone::Torn | Alone::Unknown, _) | (_, Alone::Unknown) => false,
-    }
-}
-
 /// How the files were seen last.
 #[derive(Debug)]
 struct Seen {
-    stamp: Stamp,
-    alone: Alone,
-    /// This process wrote to the database since it was read.
-    unread: bool,
+    known: Known,
     /// This process writes to the database now.
     moving: bool,
     lost: bool,
@@ -190,7 +145,7 @@ struct Inner {
 
 impl Watch {
     /// Of a ledger whose files are all open.
-    pub(super) fn new(ledger: &Path, alone: Alone) -> Result<Self, Moved> {
+    pub(super) fn new(ledger: &Path, progress: Progress, alone: Alone) -> Result<Self, Moved> {
         let paths = Part::ALL.map(|part| {
             let bytes = part.of(ledger).into_os_string().into_vec();
             // SQLite opened this path, so it has no zero byte.
@@ -206,9 +161,7 @@ impl Watch {
             }
         }
         let seen = Mutex::new(Seen {
-            stamp,
-            alone,
-            unread: false,
+            known: Known::new(stamp, progress, alone),
             moving: false,
             lost: false,
         });
@@ -242,19 +195,18 @@ impl Watch {
     pub(super) fn stands(&self) -> bool {
         let looked = self.look();
         let seen = self.seen();
-        !seen.lost && looked.is_ok_and(|(stamp, _)| seen.moving || seen.stamp == stamp)
+        !seen.lost && looked.is_ok_and(|(stamp, _)| seen.moving || !seen.known.differs(stamp))
     }
 
-    /// True when another hand wrote to the database since it was read; with `own`, when anybody did.
-    pub(super) fn is_to_be_read(&self, stamp: Stamp, own: bool) -> bool {
+    /// True when the database was written to since it was read.
+    pub(super) fn is_to_be_read(&self, stamp: Stamp) -> bool {
         let seen = self.seen();
-        seen.stamp != stamp || own && seen.unread
+        seen.known.is_to_be_read(stamp)
     }
 
     /// This process begins to write to the database, or has ended that.
     pub(super) fn moving(&self, begins: bool) {
-        let mut seen = self.seen();
-        seen.moving = begins;
+        self.seen().moving = begins;
     }
 
     /// Whether it writes now.
@@ -262,23 +214,25 @@ impl Watch {
         self.seen().moving
     }
 
-    /// Takes what was read of the database with this stamp; false when another hand wrote there.
-    pub(super) fn accept(&self, stamp: Stamp, now: &Alone) -> bool {
+    /// Takes what was read of the database; false when another hand wrote there.
+    pub(super) fn accept(&self, stamp: Stamp, progress: Progress, now: &Alone) -> bool {
         let mut seen = self.seen();
-        if is_overwritten(&seen.alone, now) {
-            return false;
+        let judged = judge(&seen.known, stamp, progress, now);
+        let sound = judged.is_some();
+        if let Some(known) = judged {
+            seen.known = known;
         }
-        (seen.stamp, seen.unread) = (stamp, false);
-        if matches!(now, Alone::At(_)) {
-            seen.alone = now.clone();
-        }
-        true
+        sound
+    }
+
+    /// Nothing was written to the database up to here.
+    pub(super) fn note(&self, progress: Progress) {
+        self.seen().known.note(progress);
     }
 
     /// Takes a change of the database that this process made. What stands in it is read at the next look.
-    pub(super) fn accept_own(&self, stamp: Stamp) {
-        let mut seen = self.seen();
-        (seen.stamp, seen.unread) = (stamp, true);
+    pub(super) fn accept_own(&self, stamp: Stamp, progress: Progress, whole: bool) {
+        self.seen().known.wrote(stamp, progress, whole);
     }
 
     /// It is over with this ledger.
@@ -347,37 +301,6 @@ mod tests {
         ] {
             let found = rescue(database, overwritten, log);
             assert_eq!(found, wanted, "{database:?} {overwritten} {log:?}");
-        }
-    }
-
-    #[test]
-    fn a_database_that_no_checkpoint_made_is_overwritten() {
-        let at = |ledger: &str, generation, event, step| {
-            Alone::At(Mark {
-                ledger: ledger.to_owned(),
-                generation,
-                event,
-                step,
-            })
-        };
-        let before = at("a", 1, 5, 5);
-        for (now, wanted) in [
-            (at("a", 1, 5, 5), false),
-            (at("a", 1, 6, 5), false),
-            (at("a", 2, 6, 6), false),
-            (at("a", 1, 4, 9), true),
-            (at("a", 1, 9, 4), true),
-            (at("a", 0, 9, 9), true),
-            (at("b", 9, 9, 9), true),
-            (Alone::Foreign, true),
-            (Alone::Torn, true),
-            (Alone::Unknown, false),
-        ] {
-            assert_eq!(is_overwritten(&before, &now), wanted, "{now:?}");
-        }
-        for before in [Alone::Torn, Alone::Unknown] {
-            assert!(!is_overwritten(&before, &Alone::Torn));
-            assert!(is_overwritten(&before, &Alone::Foreign));
         }
     }
 }
