@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::apply::Restore;
+use super::starts::Lost;
 use super::choice::Missing;
 use super::error::ReadError;
 use super::log_held::LogHeld;
@@ -87,6 +88,8 @@ pub struct Overview {
     pub served: Option<ServedBy>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
+    /// What is known to be missing from the ledger, until somebody acknowledges it.
+    pub lost: Option<Lost>,
     /// Deliveries held because of a restore.
     pub held_restored: Tally,
     /// The words invoices stand under attention for, in the order of the alphabet; of the newest [`Tally::MOST`] such

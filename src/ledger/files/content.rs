@@ -120,6 +120,11 @@ impl Known {
         self.progress = progress;
     }
 
+    /// The last event that is known to be in it.
+    pub(super) fn event(&self) -> i64 {
+        self.at.as_ref().map_or(0, |at| at.event)
+    }
+
     /// This process wrote to it.
     pub(super) const fn wrote(&mut self, stamp: Stamp, progress: Progress, whole: bool) {
         (self.stamp, self.progress, self.whole) = (stamp, progress, whole);
@@ -184,6 +189,7 @@ mod tests {
             generation,
             event,
             step,
+            files: None,
         };
         let at = |event| Alone::At(mark("a", 1, event, 5));
         let stamp = |bytes, written_s| Stamp {

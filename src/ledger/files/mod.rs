@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Stat, stat};
 
+use super::starts::Lying;
 pub(super) use content::{Alone, LogHead, Progress, log_head};
 use content::{Known, Stamp, judge};
 
@@ -265,10 +266,16 @@ impl Watch {
         })
     }
 
-    /// The numbers of the open database and WAL, without their devices, which may change with a start of the machine.
-    pub(super) fn numbers(&self) -> (u64, u64) {
+    /// What the mark remembers of the files: no devices, which may change with a start of the machine.
+    pub(super) fn lying(&self, ledger: &Path) -> Option<Lying> {
         let [database, log, _] = self.0.open;
-        (database.1, log.1)
+        let seen = self.seen();
+        (!seen.lost).then(|| Lying {
+            database: database.1,
+            log: log.1,
+            head: log_head(ledger),
+            alone: seen.known.event(),
+        })
     }
 }
 

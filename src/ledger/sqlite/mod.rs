@@ -62,7 +62,7 @@ use crate::invoice::status::Outcome;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-pub(super) use check::check;
+pub(super) use check::{check, findings, position_of};
 pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES, LogLimits, TRIED_BYTES};
 use checkpoint::{Idle, Mover};
 pub(super) use contract::contract;
@@ -75,6 +75,7 @@ pub(super) use read_store::ReadStore;
 #[cfg(test)]
 pub(super) use read_store::count_for_tests;
 use rescue::Guard;
+pub(super) use rescue::alone;
 use saving::Loaded;
 
 /// Prepared statements kept per connection; more than the writer has.

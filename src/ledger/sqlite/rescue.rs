@@ -145,6 +145,9 @@ impl<C: Statements> SqliteStore<C> {
     /// Does with the open WAL what the accident asks for. Whatever comes of it, nothing more is stored.
     pub(super) fn rescue(&mut self, moved: Moved) {
         self.guard.over = true;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.touch();
+        }
         self.guard.watch.lose();
         self.mover.stop();
         // The last connection to be closed would move the WAL, into whatever the database is now.
@@ -252,7 +255,7 @@ pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progres
 }
 
 /// Reads the database without its WAL.
-fn alone(path: &Path) -> Alone {
+pub(in crate::ledger) fn alone(path: &Path) -> Alone {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;

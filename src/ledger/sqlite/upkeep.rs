@@ -44,13 +44,22 @@ impl<C: Statements> SqliteStore<C> {
         facts::position(&self.connection).map_err(from_sqlite)
     }
 
+    /// The same, with its files.
+    pub(in crate::ledger) fn lying(&self) -> Result<Mark, StoreError> {
+        let files = self.guard.watch.lying(&self.path);
+        Ok(Mark {
+            files,
+            ..self.position()?
+        })
+    }
+
     /// Writes the mark when it is due. Gives when it is due next.
     pub(super) fn mark(&mut self, last: bool) -> Option<Instant> {
         let at = self.keeper.as_ref()?.due(last)?;
         if at > Instant::now() {
             return Some(at);
         }
-        let now = self.position();
+        let now = self.lying();
         let keeper = self.keeper.as_mut()?;
         match now {
             Ok(now) => keeper.keep(&now, last),
