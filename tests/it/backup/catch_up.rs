@@ -321,7 +321,7 @@ fn the_log_of_the_ledger_before_is_not_applied_to_a_backup() {
     for args in [&["serve"][..], &["invoice", "list"]] {
         let refused = world.tilld(args).ends_with(11);
         assert!(
-            refused.stderr.contains("remove `ledger.db-wal`"),
+            refused.stderr.contains("`tilld db restore FILE`"),
             "{refused:?}"
         );
         let now = fs::read(world.ledger()).expect("read");

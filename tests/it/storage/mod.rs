@@ -1,5 +1,6 @@
 //! The ledger as a file that lasts for years: looked over, kept short, and honest about a disk that fails (A24 to A28).
 
+mod accidents;
 mod check;
 mod disk;
 mod failing;
