@@ -14,7 +14,9 @@ use crate::answer::attention::words;
 use crate::answer::find::find_order;
 use crate::clock::wall_ms;
 use crate::invoice::attention::{Attention, End};
-use crate::ledger::{Act, Choice, InvoiceKey, InvoiceRow, LOST, Ledger, Operated, Reader, Whose, Writer};
+use crate::ledger::{
+    Act, Choice, InvoiceKey, InvoiceRow, LOST, Ledger, Operated, Reader, Whose, Writer,
+};
 use crate::status::Reason;
 
 /// The ends a script must tell apart.
@@ -270,7 +272,9 @@ fn print(context: &Context, done: &Acknowledged) -> Result<(), Failure> {
         context.output.line(&counted(done.deliveries, verb))?;
     }
     if let Some(reason) = done.ledger {
-        context.output.line(&format!("the ledger: {reason} {verb}"))?;
+        context
+            .output
+            .line(&format!("the ledger: {reason} {verb}"))?;
     }
     if done.dry_run {
         talk("nothing was changed");

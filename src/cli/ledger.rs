@@ -121,7 +121,12 @@ fn put_back(kept: Option<&Path>) -> String {
     let newest = "put the newest backup in its place with `tilld db restore FILE`";
     kept.map_or_else(
         || newest.to_owned(),
-        |kept| format!("{newest}; `{}` was kept when the daemon ended", escape(&kept.display().to_string())),
+        |kept| {
+            format!(
+                "{newest}; `{}` was kept when the daemon ended",
+                escape(&kept.display().to_string())
+            )
+        },
     )
 }
 

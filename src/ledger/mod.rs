@@ -69,7 +69,9 @@ pub(crate) use command::{
     PollFailed, Recorded, Refusal, Settled, Tracking,
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
-pub(crate) use fact::{ALARMED, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, SERVING_SINCE};
+pub(crate) use fact::{
+    ALARMED, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, SERVING_SINCE,
+};
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
@@ -92,10 +94,10 @@ pub(crate) use sqlite::{
     Bounds, Checkpoint, Filter, LogLimits, TRIED_BYTES as LOG_TRIED_BYTES, bulk, sqlite_version,
 };
 pub(crate) use starts::Lost;
-pub(crate) use swap::{RestoreError, Swapped, put_back};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
+pub(crate) use swap::{RestoreError, Swapped, put_back};
 
 #[cfg(test)]
 pub(crate) use command::Command as LedgerCommand;
@@ -215,7 +217,9 @@ impl Ledger {
     /// Opens a ledger that exists for reading only, without its key.
     pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
         Reader::open(state_dir.join(FILE_NAME), None).map_err(|error| match error {
-            OpenError::Absent { path } => gone(state_dir, &path).unwrap_or(OpenError::Absent { path }),
+            OpenError::Absent { path } => {
+                gone(state_dir, &path).unwrap_or(OpenError::Absent { path })
+            }
             other => other,
         })
     }

@@ -6,12 +6,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::apply::Restore;
-use super::starts::Lost;
 use super::choice::Missing;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
 use super::row::InvoiceKey;
+use super::starts::Lost;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 use crate::invoice::status::StatusLists;

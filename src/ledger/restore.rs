@@ -91,7 +91,9 @@ fn lost(found: &Found, now: &Mark, is_new: bool, at_ms: i64) -> Option<Lost> {
 
 fn tell_lost(store: &mut SqliteStore, lost: Lost) -> Result<(), StoreError> {
     store.begin()?;
-    let noted = store.set_fact(&LOST, &Some(lost)).and_then(|()| store.commit());
+    let noted = store
+        .set_fact(&LOST, &Some(lost))
+        .and_then(|()| store.commit());
     if noted.is_err() {
         store.rollback();
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::error::OpenError;
 use super::files::Part;
 use super::lock::{LockError, ServeLock};
+use super::store::StoreError;
 use super::{FILE_NAME, sqlite};
 
 /// As the ledger.
@@ -43,7 +44,16 @@ pub(crate) enum RestoreError {
         /// What was found first.
         what: String,
     },
-    /// A file could not be written or moved.
+    /// The copy cannot be read, or not be written beside the ledger.
+    #[error("could not copy `{path}`")]
+    Read {
+        /// The copy.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A file could not be moved.
     #[error("could not put `{path}` in place")]
     Place {
         /// The file.
@@ -68,8 +78,12 @@ pub(crate) fn put_back(
         let path = path.to_owned();
         move |source| RestoreError::Place { path, source }
     };
-    copy_file(copy, &draft).map_err(failed(copy))?;
-    let looked = look(copy, &draft);
+    let looked = copy_file(copy, &draft)
+        .map_err(|source| RestoreError::Read {
+            path: copy.to_owned(),
+            source,
+        })
+        .and_then(|()| look(copy, &draft));
     if looked.is_err() {
         remove(&draft);
         remove(&Part::Log.of(&draft));
@@ -106,11 +120,23 @@ fn look(copy: &Path, draft: &Path) -> Result<i64, RestoreError> {
     let looked = sqlite::findings(draft).map(|findings| findings.into_iter().next());
     let events = sqlite::position_of(draft);
     remove(&Part::Index.of(draft));
-    if let Some(what) = looked? {
-        let path = copy.to_owned();
-        return Err(RestoreError::Unsound { path, what });
+    let path = copy.to_owned();
+    match looked {
+        Ok(None) => Ok(events?),
+        Ok(Some(what)) => Err(RestoreError::Unsound { path, what }),
+        Err(OpenError::Foreign { what, .. }) => {
+            let what = what.to_owned();
+            Err(RestoreError::Unsound { path, what })
+        }
+        Err(OpenError::File {
+            source: StoreError::Corrupt(what),
+            ..
+        }) => {
+            let what = what.to_string();
+            Err(RestoreError::Unsound { path, what })
+        }
+        Err(other) => Err(other.into()),
     }
-    Ok(events?)
 }
 
 fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
@@ -127,12 +153,13 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_part(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
     let mut copy = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(FILE_MODE)
         .open(to)?;
-    io::copy(&mut File::open(from)?, &mut copy)?;
+    io::copy(&mut from, &mut copy)?;
     copy.sync_all()
 }
 

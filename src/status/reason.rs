@@ -340,10 +340,13 @@ impl Need {
     pub(super) fn lost(lost: Lost) -> Self {
         let (missing, at) = (lost.missing, Moment::from_ms(lost.at_ms));
         let (reason, told) = if lost.is_new {
-            let told = format!("a new ledger was made at {at} where one with {missing} events was known");
+            let told =
+                format!("a new ledger was made at {at} where one with {missing} events was known");
             (Reason::LedgerNew, told)
         } else {
-            let told = format!("the ledger lacks {missing} events that were acknowledged, as was found at {at}");
+            let told = format!(
+                "the ledger lacks {missing} events that were acknowledged, as was found at {at}"
+            );
             (Reason::LedgerBehind, told)
         };
         Self::new(reason, told).helped_by(format!(

@@ -50,7 +50,9 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         ("last event", events.to_string()),
         ("kept aside", kept.join(", ")),
     ])?;
-    talk("start `tilld serve`; what may have run before is held, `tilld delivery list --state held` shows it");
+    talk(
+        "start `tilld serve`; what may have run before is held, `tilld delivery list --state held` shows it",
+    );
     Ok(Exit::Ok)
 }
 
@@ -58,10 +60,15 @@ impl From<RestoreError> for Failure {
     fn from(error: RestoreError) -> Self {
         let (exit, hint) = match error {
             RestoreError::Copy(error) => return error.into(),
-            RestoreError::Served(error) => return Self::new(Exit::Ledger, error).hint("stop `tilld serve` first"),
-            RestoreError::Unsound { .. } => (
-                Exit::Ledger,
-                "take an older backup; nothing was changed",
+            RestoreError::Served(error) => {
+                return Self::new(Exit::Ledger, error).hint("stop `tilld serve` first");
+            }
+            RestoreError::Unsound { .. } => {
+                (Exit::Ledger, "take an older backup; nothing was changed")
+            }
+            RestoreError::Read { .. } => (
+                Exit::Error,
+                "this user must be able to read the copy, and the state directory's disk needs room for it; nothing was changed",
             ),
             RestoreError::Place { .. } => (
                 Exit::Error,

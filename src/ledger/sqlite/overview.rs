@@ -20,7 +20,7 @@ use crate::invoice::attention::Attention;
 use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
-    LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, LOST, RESTORED, SERVING_SINCE, UNSORTED,
+    LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
 };
 use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
 use crate::ledger::store::StoreError;

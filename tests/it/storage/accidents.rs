@@ -98,7 +98,9 @@ fn no_accident_of_a_file_loses_what_was_acknowledged_without_a_word() {
     assert_eq!(count(End::Lost), 0, "{ends:?}");
     // What only has another name or place is not destroyed, so nothing of it may be missing.
     let destroys = |kind: Kind| matches!(kind, Kind::Truncate | Kind::Overwrite);
-    let missing = ends.iter().filter(|(end, _, kind)| *end == End::Told && !destroys(*kind));
+    let missing = ends
+        .iter()
+        .filter(|(end, _, kind)| *end == End::Told && !destroys(*kind));
     assert_eq!(missing.count(), 0, "{ends:?}");
 }
 
@@ -245,9 +247,8 @@ fn others(world: &World) -> Vec<PathBuf> {
     } else {
         away
     };
-    let is_ledger = |path: &PathBuf| {
-        fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3"))
-    };
+    let is_ledger =
+        |path: &PathBuf| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3"));
     kept.chain([away]).filter(is_ledger).collect()
 }
 

@@ -11,6 +11,7 @@ mod mounted;
 mod old_sqlite;
 mod prune;
 mod readers;
+mod starts;
 mod unreadable;
 
 use serde_json::Value;
