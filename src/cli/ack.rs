@@ -126,9 +126,12 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 /// What is to be acknowledged of the ledger itself.
 async fn lost(reader: &Reader, args: &Args) -> Result<Option<Reason>, Failure> {
     let lost = reader.fact(&LOST).await?.flatten();
-    let reason = lost.map(|lost| match lost.is_new {
-        true => Reason::LedgerNew,
-        false => Reason::LedgerBehind,
+    let reason = lost.map(|lost| {
+        if lost.is_new {
+            Reason::LedgerNew
+        } else {
+            Reason::LedgerBehind
+        }
     });
     Ok(reason.filter(|reason| args.all && is_wanted(args, *reason)))
 }

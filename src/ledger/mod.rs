@@ -216,6 +216,9 @@ impl Ledger {
 
     /// Opens a ledger that exists for reading only, without its key.
     pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
+        if is_served(state_dir) {
+            starts::check_served(&state_dir.join(FILE_NAME))?;
+        }
         Reader::open(state_dir.join(FILE_NAME), None).map_err(|error| match error {
             OpenError::Absent { path } => {
                 gone(state_dir, &path).unwrap_or(OpenError::Absent { path })
@@ -308,6 +311,9 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
     if is_first && !is_new {
         let found = mark::load(&options.state_dir.join(restore::MARK));
         starts::check(&path, &found)?;
+    }
+    if !is_first {
+        starts::check_served(&path)?;
     }
     let mut store = sqlite::SqliteStore::open(
         path.clone(),

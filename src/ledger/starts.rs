@@ -6,16 +6,23 @@ use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
-use super::files::{Alone, LogHead, Part, log_head};
+use super::files::{Alone, How, LogHead, Moved, Part, log_head};
 use super::mark::{Found, Mark};
+use super::store::StoreError;
 use super::{mark, sqlite};
 
 /// A WAL that was begun anew has the next first salt; the mark may be so many behind.
 const BEGUN_ANEW_MOST: u32 = 1_000;
+/// A daemon that starts has made its files within this time, and one whose files are gone has ended.
+const MADE_WITHIN: Duration = Duration::from_secs(2);
+/// Between two looks for them.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The name of copies that were kept when a daemon ended by an accident.
 const KEPT: &str = ".kept-";
 /// The file in the runtime directory that remembers the ledger when the state directory does not.
@@ -94,6 +101,29 @@ pub(super) fn check(ledger: &Path, found: &Found) -> Result<(), OpenError> {
     }
 }
 
+/// A ledger that a daemon serves has its WAL and shared memory. Whoever opened it without them would make new ones, and
+/// two processes would write by different logs.
+pub(super) fn check_served(ledger: &Path) -> Result<(), OpenError> {
+    let began = Instant::now();
+    loop {
+        let missing = [Part::Log, Part::Index]
+            .into_iter()
+            .find(|part| ledger.exists() && !part.of(ledger).exists());
+        let Some(part) = missing else {
+            return Ok(());
+        };
+        // A daemon that just starts makes them.
+        if began.elapsed() > MADE_WITHIN {
+            let how = How::Removed;
+            return Err(OpenError::File {
+                path: ledger.to_owned(),
+                source: StoreError::Moved(Moved { part, how }),
+            });
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
 /// Reads every page, reference and rule of a ledger. One of an older schema is brought up to date instead.
 pub(super) fn check_in_full(ledger: &Path, why: &'static str) -> Result<(), OpenError> {
     tracing::info!("the ledger is checked in full before it is served: {why}");
@@ -128,7 +158,9 @@ pub(super) fn kept(ledger: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(ledger.parent()?).ok()?;
     let is_kept = |path: &PathBuf| {
         let file = path.file_name().and_then(|file| file.to_str());
-        file.is_some_and(|file| file.starts_with(&name) && !file.ends_with(".new"))
+        file.is_some_and(|file| {
+            file.starts_with(&name) && path.extension().is_none_or(|end| end != "new")
+        })
     };
     let kept = entries.flatten().map(|entry| entry.path());
     kept.filter(is_kept).max()

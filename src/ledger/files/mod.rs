@@ -260,7 +260,7 @@ impl Watch {
         let [open, ..] = self.0.open;
         let descriptors = fs::read_dir(DESCRIPTORS).ok()?;
         descriptors.flatten().find_map(|descriptor| {
-            let about = stat(&descriptor.path()).ok()?;
+            let about = stat(descriptor.path()).ok()?;
             let has_name = id(&about) == open && about.st_nlink > 0;
             has_name.then(|| fs::read_link(descriptor.path()).ok())?
         })

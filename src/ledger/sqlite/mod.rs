@@ -133,10 +133,7 @@ impl SqliteStore {
         (checkpoint, limits): (Checkpoint, LogLimits),
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
-        let guard = Guard::new(&connection, &path).map_err(|moved| OpenError::File {
-            path: path.clone(),
-            source: StoreError::Moved(moved),
-        })?;
+        let guard = Guard::new(&connection, &path)?;
         let mut mover = Mover::new((checkpoint, limits), &path, busy);
         let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
@@ -240,8 +237,8 @@ impl<C: Statements> Store for SqliteStore<C> {
         if self.guard.over {
             return self.mark(last);
         }
-        if self.distrusted {
-            // Nothing of it is moved before it was opened anew.
+        if self.distrusted || self.look_at_files().is_err() {
+            // Nothing of it is moved before it was opened anew, or after an accident.
             return None;
         }
         let moved = self.mover.tidy(&self.connection, last);

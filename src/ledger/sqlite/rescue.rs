@@ -19,6 +19,7 @@ use super::often::Statements;
 use super::schema::APPLICATION_ID;
 use super::{SqliteStore, backup, open};
 use crate::clock::wall_ms;
+use crate::ledger::error::OpenError;
 use crate::ledger::files::{Alone, How, Moved, Part, Progress, Rescue, Watch, log_head, rescue};
 use crate::ledger::store::StoreError;
 
@@ -44,10 +45,14 @@ pub(super) struct Guard {
 
 impl Guard {
     /// Of a ledger that was opened.
-    pub(super) fn new(connection: &Connection, path: &Path) -> Result<Self, Moved> {
+    pub(super) fn new(connection: &Connection, path: &Path) -> Result<Self, OpenError> {
         let progress = progress(connection, path).unwrap_or_default();
+        let watch = Watch::new(path, progress, alone(path));
         Ok(Self {
-            watch: Watch::new(path, progress, alone(path))?,
+            watch: watch.map_err(|moved| OpenError::File {
+                path: path.to_owned(),
+                source: StoreError::Moved(moved),
+            })?,
             over: false,
             newest: 0,
             made: 0,

@@ -3,6 +3,7 @@
 mod damaged;
 mod descriptors;
 mod disk;
+mod files;
 mod framing;
 mod hooks;
 mod kills;
@@ -46,6 +47,7 @@ pub(crate) fn run(id: &str, options: &Options) -> Verdict {
         "R33" => stops::under_load(options),
         "R36" => secrets::searched(),
         "R37" => plenty::heard(options),
+        "R43" => files::taken_away(options),
         other => unreachable!("`{other}` is on the list"),
     }
 }
