@@ -14,7 +14,9 @@ use crate::answer::attention::words;
 use crate::answer::find::find_order;
 use crate::clock::wall_ms;
 use crate::invoice::attention::{Attention, End};
-use crate::ledger::{Act, Choice, InvoiceKey, InvoiceRow, Ledger, Operated, Reader, Whose, Writer};
+use crate::ledger::{
+    Act, Choice, InvoiceKey, InvoiceRow, LOST, Ledger, Operated, Reader, Whose, Writer,
+};
 use crate::status::Reason;
 
 /// The ends a script must tell apart.
@@ -57,6 +59,9 @@ struct Acknowledged {
     invoices: Vec<InvoiceReasons>,
     /// How many that were given up.
     deliveries: usize,
+    /// That the ledger lacks events, or was made new.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ledger: Option<Reason>,
     dry_run: bool,
 }
 
@@ -95,6 +100,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         dry_run: args.dry_run,
         ..Acknowledged::default()
     };
+    done.ledger = lost(&reader, &args).await?;
     if args.dry_run {
         look(&mut invoices, pages, &mut done).await?;
     } else {
@@ -110,11 +116,24 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
             return Err(failure.context(before));
         }
     }
-    if done.invoices.is_empty() && done.deliveries == 0 {
+    if done.invoices.is_empty() && done.deliveries == 0 && done.ledger.is_none() {
         return Err(nothing(&args, of_order.as_deref()));
     }
     print(&context, &done)?;
     Ok(Exit::Ok)
+}
+
+/// What is to be acknowledged of the ledger itself.
+async fn lost(reader: &Reader, args: &Args) -> Result<Option<Reason>, Failure> {
+    let lost = reader.fact(&LOST).await?.flatten();
+    let reason = lost.map(|lost| {
+        if lost.is_new {
+            Reason::LedgerNew
+        } else {
+            Reason::LedgerBehind
+        }
+    });
+    Ok(reason.filter(|reason| args.all && is_wanted(args, *reason)))
 }
 
 async fn invoices_of(reader: &Reader, order: &str) -> Result<Vec<InvoiceRow>, Failure> {
@@ -221,6 +240,9 @@ async fn acknowledge(
         let first = pages.next().await?;
         done.deliveries = change(ledger, pages, first).await?.changed;
     }
+    if done.ledger.is_some() {
+        writer.note(&LOST, &None).await?;
+    }
     Ok(())
 }
 
@@ -251,6 +273,11 @@ fn print(context: &Context, done: &Acknowledged) -> Result<(), Failure> {
     }
     if done.deliveries > 0 {
         context.output.line(&counted(done.deliveries, verb))?;
+    }
+    if let Some(reason) = done.ledger {
+        context
+            .output
+            .line(&format!("the ledger: {reason} {verb}"))?;
     }
     if done.dry_run {
         talk("nothing was changed");

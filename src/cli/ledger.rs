@@ -99,7 +99,7 @@ fn passes(ledger: &Path, trouble: &StoreError) -> bool {
             disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM
                 || disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)
         }),
-        StoreError::Moved | StoreError::Corrupt(_) | StoreError::Refused(_) => false,
+        StoreError::Moved(_) | StoreError::Corrupt(_) | StoreError::Refused(_) => false,
     }
 }
 
@@ -113,6 +113,20 @@ pub(super) fn is_passing(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
         StorageFull | QuotaExceeded | ReadOnlyFilesystem
+    )
+}
+
+/// What puts back most of a ledger.
+fn put_back(kept: Option<&Path>) -> String {
+    let newest = "put the newest backup in its place with `tilld db restore FILE`";
+    kept.map_or_else(
+        || newest.to_owned(),
+        |kept| {
+            format!(
+                "{newest}; `{}` was kept when the daemon ended",
+                escape(&kept.display().to_string())
+            )
+        },
     )
 }
 
@@ -141,7 +155,7 @@ impl From<OpenError> for Failure {
                     StoreError::Busy
                     | StoreError::Full
                     | StoreError::LogFull
-                    | StoreError::Moved
+                    | StoreError::Moved(_)
                     | StoreError::Corrupt(_)
                     | StoreError::Refused(_) => source.remedy(path),
                 };
@@ -157,7 +171,8 @@ impl From<OpenError> for Failure {
             ),
             OpenError::StrayLog { .. } => (
                 Exit::Ledger,
-                "remove `ledger.db-wal` and `ledger.db-shm` beside it: applied to this file they would destroy it; nothing was changed",
+                "put the backup back with `tilld db restore FILE`: the log beside it, applied to this file, would destroy it; \
+                 nothing was changed",
             ),
             OpenError::Newer { .. } => (
                 Exit::Ledger,
@@ -167,11 +182,15 @@ impl From<OpenError> for Failure {
                 Exit::Ledger,
                 "restart `tilld serve` with this version: it brings the ledger up to date",
             ),
-            OpenError::Gone { .. } => (
-                Exit::Ledger,
-                "put the newest backup in its place, as docs/backup.md says; to begin with an empty ledger, \
-                 remove `ledger.mark` beside it",
-            ),
+            OpenError::Gone { kept, .. } => {
+                let begin = "to begin with an empty ledger, remove `ledger.mark` and the kept copies beside it";
+                let hint = format!("{}; {begin}", put_back(kept.as_deref()));
+                return Self::new(Exit::Ledger, error).hint(hint);
+            }
+            OpenError::Mixed { kept, .. } => {
+                let hint = format!("{}; nothing was changed", put_back(kept.as_deref()));
+                return Self::new(Exit::Ledger, error).hint(hint);
+            }
             OpenError::Absent { .. } => (
                 Exit::NotFound,
                 "it is made by the first `tilld invoice create` or `tilld serve`; check `state_dir`",

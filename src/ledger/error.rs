@@ -81,6 +81,18 @@ pub(crate) enum OpenError {
         path: PathBuf,
         /// How many events the mark knows of.
         events: i64,
+        /// A copy that a daemon kept at its end.
+        kept: Option<PathBuf>,
+    },
+    /// Database and log are of two ledgers, or damaged.
+    #[error("ledger `{path}` is a mix of files, or damaged: {what}")]
+    Mixed {
+        /// The file.
+        path: PathBuf,
+        /// A copy that a daemon kept at its end.
+        kept: Option<PathBuf>,
+        /// What was found first.
+        what: String,
     },
     /// There is none, and the caller only wanted to read.
     #[error("there is no ledger at `{path}` yet")]
@@ -132,6 +144,7 @@ impl OpenError {
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Gone { .. }
+            | Self::Mixed { .. }
             | Self::Absent { .. }
             | Self::Rights(_)
             | Self::Network { .. }
@@ -169,7 +182,7 @@ impl WriteError {
                 | StoreError::Full
                 | StoreError::LogFull
                 | StoreError::Io(_)
-                | StoreError::Moved
+                | StoreError::Moved(_)
                 | StoreError::ReadOnly(_) => true,
                 StoreError::Corrupt(_) | StoreError::Refused(_) => false,
             },

@@ -17,6 +17,7 @@ use super::clock_note::ClockNote;
 use super::lineage::Began;
 use super::log_held::LogNote;
 use super::overview::LastHeard;
+use super::starts::Lost;
 
 macro_rules! facts {
     ($($(#[$about:meta])* $shown:vis static $name:ident: $type:ty = $fact:expr;)*) => {
@@ -39,6 +40,8 @@ facts! {
     pub(super) static GENERATION_BEGAN: Fact<Began> = Fact::json(Key("generation_began"));
     /// The last restore. By the first opening after it.
     pub(super) static RESTORED: Fact<Restore> = Fact::json(Key("restored"));
+    /// That events are missing, or the whole ledger before this one, until somebody acknowledges it. By the opening that finds it.
+    pub(crate) static LOST: Fact<Option<Lost>> = Fact::json(Key("lost"));
     /// That this file is a backup; `None` for a ledger that was one. By `db backup`, and by the first opening of the copy.
     pub(super) static BACKUP: Fact<Option<Stamp>> = Fact::json(Key("backup"));
     /// How many steps deliveries have taken. By a trigger of the schema.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
+use super::starts::Lying;
 use crate::file_lock::FileLock;
 
 /// Written at most this often: what a copy may miss without being noticed.
@@ -38,6 +39,9 @@ pub(super) struct Mark {
     pub event: i64,
     /// Counts every step of a delivery: claims, ends of attempts, and what people do to deliveries.
     pub step: i64,
+    /// Its files, as they lay while it was served; `None` where they did not end so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Lying>,
 }
 
 impl Mark {
@@ -48,6 +52,7 @@ impl Mark {
             generation: 0,
             event: 0,
             step: 0,
+            files: None,
         }
     }
 }
@@ -258,6 +263,7 @@ mod tests {
             generation,
             event,
             step,
+            files: None,
         }
     }
 

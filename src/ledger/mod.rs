@@ -16,6 +16,7 @@ mod command;
 pub(crate) mod direct;
 mod error;
 mod fact;
+mod files;
 mod handle;
 mod health;
 mod holders;
@@ -39,9 +40,11 @@ mod rights;
 mod row;
 mod seal;
 mod sqlite;
+mod starts;
 mod store;
 mod story;
 mod survey;
+mod swap;
 #[cfg(test)]
 mod tests;
 mod trouble;
@@ -69,7 +72,7 @@ pub(crate) use command::{
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use fact::{
-    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, POLLER, PRESENTATION, SERVING_SINCE,
+    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, SERVING_SINCE,
 };
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
@@ -92,9 +95,11 @@ pub(crate) use row::{
 pub(crate) use sqlite::{
     Bounds, Checkpoint, Filter, LogLimits, TRIED_BYTES as LOG_TRIED_BYTES, bulk, sqlite_version,
 };
+pub(crate) use starts::Lost;
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
+pub(crate) use swap::{RestoreError, Swapped, put_back};
 
 #[cfg(test)]
 pub(crate) use command::Command as LedgerCommand;
@@ -191,13 +196,13 @@ impl Ledger {
             restored,
             served,
         } = parts(options)?;
-        let health = store.health();
+        let (health, watch) = (store.health(), store.watch());
         let around = writer::Around {
             bells: Bells::default(),
             health: health.clone(),
             ledger: path.clone(),
         };
-        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?.with_health(health);
+        let reader = Reader::open(path, Some(Arc::clone(&sealer)))?.beside_writer(health, watch);
         let bells = around.bells.clone();
         let (queue, thread) = writer::start(|| store.stay(), rules, (queue, batch), around)
             .map_err(OpenError::Thread)?;
@@ -213,11 +218,13 @@ impl Ledger {
 
     /// Opens a ledger that exists for reading only, without its key.
     pub(crate) fn open_reader(state_dir: &Path) -> Result<Reader, OpenError> {
+        if is_served(state_dir) {
+            starts::check_served(&state_dir.join(FILE_NAME))?;
+        }
         Reader::open(state_dir.join(FILE_NAME), None).map_err(|error| match error {
-            OpenError::Absent { path } => match restore::known_events(state_dir) {
-                Some(events) => OpenError::Gone { path, events },
-                None => OpenError::Absent { path },
-            },
+            OpenError::Absent { path } => {
+                gone(state_dir, &path).unwrap_or(OpenError::Absent { path })
+            }
             other => other,
         })
     }
@@ -294,12 +301,22 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
         Sealer::load(&key)
     } else {
         // A new one in its place would answer 401 to all that is paid, and nobody would notice.
-        if let Some(events) = restore::known_events(&options.state_dir) {
-            return Err(OpenError::Gone { path, events });
+        if let Some(gone) = gone(&options.state_dir, &path) {
+            return Err(gone);
         }
         Sealer::load_or_make(&key)
     };
     let sealer = Arc::new(sealer.map_err(OpenError::Key)?);
+    // What a daemon serves it has looked at.
+    let is_first = options.rules.author == Author::Daemon || !is_served(&options.state_dir);
+    let is_new = !path.try_exists().unwrap_or(true);
+    if is_first && !is_new {
+        let found = mark::load(&options.state_dir.join(restore::MARK));
+        starts::check(&path, &found)?;
+    }
+    if !is_first {
+        starts::check_served(&path)?;
+    }
     let mut store = sqlite::SqliteStore::open(
         path.clone(),
         options.busy_budget,
@@ -310,8 +327,13 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
         path: path.clone(),
         source,
     };
-    let opened = restore::settle(&mut store, &options.state_dir, &secrets, wall_ms());
-    let opened = opened.map_err(file)?;
+    let place = restore::Place {
+        path: &path,
+        state_dir: &options.state_dir,
+        secrets: &secrets,
+        is_new,
+    };
+    let opened = restore::settle(&mut store, &place, wall_ms())?;
     let mut rules = options.rules;
     rules.restore = opened.restore;
     if rules.author == Author::Daemon {
@@ -326,6 +348,16 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
         rules,
         restored: opened.held,
         served,
+    })
+}
+
+/// The error for a ledger that is not there though one was known.
+fn gone(state_dir: &Path, path: &Path) -> Option<OpenError> {
+    let (events, kept) = (restore::known_events(state_dir), starts::kept(path));
+    (events.is_some() || kept.is_some()).then(|| OpenError::Gone {
+        path: path.to_owned(),
+        events: events.unwrap_or_default(),
+        kept,
     })
 }
 

@@ -133,7 +133,10 @@ mod tests {
         reader.furnish().await;
         assert_eq!(thread_of(&reader).await, own);
         let near = reader.near().expect("one");
-        assert!(near.ask(|_store| Err::<(), _>(StoreError::Moved)).is_none());
+        assert!(
+            near.ask(|_store| Err::<(), _>(StoreError::LogFull))
+                .is_none()
+        );
         assert_ne!(thread_of(&reader).await, own);
         assert_eq!(thread_of(&reader).await, own);
     }

@@ -12,6 +12,7 @@ use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
 use super::row::InvoiceKey;
+use super::starts::Lost;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 use crate::invoice::status::StatusLists;
@@ -88,6 +89,8 @@ pub struct Overview {
     pub served: Option<ServedBy>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
+    /// What is known to be missing from the ledger, until somebody acknowledges it.
+    pub lost: Option<Lost>,
     /// Deliveries held because of a restore.
     pub held_restored: Tally,
     /// The words invoices stand under attention for, in the order of the alphabet; of the newest [`Tally::MOST`] such

@@ -11,6 +11,7 @@ use super::choice::{Act, Choice, Missing, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
 use super::fact::{Fact, GENERATION, GENERATION_BEGAN, SERVICE_AHEAD_MS};
+use super::files::Watch;
 use super::health::{Health, State};
 use super::lineage::Lineage;
 use super::near::Near;
@@ -36,6 +37,8 @@ pub struct Reader {
     near: Option<Arc<Near>>,
     /// How the writer of the same process fares; `None` without one.
     health: Option<Health>,
+    /// Watches the files for that writer.
+    watch: Option<Watch>,
 }
 
 impl Reader {
@@ -46,6 +49,7 @@ impl Reader {
             pool: Arc::new(pool),
             near: None,
             health: None,
+            watch: None,
         })
     }
 
@@ -55,11 +59,18 @@ impl Reader {
     }
 
     /// Beside a writer in the same process.
-    pub(super) fn with_health(self, health: Health) -> Self {
+    pub(super) fn beside_writer(self, health: Health, watch: Watch) -> Self {
         Self {
             health: Some(health),
+            watch: Some(watch),
             ..self
         }
+    }
+
+    /// True while nothing has happened to the files since the writer of this process saw them. Without one nothing is known
+    /// against them.
+    pub(crate) fn stands(&self) -> bool {
+        self.watch.as_ref().is_none_or(Watch::stands)
     }
 
     /// How the writer of this process fares; nothing is known of another one's.
@@ -73,6 +84,7 @@ impl Reader {
             pool: Arc::clone(&self.pool),
             near: Some(Arc::default()),
             health: self.health.clone(),
+            watch: self.watch.clone(),
         }
     }
 

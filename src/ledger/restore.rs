@@ -5,10 +5,12 @@
 use std::path::Path;
 
 use super::apply::{self, Restore};
-use super::fact::{BACKUP, GENERATION_BEGAN, RESTORED};
+use super::error::OpenError;
+use super::fact::{BACKUP, GENERATION_BEGAN, LOST, RESTORED};
 use super::lineage::Began;
-use super::mark::{self, Found, Keeper, Mark};
+use super::mark::{self, Found, Keeper, Mark, Restored};
 use super::sqlite::SqliteStore;
+use super::starts::{self, Lost};
 use super::store::{Store as _, StoreError};
 
 /// The mark's file in the state directory.
@@ -23,31 +25,94 @@ pub(super) struct Opened {
     pub held: Option<usize>,
 }
 
-/// Judges the ledger in `state_dir` by the mark beside it, catches it up if it was restored, and has the store keep the
-/// mark. `secrets` is the directory only the owner may enter.
+/// Where a ledger lies.
+pub(super) struct Place<'a> {
+    pub(super) path: &'a Path,
+    pub(super) state_dir: &'a Path,
+    /// The directory only the owner may enter.
+    pub(super) secrets: &'a Path,
+    /// It was made by this opening.
+    pub(super) is_new: bool,
+}
+
+/// Judges a ledger by the mark beside it, catches it up if it was restored, and has the store keep the mark.
 pub(super) fn settle(
     store: &mut SqliteStore,
-    state_dir: &Path,
-    secrets: &Path,
+    place: &Place<'_>,
     now_ms: i64,
-) -> Result<Opened, StoreError> {
-    let path = state_dir.join(MARK);
+) -> Result<Opened, OpenError> {
+    let failed = |source| OpenError::File {
+        path: place.path.to_owned(),
+        source,
+    };
+    let path = place.state_dir.join(MARK);
     // Before the ledger is asked how far it is: another process may be writing both, the ledger first.
     let found = mark::load(&path);
-    let before = store.position()?;
-    let held = if stands(store, &found, &before)? {
-        None
-    } else {
-        catch_up(store, &found, now_ms)?
+    let before = store.position().map_err(failed)?;
+    let judged = mark::judge(&found, &before, is_stamped(store).map_err(failed)?);
+    if judged == Some(Restored::Behind) {
+        starts::check_in_full(place.path, "it is behind its mark")?;
+    }
+    let held = match judged {
+        None => None,
+        Some(_) => catch_up(store, &found, now_ms).map_err(failed)?,
     };
     tell_mark(&path, &found, &before);
-    let mut keeper = Keeper::new(path, secrets.to_owned());
-    keeper.begin(&store.position()?);
+    if let Some(lost) = lost(&found, &before, place.is_new, now_ms) {
+        tell_lost(store, lost).map_err(failed)?;
+    }
+    let mut keeper = Keeper::new(path, place.secrets.to_owned());
+    let now = store.lying().map_err(failed)?;
+    starts::remember(&now);
+    keeper.begin(&now);
     store.keep_mark(keeper);
     Ok(Opened {
-        restore: store.fact(&RESTORED)?.unwrap_or_default(),
+        restore: store.fact(&RESTORED).map_err(failed)?.unwrap_or_default(),
         held,
     })
+}
+
+/// What was lost, by what the mark or the runtime directory knows.
+fn lost(found: &Found, now: &Mark, is_new: bool, at_ms: i64) -> Option<Lost> {
+    let marked = match found {
+        Found::Mark(mark) => Some(mark.clone()),
+        Found::Nothing | Found::Damaged => None,
+    };
+    let known = marked.or_else(|| is_new.then(starts::remembered).flatten())?;
+    let is_new = known.ledger != now.ledger && now.event == 0;
+    let missing = known.event.saturating_sub(now.event);
+    let is_lost = is_new || known.ledger == now.ledger;
+    (is_lost && missing > 0).then_some(Lost {
+        missing,
+        is_new,
+        at_ms,
+    })
+}
+
+fn tell_lost(store: &mut SqliteStore, lost: Lost) -> Result<(), StoreError> {
+    store.begin()?;
+    let noted = store
+        .set_fact(&LOST, &Some(lost))
+        .and_then(|()| store.commit());
+    if noted.is_err() {
+        store.rollback();
+    }
+    noted?;
+    let missing = lost.missing;
+    if lost.is_new {
+        tracing::warn!(
+            missing,
+            "a new ledger was made where one with {missing} events was known; hint: put the newest backup back with \
+             `tilld db restore FILE`, or `tilld ack --all --reason ledger_new`"
+        );
+    } else {
+        tracing::warn!(
+            missing,
+            "the ledger lacks {missing} events that were acknowledged; hint: put a newer backup back with \
+             `tilld db restore FILE`, or `tilld ack --all --reason ledger_behind`"
+        );
+    }
+    Ok(())
 }
 
 /// How many events the ledger had that was here, if there was one with any.
@@ -56,11 +121,6 @@ pub(super) fn known_events(state_dir: &Path) -> Option<i64> {
         Found::Mark(mark) if mark.event > 0 => Some(mark.event),
         Found::Mark(_) | Found::Nothing | Found::Damaged => None,
     }
-}
-
-/// True when nothing says that the ledger is a copy.
-fn stands(store: &mut SqliteStore, found: &Found, now: &Mark) -> Result<bool, StoreError> {
-    Ok(mark::judge(found, now, is_stamped(store)?).is_none())
 }
 
 fn is_stamped(store: &mut SqliteStore) -> Result<bool, StoreError> {

@@ -20,6 +20,7 @@ use crate::process_mark::ProcessMark;
 use super::choice::{Acting, Choice, Missing};
 use super::command::{AttemptRecord, Intent, Lane, Refusal};
 use super::fact::{Fact, Note};
+use super::files::Moved;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey, InvoiceRow};
 
@@ -38,9 +39,9 @@ pub enum StoreError {
     /// Reading or writing failed; what the page cache holds is not to be trusted any more.
     #[error("the disk failed")]
     Io(#[source] Cause),
-    /// The file at the ledger's path is not the one that is open.
-    #[error("the ledger file was replaced or removed")]
-    Moved,
+    /// The ledger's files are not what was opened.
+    #[error("the ledger's files are not what was opened: {0}")]
+    Moved(Moved),
     /// It is read-only to us.
     #[error("the ledger file cannot be written")]
     ReadOnly(#[source] Cause),
@@ -71,8 +72,9 @@ impl StoreError {
                 "look at the disk of `{ledger}`, `dmesg` says what failed; the file is opened anew before anything more is \
                  acknowledged"
             ),
-            Self::Moved => format!(
-                "tilld ends, to be started anew on what lies at `{ledger}` then; to put a backup back, stop it first"
+            Self::Moved(_) => format!(
+                "tilld ends, and its next start looks at what lies at `{ledger}`; to put a backup back, stop tilld and use \
+                 `tilld db restore`"
             ),
             Self::ReadOnly(_) => format!(
                 "look at the mode of `{ledger}` and how its file system is mounted; it is stored again by itself then"
@@ -295,6 +297,10 @@ pub(super) trait Store {
     /// True when another connection or process has committed since this was asked last; the first time it may be true
     /// for nothing. What cannot be told counts as a change: whoever hears of it looks at the ledger.
     fn others_wrote(&mut self) -> bool;
+    /// Looks whether the store is what was opened. Once it is not, nothing more may be acknowledged.
+    fn stands(&mut self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// True while nothing new may be stored, so that the disk is not filled by a log that nobody can move.
     fn is_log_full(&self) -> bool {

@@ -173,10 +173,14 @@ impl<S: Store> Worker<S> {
             if closed || self.flush_at.is_some_and(|at| at <= Instant::now()) {
                 self.flush();
             }
-            self.look();
+            self.look(closed);
             self.try_again();
             let last = closed || self.lost;
             self.tidy_at = self.store.tidy(last);
+            if self.lost {
+                // Whoever asked for a turn hears of the end instead.
+                self.probes.clear();
+            }
             for probe in self.probes.drain(..) {
                 // Nobody may wait for it any more.
                 probe.send(()).unwrap_or_default();
@@ -187,11 +191,18 @@ impl<S: Store> Worker<S> {
         }
     }
 
-    /// Rings when anybody has committed since the last look: within [`LOOK_EVERY`] of any change to the ledger, whoever
+    /// Looks whether the ledger's files are still what was opened. Rings when anybody has committed since the last look: within [`LOOK_EVERY`] of any change to the ledger, whoever
     /// made it and whether a ring for it was lost or not, the outbox looks at what is due.
-    fn look(&mut self) {
+    fn look(&mut self, last: bool) {
         let now = Instant::now();
-        if now < self.look_at {
+        let is_due = now >= self.look_at;
+        if !self.lost
+            && (is_due || last || !self.probes.is_empty())
+            && let Err(moved) = self.store.stands()
+        {
+            drop(self.fail(Vec::new(), moved));
+        }
+        if !is_due {
             return;
         }
         self.look_at = now + LOOK_EVERY;
@@ -323,7 +334,7 @@ impl<S: Store> Worker<S> {
             }
         }
         self.tell(&failed);
-        self.lost |= matches!(*failed, StoreError::Moved);
+        self.lost |= matches!(*failed, StoreError::Moved(_));
         for job in jobs {
             answer(job, Err(WriteError::NotStored(Arc::clone(&failed))));
         }
@@ -405,7 +416,7 @@ impl<S: Store> Worker<S> {
         });
         let is_to_be_told = self.trouble.is_to_be_told(&reason, Instant::now());
         // The last there is to say is said, whatever was said a moment ago.
-        if is_to_be_told || matches!(**failed, StoreError::Moved) {
+        if is_to_be_told || matches!(**failed, StoreError::Moved(_)) {
             let ledger = self.around.ledger.display();
             tracing::error!(
                 %reason,

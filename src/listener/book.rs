@@ -31,6 +31,9 @@ pub trait Book: Clone + Send + Sync + 'static {
         order_id: Option<String>,
     ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
 
+    /// Whether what was just read was read from the ledger that is served. Waits for the writer only when it may not be.
+    fn stands(&self) -> impl Future<Output = bool> + Send;
+
     /// Records an authentic observation. Resolves only when its commit is durable.
     fn record(
         &self,
@@ -84,6 +87,11 @@ impl Book for LedgerBook {
             .watched_by_names(id, order_id)
             .await
             .map_err(|error| unavailable(&error))
+    }
+
+    async fn stands(&self) -> bool {
+        // The writer's turn looks at the files; another program's checkpoint is told from an accident there.
+        self.reader.stands() || (self.writer.probe().await.is_ok() && self.reader.stands())
     }
 
     fn record(

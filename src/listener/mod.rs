@@ -276,6 +276,11 @@ impl<B: Book> Inner<B> {
                 let observation = notification.into_observation(&token, arrival.received_ms);
                 self.store(&arrival, invoice, observation, place).await
             }
+            // What is missing from a ledger that was written over was never looked for.
+            (invoice, _, _) if !self.book.stands().await => {
+                let reason = Reason::LedgerUnavailable;
+                self.refuse(&arrival, invoice, reason, answer::unavailable())
+            }
             (invoice, token, verdict) => {
                 let reason = match (invoice, token, &arrival.address) {
                     (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,

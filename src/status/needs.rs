@@ -42,6 +42,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if overview.held.count > 0 {
         needs.push(Need::held(overview.held.into(), known.held_restored));
     }
+    needs.extend(overview.lost.map(Need::lost));
     if overview.abandoned.count > 0 {
         let (count, orders) = (overview.abandoned.into(), &overview.abandoned_orders);
         needs.push(Need::abandoned(count, orders));

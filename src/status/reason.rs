@@ -14,7 +14,7 @@ use super::report::{Count, UnderAttention, Unsorted};
 use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
 use crate::invoice::moment::Moment;
-use crate::ledger::{Missing, WrongClock};
+use crate::ledger::{Lost, Missing, WrongClock};
 use crate::poller::standing::LoginState;
 
 /// A reason, in the order of their words; those of invoices come last.
@@ -36,6 +36,10 @@ pub(crate) enum Reason {
     DiskLow,
     /// Deliveries wait for `tilld delivery release`.
     Held,
+    /// The ledger lacks events that were acknowledged.
+    LedgerBehind,
+    /// The ledger was made new where one was known.
+    LedgerNew,
     /// Nothing can be polled with the login.
     Login,
     /// Events are without a delivery they were to have.
@@ -66,7 +70,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 19] = [
+    const OWN: [Self; 21] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -75,6 +79,8 @@ impl Reason {
         Self::Daemon,
         Self::DiskLow,
         Self::Held,
+        Self::LedgerBehind,
+        Self::LedgerNew,
         Self::Login,
         Self::Missing,
         Self::Polled,
@@ -107,6 +113,8 @@ impl Reason {
             Self::Daemon => ("daemon", Critical, ByItself),
             Self::DiskLow => ("disk_low", Warning, ByItself),
             Self::Held => ("held", Critical, ByItself),
+            Self::LedgerBehind => ("ledger_behind", Critical, Ack),
+            Self::LedgerNew => ("ledger_new", Warning, Ack),
             Self::Login => ("login", Critical, ByItself),
             Self::Missing => ("missing", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
@@ -354,6 +362,24 @@ impl Need {
         let why = state.sentence();
         let told = format!("{why} since {since}, so nothing is asked");
         Self::new(Reason::Login, told).helped_by(format!("run `{}`", argv::login()))
+    }
+
+    /// Events are missing, or the whole ledger before this one.
+    pub(super) fn lost(lost: Lost) -> Self {
+        let (missing, at) = (lost.missing, Moment::from_ms(lost.at_ms));
+        let (reason, told) = if lost.is_new {
+            let told =
+                format!("a new ledger was made at {at} where one with {missing} events was known");
+            (Reason::LedgerNew, told)
+        } else {
+            let told = format!(
+                "the ledger lacks {missing} events that were acknowledged, as was found at {at}"
+            );
+            (Reason::LedgerBehind, told)
+        };
+        Self::new(reason, told).helped_by(format!(
+            "put a newer backup back with `tilld db restore FILE`; where there is none, `tilld ack --all --reason {reason}`"
+        ))
     }
 
     /// Events are without a delivery they were to have: these, and others where there are `more`.

@@ -17,7 +17,7 @@ const fn row(id: &'static str, what: &'static str, bar: &'static str) -> Row {
 }
 
 /// All of them, in their order.
-pub(crate) const ROWS: [Row; 20] = [
+pub(crate) const ROWS: [Row; 21] = [
     row("R01", "`kill -9` under load", "lost 0; ready again ≤ 1 s"),
     row(
         "R02",
@@ -113,5 +113,10 @@ pub(crate) const ROWS: [Row; 20] = [
         "R37",
         "notifications without end, on connections that come and go",
         "memory grows ≤ 2 MiB from the second tenth to the last; descriptors no more than before; lost 0",
+    ),
+    row(
+        "R43",
+        "the WAL and its shared memory removed, renamed, replaced under load",
+        "lost 0; acknowledged afterwards 0",
     ),
 ];

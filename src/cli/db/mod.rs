@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod prune;
+mod restore;
 mod schema;
 
 use super::context::Context;
@@ -26,6 +27,9 @@ enum Action {
     /// Empty requisites and raw documents of invoices that were over long ago
     #[command(after_help = prune::ENDS)]
     Prune(prune::Args),
+    /// Put a backup in the place of the ledger, while no `serve` runs
+    #[command(after_help = restore::ENDS)]
+    Restore(restore::Args),
     /// Print the views that readers of the ledger rely on, with their columns. Needs no ledger
     #[command(after_help = schema::ENDS)]
     Schema(schema::Args),
@@ -37,6 +41,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         Action::Backup(args) => backup::run(args, context).await,
         Action::Check(args) => check::run(args, context).await,
         Action::Prune(args) => prune::run(args, context).await,
+        Action::Restore(args) => restore::run(args, context).await,
         Action::Schema(args) => schema::run(args, context).await,
     }
 }

@@ -88,6 +88,31 @@ pub(in crate::ledger) fn check(path: &Path) -> Result<(Looked, Mark), OpenError>
     Ok((looked, now))
 }
 
+/// What is wrong with a ledger that may be a mix of files: its pages, what refers to what, and what the writer promises.
+pub(in crate::ledger) fn findings(path: &Path) -> Result<Vec<String>, OpenError> {
+    let connection = open::open_reader(path, BUSY)?;
+    let mut looked = Looked::default();
+    for ask in [pages, references, invariants] {
+        if let Err(error) = ask(&connection, &mut looked) {
+            damage(error, &mut looked).map_err(|source| OpenError::File {
+                path: path.to_owned(),
+                source,
+            })?;
+        }
+    }
+    Ok(looked.findings)
+}
+
+/// The last event of a ledger that nobody serves.
+pub(in crate::ledger) fn position_of(path: &Path) -> Result<i64, OpenError> {
+    let connection = open::open_reader(path, BUSY)?;
+    let now = position(&connection).map_err(|error| OpenError::File {
+        path: path.to_owned(),
+        source: from_sqlite(error),
+    })?;
+    Ok(now.event)
+}
+
 /// A question that met damage is a finding, and the next one is asked.
 fn damage(error: Error, looked: &mut Looked) -> Result<(), StoreError> {
     let text = error.to_string();

@@ -66,5 +66,6 @@ pub(super) fn position(connection: &Connection) -> rusqlite::Result<Mark> {
         ledger: fact(connection, &LEDGER_ID)?.unwrap_or_default(),
         generation: fact(connection, &GENERATION)?.unwrap_or_default(),
         step: fact(connection, &DELIVERY_STEPS)?.unwrap_or_default(),
+        files: None,
     })
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{ErrorCode, ffi};
 
+use crate::ledger::files::{How, Moved, Part};
 use crate::ledger::store::StoreError;
 
 /// Sorts an error of SQLite.
@@ -10,7 +11,10 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> StoreError {
         return StoreError::Refused(Box::new(error));
     };
     match (failure.code, failure.extended_code) {
-        (_, ffi::SQLITE_READONLY_DBMOVED) => StoreError::Moved,
+        (_, ffi::SQLITE_READONLY_DBMOVED) => StoreError::Moved(Moved {
+            part: Part::Database,
+            how: How::Replaced,
+        }),
         (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked, _) => StoreError::Busy,
         (ErrorCode::DiskFull, _) => StoreError::Full,
         (

@@ -28,6 +28,7 @@ mod overview;
 mod read;
 mod read_store;
 mod refusals;
+mod rescue;
 mod rows;
 mod runnable;
 mod saving;
@@ -61,7 +62,7 @@ use crate::invoice::status::Outcome;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
 pub(super) use backup::{copy, verify};
-pub(super) use check::check;
+pub(super) use check::{check, findings, position_of};
 pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES, LogLimits, TRIED_BYTES};
 use checkpoint::{Idle, Mover};
 pub(super) use contract::contract;
@@ -73,6 +74,8 @@ pub(super) use read::Found;
 pub(super) use read_store::ReadStore;
 #[cfg(test)]
 pub(super) use read_store::count_for_tests;
+use rescue::Guard;
+pub(super) use rescue::alone;
 use saving::Loaded;
 
 /// Prepared statements kept per connection; more than the writer has.
@@ -114,6 +117,8 @@ pub(super) struct SqliteStore<C = Passing> {
     known: Known,
     /// SQLite's number for what others have committed, when it was asked last.
     version: Option<i64>,
+    /// Whether the files are still what was opened.
+    guard: Guard,
 }
 
 /// A store in the thread it works in.
@@ -128,6 +133,7 @@ impl SqliteStore {
         (checkpoint, limits): (Checkpoint, LogLimits),
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
+        let guard = Guard::new(&connection, &path)?;
         let mut mover = Mover::new((checkpoint, limits), &path, busy);
         let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
@@ -141,6 +147,7 @@ impl SqliteStore {
             busy,
             bounds,
             mover,
+            guard,
             distrusted: false,
             keeper: None,
             loaded: Loaded::default(),
@@ -163,6 +170,7 @@ impl SqliteStore {
             loaded: self.loaded,
             known: self.known,
             version: self.version,
+            guard: self.guard,
         }
     }
 }
@@ -177,6 +185,7 @@ fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusql
 impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
         self.loaded.forget();
+        self.guard.begin();
         if self.distrusted {
             self.reopen()?;
         }
@@ -190,8 +199,9 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.check_place()?;
+        self.look_at_files()?;
         self.often(Often::Commit)?;
+        self.guard.commit();
         if let Some(keeper) = &mut self.keeper {
             keeper.touch();
         }
@@ -216,6 +226,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
+        self.guard.begin();
         self.loaded.forget();
         self.known.clear();
         self.execute("ROLLBACK TO one")
@@ -223,12 +234,16 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn tidy(&mut self, last: bool) -> Option<Instant> {
-        if self.distrusted {
-            // Nothing of it is moved before it was opened anew.
+        if self.guard.over {
+            return self.mark(last);
+        }
+        if self.distrusted || self.look_at_files().is_err() {
+            // Nothing of it is moved before it was opened anew, or after an accident.
             return None;
         }
         let moved = self.mover.tidy(&self.connection, last);
         let cut = self.idle.tidy(&self.connection, &mut self.mover, last);
+        self.note_moves();
         let times = moved.into_iter().chain(cut);
         self.mark(last).into_iter().chain(times).min()
     }
@@ -240,14 +255,19 @@ impl<C: Statements> Store for SqliteStore<C> {
         changed
     }
 
+    fn stands(&mut self) -> Result<(), StoreError> {
+        self.look_into_files()
+    }
+
     fn recover(&mut self, failed: &StoreError) -> Result<(), StoreError> {
         match failed {
-            // A moved file ends the writer: whoever starts anew looks at what lies there.
-            StoreError::Busy
-            | StoreError::Full
-            | StoreError::LogFull
-            | StoreError::Refused(_)
-            | StoreError::Moved => Ok(()),
+            StoreError::Busy | StoreError::Full | StoreError::LogFull | StoreError::Refused(_) => {
+                Ok(())
+            }
+            StoreError::Moved(moved) => {
+                self.rescue(*moved);
+                Ok(())
+            }
             // After a failed sync the page cache is not to be trusted: start over.
             StoreError::Io(_) | StoreError::ReadOnly(_) | StoreError::Corrupt(_) => self.reopen(),
         }
@@ -347,7 +367,8 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
-        invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)
+        let made = invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)?;
+        self.go_on(made)
     }
 
     fn insert_event_of(
@@ -358,7 +379,8 @@ impl<C: Statements> Store for SqliteStore<C> {
         self.known.forget(stored.row.key);
         let connection = &mut self.connection;
         let made = invoices::insert_event_of(connection, &mut self.loaded, event, stored);
-        made.map_err(from_sqlite)
+        let (seq, saved) = made.map_err(from_sqlite)?;
+        Ok((self.go_on(seq)?, saved))
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {

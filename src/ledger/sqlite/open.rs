@@ -265,7 +265,7 @@ fn look(uri: &str) -> rusqlite::Result<(i64, bool)> {
 }
 
 /// The file as SQLite's URI, to be read without locks, log and side files.
-fn unchanging(path: &Path) -> String {
+pub(super) fn unchanging(path: &Path) -> String {
     uri(path) + "?immutable=1"
 }
 

@@ -20,7 +20,7 @@ use crate::invoice::attention::Attention;
 use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
-    CLOCK, LOG_HELD, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
+    CLOCK, LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
 };
 use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
 use crate::ledger::store::StoreError;
@@ -91,6 +91,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_missing: missing.more,
         served: served_by(connection)?,
         restore: fact(connection, &RESTORED)?,
+        lost: fact(connection, &LOST)?.flatten(),
         held_restored: tally(
             connection,
             // What is held is never acknowledged; the index files by that first.

@@ -4,11 +4,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rusqlite::{FileControl, Statement};
+use rusqlite::Statement;
 
 use super::failure::from_sqlite;
 use super::often::{Often, Statements};
 use super::{SqliteStore, facts, hooked, open};
+use crate::ledger::files::Watch;
 use crate::ledger::health::Health;
 use crate::ledger::mark::{Keeper, Mark};
 use crate::ledger::store::StoreError;
@@ -28,6 +29,11 @@ impl<C: Statements> SqliteStore<C> {
         self.mover.health()
     }
 
+    /// Watches the files, for readers.
+    pub(in crate::ledger) fn watch(&self) -> Watch {
+        self.guard.watch.clone()
+    }
+
     /// Has the mark kept from now on.
     pub(in crate::ledger) fn keep_mark(&mut self, keeper: Keeper) {
         self.keeper = Some(keeper);
@@ -38,13 +44,22 @@ impl<C: Statements> SqliteStore<C> {
         facts::position(&self.connection).map_err(from_sqlite)
     }
 
+    /// The same, with its files.
+    pub(in crate::ledger) fn lying(&self) -> Result<Mark, StoreError> {
+        let files = self.guard.watch.lying(&self.path);
+        Ok(Mark {
+            files,
+            ..self.position()?
+        })
+    }
+
     /// Writes the mark when it is due. Gives when it is due next.
     pub(super) fn mark(&mut self, last: bool) -> Option<Instant> {
         let at = self.keeper.as_ref()?.due(last)?;
         if at > Instant::now() {
             return Some(at);
         }
-        let now = self.position();
+        let now = self.lying();
         let keeper = self.keeper.as_mut()?;
         match now {
             Ok(now) => keeper.keep(&now, last),
@@ -92,6 +107,8 @@ impl<C: Statements> SqliteStore<C> {
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.distrusted = true;
         self.known.clear();
+        // Else another ledger would be opened in its place.
+        self.guard.watch.look().map_err(StoreError::Moved)?;
         let connection = open::reopen_writer(&self.path, self.busy)?;
         self.connection = hooked(&mut self.mover, connection).map_err(from_sqlite)?;
         self.distrusted = false;
@@ -101,18 +118,5 @@ impl<C: Statements> SqliteStore<C> {
     /// How long SQLite itself waits inside a statement.
     pub(super) fn set_busy(&self, busy: Duration) -> Result<(), StoreError> {
         self.connection.busy_timeout(busy).map_err(from_sqlite)
-    }
-
-    /// The path must still lead to the file that is open: else commits go into a file nobody will find again.
-    pub(super) fn check_place(&self) -> Result<(), StoreError> {
-        let mut moved = 0;
-        self.connection
-            .file_control(Some("main"), FileControl::HasMoved(&mut moved))
-            .map_err(from_sqlite)?;
-        if moved == 0 {
-            Ok(())
-        } else {
-            Err(StoreError::Moved)
-        }
     }
 }

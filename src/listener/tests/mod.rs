@@ -38,6 +38,8 @@ struct MemoryInner {
     locked: AtomicBool,
     /// Nothing can be read.
     unreadable: AtomicBool,
+    /// Another ledger lies in its place.
+    replaced: AtomicBool,
     /// Storing waits for `release`.
     held: AtomicBool,
     arrived: Notify,
@@ -89,6 +91,10 @@ impl Book for Memory {
         }
         let known = id.as_str() == "i-1" || order_id.as_deref() == Some("order-7");
         Ok(known.then(seven))
+    }
+
+    async fn stands(&self) -> bool {
+        !self.0.replaced.load(Ordering::SeqCst)
     }
 
     async fn record(
@@ -400,6 +406,12 @@ async fn what_cannot_be_stored_is_503_and_nudges() {
     assert_eq!(status(&running.post(REF, "{T}\r\n", BODY).await), "503");
     // The shape is told even then.
     assert_eq!(status(&running.post(REF, "{T}\r\n", "[]").await), "400");
+    // What another ledger does not know was never looked for.
+    running.book.0.unreadable.store(false, Ordering::SeqCst);
+    running.book.0.replaced.store(true, Ordering::SeqCst);
+    for unknown in ["nobodys", REF] {
+        assert_eq!(status(&running.post(unknown, "", BODY).await), "503");
+    }
 }
 
 #[tokio::test]

@@ -303,6 +303,8 @@ fn a_kill_at_any_moment_of_the_catch_up_holds_once_and_runs_nothing_twice() {
     world.tilld(&["delivery", "release", "--all"]).ends_with(0);
     world.settle();
     assert_eq!(world.hook_log("fulfil").len(), 12);
+    // The mark may be a second behind what was lost: then there is nothing to acknowledge.
+    world.tilld(&["ack", "--all"]);
     let status = world.tilld(&["status", "--json"]).ends_with(0).json();
     assert_eq!(status.pointer("/restored/generation"), Some(&json!(1)));
     assert_ne!(status.pointer("/restored/at"), Some(&Value::Null));
@@ -321,7 +323,7 @@ fn the_log_of_the_ledger_before_is_not_applied_to_a_backup() {
     for args in [&["serve"][..], &["invoice", "list"]] {
         let refused = world.tilld(args).ends_with(11);
         assert!(
-            refused.stderr.contains("remove `ledger.db-wal`"),
+            refused.stderr.contains("`tilld db restore FILE`"),
             "{refused:?}"
         );
         let now = fs::read(world.ledger()).expect("read");

@@ -3,6 +3,7 @@
 
 mod catch_up;
 mod mark;
+mod restore;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

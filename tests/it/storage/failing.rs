@@ -130,17 +130,11 @@ fn a_ledger_that_is_replaced_under_the_daemon_gets_no_acknowledgement() {
     let refused = world.tell(&paid, &paid.with(&body).to_string());
     assert_eq!(refused.status, 503, "{refused:?}");
     wait_until(PATIENCE, "the cause to be told", || {
-        world
-            .serve_log()
-            .contains("the ledger file was replaced or removed")
+        world.serve_log().contains("`ledger.db` was replaced")
     });
     // To be started anew, on what lies there then.
     assert_eq!(world.serve_ends(PATIENCE), 1);
-    let ran = world.tilld(&["serve"]).ends_with(11);
-    assert!(ran.stderr.contains("the log beside"), "{ran:?}");
-    for log in ["db-wal", "db-shm"] {
-        fs::remove_file(world.ledger().with_extension(log)).expect("removed as the hint says");
-    }
+    // Its WAL was emptied into the file it belongs to, so the copy can be served at once.
     world.start_serve();
     assert_eq!(world.tell_as_it_is(&paid).status, 200);
 }

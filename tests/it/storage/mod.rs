@@ -1,14 +1,17 @@
 //! The ledger as a file that lasts for years: looked over, kept short, and honest about a disk that fails (A24 to A28).
 
+mod accidents;
 mod check;
 mod disk;
 mod failing;
+mod files;
 mod log;
 mod migrations;
 mod mounted;
 mod old_sqlite;
 mod prune;
 mod readers;
+mod starts;
 mod unreadable;
 
 use serde_json::Value;

@@ -4,6 +4,7 @@ mod clocks;
 mod damaged;
 mod descriptors;
 mod disk;
+mod files;
 mod framing;
 mod hooks;
 mod kills;
@@ -50,6 +51,7 @@ pub(crate) fn run(id: &str, options: &Options) -> Verdict {
         "R35" => pauses::stood_still(options),
         "R36" => secrets::searched(),
         "R37" => plenty::heard(options),
+        "R43" => files::taken_away(options),
         other => unreachable!("`{other}` is on the list"),
     }
 }

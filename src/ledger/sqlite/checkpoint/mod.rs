@@ -123,6 +123,8 @@ pub(super) struct Mover {
     held: Option<Held>,
     /// The file has grown beyond what it is cut back to, and is cut back in steps.
     long: bool,
+    /// Something was written to the database since that was asked; true when it was all of the log.
+    wrote: Option<bool>,
 }
 
 /// What a try brought.
@@ -162,6 +164,7 @@ impl Mover {
             aside: None,
             held: None,
             long: false,
+            wrote: None,
         }
     }
 
@@ -180,6 +183,23 @@ impl Mover {
         self.pages.load(Ordering::Relaxed)
     }
 
+    /// A thread of its own writes to the database.
+    pub(super) const fn is_moving(&self) -> bool {
+        self.aside.is_some()
+    }
+
+    /// Whether something was written to the database since this was asked last, and whether that was all of the log.
+    pub(super) const fn take_moved(&mut self) -> Option<bool> {
+        self.wrote.take()
+    }
+
+    /// Nothing more is moved.
+    pub(super) fn stop(&mut self) {
+        if let Some(aside) = self.aside.take() {
+            aside.stop();
+        }
+    }
+
     const fn busy(&self) -> Duration {
         self.busy
     }
@@ -193,6 +213,7 @@ impl Mover {
     fn is_cut(&mut self) {
         self.pages.store(0, Ordering::Relaxed);
         self.seen = 0;
+        self.wrote = Some(true);
         self.begun_anew();
     }
 
@@ -293,6 +314,7 @@ impl Mover {
     }
 
     fn judge(&mut self, tried: rusqlite::Result<(i32, i32)>, pages: i32) -> Tried {
+        self.wrote = Some(matches!(tried, Ok((log, moved)) if moved >= log));
         match tried {
             Ok((log, moved)) => {
                 self.cause.works();
@@ -430,9 +452,7 @@ impl Mover {
     /// The last move before the connection is closed. What is too long for it is left to whoever serves the ledger, or to
     /// the closing of the last connection.
     fn finish(&mut self, connection: &Connection, pages: i32) {
-        if let Some(aside) = self.aside.take() {
-            aside.stop();
-        }
+        self.stop();
         if pages >= PAGES && pages.saturating_sub(self.moved) <= ASIDE {
             let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
             self.judge(passive, pages);

@@ -1,0 +1,258 @@
+//! What the database file holds without its WAL, and whether a checkpoint made it so or another hand. Relies on what the WAL's
+//! index says of checkpoints: nothing else of SQLite writes to the database.
+//! Promises to call nothing overwritten that a checkpoint of any program may have written. Pure, but for the WAL's head.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::Path;
+
+use rustix::fs::Stat;
+
+use super::Part;
+use crate::ledger::mark::Mark;
+
+/// The part of a WAL in front of its pages, as far as it is read, bytes.
+const LOG_HEAD_BYTES: usize = 24;
+
+/// What a write to the database changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::ledger) struct Stamp {
+    bytes: i64,
+    written_s: i64,
+    written_ns: u64,
+}
+
+impl Stamp {
+    pub(super) fn of(about: &Stat) -> Self {
+        Self {
+            bytes: about.st_size,
+            written_s: about.st_mtime,
+            written_ns: about.st_mtime_nsec,
+        }
+    }
+}
+
+/// What tells a WAL from the one before it: the number of its checkpoints and its two salts.
+pub(in crate::ledger) type LogHead = [u32; 3];
+
+/// Reads it. No lock lies on the WAL, so it may be opened; zeros where there is none.
+pub(in crate::ledger) fn log_head(ledger: &Path) -> LogHead {
+    let mut head = [0; LOG_HEAD_BYTES];
+    let read = fs::File::open(Part::Log.of(ledger)).and_then(|mut log| log.read_exact(&mut head));
+    let word = |at: usize| {
+        let bytes = head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u32::from_be_bytes)
+    };
+    read.map_or([0; 3], |()| [word(12), word(16), word(20)])
+}
+
+/// Pages in the WAL, and how many of them checkpoints have moved into the database, as its index says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::ledger) struct Progress {
+    /// Which WAL it is: each one that is begun anew has another head.
+    pub(in crate::ledger) log: LogHead,
+    pub(in crate::ledger) frames: i64,
+    pub(in crate::ledger) moved: i64,
+}
+
+impl Progress {
+    /// Nothing of the WAL is missing from the database, so the file alone is one moment of the ledger.
+    pub(in crate::ledger) const fn is_whole(self) -> bool {
+        self.moved >= self.frames
+    }
+}
+
+/// The database file without its WAL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::ledger) enum Alone {
+    /// How far it is.
+    At(Mark),
+    /// It is a backup that was not opened yet, or no ledger.
+    Foreign,
+    /// It is damaged, or between two moments.
+    Torn,
+    /// It could not be looked at now.
+    Unknown,
+}
+
+/// How the database was seen last.
+#[derive(Clone, Debug)]
+pub(in crate::ledger) struct Known {
+    stamp: Stamp,
+    progress: Progress,
+    /// The file alone was one moment of the ledger then.
+    whole: bool,
+    /// How far it was when it last was one.
+    at: Option<Mark>,
+    /// This process wrote to it since it was read.
+    unread: bool,
+}
+
+impl Known {
+    /// Of a ledger that was just opened.
+    pub(super) fn new(stamp: Stamp, progress: Progress, alone: Alone) -> Self {
+        // After a crash a checkpoint may have been cut off, of which the index knows nothing.
+        let whole = progress.frames <= 0;
+        let at = match alone {
+            Alone::At(mark) if whole => Some(mark),
+            Alone::At(_) | Alone::Foreign | Alone::Torn | Alone::Unknown => None,
+        };
+        Self {
+            stamp,
+            progress,
+            whole,
+            at,
+            unread: false,
+        }
+    }
+
+    pub(super) fn differs(&self, stamp: Stamp) -> bool {
+        self.stamp != stamp
+    }
+
+    /// True when it was written to since it was read.
+    pub(super) fn is_to_be_read(&self, stamp: Stamp) -> bool {
+        self.unread || self.differs(stamp)
+    }
+
+    /// Nothing was written to it up to here.
+    pub(super) const fn note(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    /// The last event that is known to be in it.
+    pub(super) fn event(&self) -> i64 {
+        self.at.as_ref().map_or(0, |at| at.event)
+    }
+
+    /// This process wrote to it.
+    pub(super) const fn wrote(&mut self, stamp: Stamp, progress: Progress, whole: bool) {
+        (self.stamp, self.progress, self.whole) = (stamp, progress, whole);
+        self.unread = true;
+    }
+}
+
+/// What is known after a look; `None` when no checkpoint makes the one into the other, so that only another hand did.
+pub(in crate::ledger) fn judge(
+    known: &Known,
+    stamp: Stamp,
+    progress: Progress,
+    alone: &Alone,
+) -> Option<Known> {
+    let untouched = progress.log == known.progress.log
+        && progress.moved == known.progress.moved
+        && progress.frames >= known.progress.frames
+        && stamp != known.stamp;
+    let whole = if untouched || known.unread {
+        known.whole
+    } else {
+        progress.is_whole()
+    };
+    let before = known.at.as_ref();
+    let sound = match alone {
+        Alone::Foreign => false,
+        _ if untouched && stamp.bytes < known.stamp.bytes => false,
+        Alone::At(now) if untouched && whole && !known.unread => before.is_none_or(|at| at == now),
+        Alone::At(now) if whole => before.is_none_or(|at| !is_behind(now, at)),
+        Alone::Torn => !whole,
+        Alone::At(_) | Alone::Unknown => true,
+    };
+    let at = match alone {
+        Alone::At(now) if whole => Some(now.clone()),
+        _ => known.at.clone(),
+    };
+    sound.then_some(Known {
+        stamp,
+        progress,
+        whole,
+        at,
+        unread: false,
+    })
+}
+
+/// True when a ledger is not the one that was there, or less of it.
+fn is_behind(now: &Mark, before: &Mark) -> bool {
+    before.ledger != now.ledger
+        || before.generation > now.generation
+        || before.event > now.event
+        || before.step > now.step
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_that_no_checkpoint_made_is_overwritten() {
+        let mark = |ledger: &str, generation, event, step| Mark {
+            ledger: ledger.to_owned(),
+            generation,
+            event,
+            step,
+            files: None,
+        };
+        let at = |event| Alone::At(mark("a", 1, event, 5));
+        let stamp = |bytes, written_s| Stamp {
+            bytes,
+            written_s,
+            written_ns: 0,
+        };
+        let log = [1, 2, 3];
+        let progress = |frames, moved| Progress { log, frames, moved };
+        let known = |whole, unread| Known {
+            stamp: stamp(9, 1),
+            progress: progress(20, 10),
+            whole,
+            at: Some(mark("a", 1, 5, 5)),
+            unread,
+        };
+        let none = progress(25, 10);
+        let all = progress(30, 30);
+        let part = progress(30, 20);
+        for (known, now, progress, alone, sound) in [
+            // Nobody moved anything: the content must be what it was.
+            (known(true, false), stamp(9, 2), none, at(5), true),
+            (known(true, false), stamp(9, 2), none, at(6), false),
+            (known(true, false), stamp(9, 2), none, at(4), false),
+            (known(true, false), stamp(9, 2), none, Alone::Torn, false),
+            (known(false, false), stamp(9, 2), none, Alone::Torn, true),
+            (known(false, false), stamp(8, 2), none, Alone::Torn, false),
+            // Another program moved all, or a part.
+            (known(true, false), stamp(9, 2), all, at(6), true),
+            (known(true, false), stamp(9, 2), all, at(4), false),
+            (known(true, false), stamp(9, 2), all, Alone::Torn, false),
+            (known(true, false), stamp(9, 2), part, at(4), true),
+            (known(true, false), stamp(9, 2), part, Alone::Torn, true),
+            // This process did.
+            (known(true, true), stamp(9, 1), none, at(6), true),
+            (known(true, true), stamp(9, 1), none, at(4), false),
+            (known(true, true), stamp(9, 1), none, Alone::Torn, false),
+            (known(false, true), stamp(9, 1), none, Alone::Torn, true),
+            // Moved and begun anew meanwhile.
+            (
+                known(true, false),
+                stamp(9, 2),
+                Progress {
+                    log: [2; 3],
+                    ..none
+                },
+                at(6),
+                true,
+            ),
+            (known(true, false), stamp(9, 2), all, Alone::Foreign, false),
+            (
+                known(false, false),
+                stamp(9, 2),
+                part,
+                Alone::Foreign,
+                false,
+            ),
+            (known(true, false), stamp(9, 2), all, Alone::Unknown, true),
+        ] {
+            let judged = judge(&known, now, progress, &alone);
+            assert_eq!(judged.is_some(), sound, "{known:?} {progress:?} {alone:?}");
+        }
+        let other = Alone::At(mark("b", 9, 9, 9));
+        assert!(judge(&known(true, true), stamp(9, 1), all, &other).is_none());
+    }
+}

@@ -1,0 +1,313 @@
+//! The three files of a ledger: which ones are open, what lies at their paths now, and what is done when that differs.
+//! Relies on looking by path and never opening one: SQLite's locks go with the first descriptor that is closed.
+//! Promises a decision for each accident, as one table ([`rescue`]).
+
+mod content;
+
+use std::ffi::{CString, OsString};
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{Stat, stat};
+
+use super::starts::Lying;
+pub(super) use content::{Alone, LogHead, Progress, log_head};
+use content::{Known, Stamp, judge};
+
+/// The descriptors of this process.
+const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// One of the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The database.
+    Database,
+    /// SQLite's write-ahead log, the WAL.
+    Log,
+    /// The WAL's index in shared memory.
+    Index,
+}
+
+impl Part {
+    const ALL: [Self; 3] = [Self::Database, Self::Log, Self::Index];
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Database => "",
+            Self::Log => "-wal",
+            Self::Index => "-shm",
+        }
+    }
+
+    /// Where it lies beside this database.
+    pub(super) fn of(self, ledger: &Path) -> PathBuf {
+        let mut name: OsString = ledger.as_os_str().to_owned();
+        name.push(self.suffix());
+        PathBuf::from(name)
+    }
+}
+
+/// What happened to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Nothing lies at its path: it was removed or renamed.
+    Removed,
+    /// Another file lies there.
+    Replaced,
+    /// It has another content than was written.
+    Overwritten,
+}
+
+/// An accident: the ledger is not what was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Which file.
+    pub part: Part,
+    /// What happened to it.
+    pub how: How,
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match self.how {
+            How::Removed => "removed",
+            How::Replaced => "replaced",
+            How::Overwritten => "overwritten",
+        };
+        write!(f, "`{}{}` was {how}", super::FILE_NAME, self.part.suffix())
+    }
+}
+
+/// What lies at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The file that is open.
+    Ours,
+    /// Nothing, or a new file without content: no other process has written there.
+    Free,
+    /// Another file with content.
+    Another,
+}
+
+/// What is done with the WAL that is still open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rescue {
+    /// Nothing: database and WAL lie where the next start finds them.
+    Leave,
+    /// It is moved into the open database.
+    Move,
+    /// It is moved into the open database, which is copied if it has no name any more.
+    MoveAndKeep,
+    /// Both are copied to a new file, and changed in nothing.
+    Keep,
+}
+
+/// The table of accidents, which docs/design.md has in words. The index never matters: the next start makes it from the WAL.
+pub(super) const fn rescue(database: Place, overwritten: bool, log: Place) -> Rescue {
+    match (database, overwritten, log) {
+        // What was written over is no part of the WAL: together they would be a mix.
+        (Place::Ours, true, _) | (Place::Ours, false, Place::Ours) => Rescue::Leave,
+        (Place::Ours, false, Place::Free) => Rescue::Move,
+        // Another process may go by the other WAL, and moves it into the same database.
+        (_, _, Place::Another) => Rescue::Keep,
+        (Place::Free | Place::Another, _, Place::Ours | Place::Free) => Rescue::MoveAndKeep,
+    }
+}
+
+/// A file as the kernel counts it: device and number.
+type Id = (u64, u64);
+
+const fn id(about: &Stat) -> Id {
+    (about.st_dev, about.st_ino)
+}
+
+/// How the files were seen last.
+#[derive(Debug)]
+struct Seen {
+    known: Known,
+    /// This process writes to the database now.
+    moving: bool,
+    lost: bool,
+}
+
+/// Watches the files of one open ledger. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Watch(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    paths: [CString; 3],
+    open: [Id; 3],
+    seen: Mutex<Seen>,
+}
+
+impl Watch {
+    /// Of a ledger whose files are all open.
+    pub(super) fn new(ledger: &Path, progress: Progress, alone: Alone) -> Result<Self, Moved> {
+        let paths = Part::ALL.map(|part| {
+            let bytes = part.of(ledger).into_os_string().into_vec();
+            // SQLite opened this path, so it has no zero byte.
+            CString::new(bytes).unwrap_or_default()
+        });
+        let mut open = [Id::default(); 3];
+        let mut stamp = Stamp::default();
+        for ((path, part), open) in paths.iter().zip(Part::ALL).zip(&mut open) {
+            let about = look(path, part)?;
+            *open = id(&about);
+            if part == Part::Database {
+                stamp = Stamp::of(&about);
+            }
+        }
+        let seen = Mutex::new(Seen {
+            known: Known::new(stamp, progress, alone),
+            moving: false,
+            lost: false,
+        });
+        Ok(Self(Arc::new(Inner { paths, open, seen })))
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        // Nothing that holds it can leave it half changed.
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks whether each file is the one that is open. Gives the database's stamp, and the bytes of the WAL.
+    pub(super) fn look(&self) -> Result<(Stamp, i64), Moved> {
+        let (mut stamp, mut log) = (Stamp::default(), 0);
+        for ((path, part), open) in self.0.paths.iter().zip(Part::ALL).zip(self.0.open) {
+            let about = look(path, part)?;
+            if id(&about) != open {
+                let how = How::Replaced;
+                return Err(Moved { part, how });
+            }
+            match part {
+                Part::Database => stamp = Stamp::of(&about),
+                Part::Log => log = about.st_size,
+                Part::Index => {}
+            }
+        }
+        Ok((stamp, log))
+    }
+
+    /// True while nothing has happened to the files since the writer saw them.
+    pub(super) fn stands(&self) -> bool {
+        let looked = self.look();
+        let seen = self.seen();
+        !seen.lost && looked.is_ok_and(|(stamp, _)| seen.moving || !seen.known.differs(stamp))
+    }
+
+    /// True when the database was written to since it was read.
+    pub(super) fn is_to_be_read(&self, stamp: Stamp) -> bool {
+        let seen = self.seen();
+        seen.known.is_to_be_read(stamp)
+    }
+
+    /// This process begins to write to the database, or has ended that.
+    pub(super) fn moving(&self, begins: bool) {
+        self.seen().moving = begins;
+    }
+
+    /// Whether it writes now.
+    pub(super) fn is_moving(&self) -> bool {
+        self.seen().moving
+    }
+
+    /// Takes what was read of the database; false when another hand wrote there.
+    pub(super) fn accept(&self, stamp: Stamp, progress: Progress, now: &Alone) -> bool {
+        let mut seen = self.seen();
+        let judged = judge(&seen.known, stamp, progress, now);
+        let sound = judged.is_some();
+        if let Some(known) = judged {
+            seen.known = known;
+        }
+        sound
+    }
+
+    /// Nothing was written to the database up to here.
+    pub(super) fn note(&self, progress: Progress) {
+        self.seen().known.note(progress);
+    }
+
+    /// Takes a change of the database that this process made. What stands in it is read at the next look.
+    pub(super) fn accept_own(&self, stamp: Stamp, progress: Progress, whole: bool) {
+        self.seen().known.wrote(stamp, progress, whole);
+    }
+
+    /// It is over with this ledger.
+    pub(super) fn lose(&self) {
+        self.seen().lost = true;
+    }
+
+    /// What lies at the paths of the database and the WAL.
+    pub(super) fn places(&self) -> (Place, Place) {
+        let place = |at: usize| {
+            let known = self.0.paths.get(at).zip(self.0.open.get(at));
+            let looked = known.map(|(path, open)| (stat(path.as_c_str()), *open));
+            match looked {
+                Some((Ok(about), open)) if id(&about) == open => Place::Ours,
+                Some((Ok(about), _)) if about.st_size > 0 => Place::Another,
+                _ => Place::Free,
+            }
+        };
+        (place(0), place(1))
+    }
+
+    /// Where the open database lies now; `None` when it has no name any more.
+    pub(super) fn elsewhere(&self) -> Option<PathBuf> {
+        let [open, ..] = self.0.open;
+        let descriptors = fs::read_dir(DESCRIPTORS).ok()?;
+        descriptors.flatten().find_map(|descriptor| {
+            let about = stat(descriptor.path()).ok()?;
+            let has_name = id(&about) == open && about.st_nlink > 0;
+            has_name.then(|| fs::read_link(descriptor.path()).ok())?
+        })
+    }
+
+    /// What the mark remembers of the files: no devices, which may change with a start of the machine.
+    pub(super) fn lying(&self, ledger: &Path) -> Option<Lying> {
+        let [database, log, _] = self.0.open;
+        let seen = self.seen();
+        (!seen.lost).then(|| Lying {
+            database: database.1,
+            log: log.1,
+            head: log_head(ledger),
+            alone: seen.known.event(),
+        })
+    }
+}
+
+fn look(path: &CString, part: Part) -> Result<Stat, Moved> {
+    stat(path.as_c_str()).map_err(|_gone| Moved {
+        part,
+        how: How::Removed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_accident_has_one_answer() {
+        use Place::{Another, Free, Ours};
+        for (database, overwritten, log, wanted) in [
+            (Ours, false, Ours, Rescue::Leave),
+            (Ours, false, Free, Rescue::Move),
+            (Ours, false, Another, Rescue::Keep),
+            (Ours, true, Ours, Rescue::Leave),
+            (Ours, true, Free, Rescue::Leave),
+            (Free, false, Ours, Rescue::MoveAndKeep),
+            (Free, false, Free, Rescue::MoveAndKeep),
+            (Free, false, Another, Rescue::Keep),
+            (Another, false, Ours, Rescue::MoveAndKeep),
+            (Another, false, Free, Rescue::MoveAndKeep),
+            (Another, false, Another, Rescue::Keep),
+        ] {
+            let found = rescue(database, overwritten, log);
+            assert_eq!(found, wanted, "{database:?} {overwritten} {log:?}");
+        }
+    }
+}

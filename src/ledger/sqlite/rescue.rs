@@ -1,0 +1,284 @@
+//! The writer's files: whether they are still what was opened, and what becomes of the WAL that is open when they are not.
+//! Relies on `ledger/files` for the decisions, and on SQLite to read and write what is open whatever its name is now.
+//! Promises that after an accident was found nothing is committed, and nothing that another process may write is touched.
+
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::config::DbConfig;
+use rusqlite::wal::CheckpointMode;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::facts::position;
+use super::failure::from_sqlite;
+use super::often::Statements;
+use super::schema::APPLICATION_ID;
+use super::{SqliteStore, backup, open};
+use crate::clock::wall_ms;
+use crate::ledger::error::OpenError;
+use crate::ledger::files::{Alone, How, Moved, Part, Progress, Rescue, Watch, log_head, rescue};
+use crate::ledger::store::StoreError;
+
+/// The head of a WAL, and the head of each page in it, bytes.
+const LOG_HEAD: i64 = 32;
+const FRAME_BYTES: i64 = 4_096 + 24;
+/// A database that looks wrong is looked at again after this: another program's checkpoint may have been writing.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// How long passing reads are waited for when the WAL is moved for the last time.
+const LAST_FOR: Duration = Duration::from_secs(2);
+/// As the ledger.
+const FILE_MODE: u32 = 0o640;
+
+/// What is known of the files of an open ledger.
+pub(super) struct Guard {
+    pub(super) watch: Watch,
+    /// It is over with them: nothing more is moved.
+    pub(super) over: bool,
+    /// The newest event that was committed, and the newest of this transaction.
+    newest: i64,
+    made: i64,
+}
+
+impl Guard {
+    /// Of a ledger that was opened.
+    pub(super) fn new(connection: &Connection, path: &Path) -> Result<Self, OpenError> {
+        let progress = progress(connection, path).unwrap_or_default();
+        let watch = Watch::new(path, progress, alone(path));
+        Ok(Self {
+            watch: watch.map_err(|moved| OpenError::File {
+                path: path.to_owned(),
+                source: StoreError::Moved(moved),
+            })?,
+            over: false,
+            newest: 0,
+            made: 0,
+        })
+    }
+
+    /// A transaction begins, or goes back.
+    pub(super) const fn begin(&mut self) {
+        self.made = 0;
+    }
+
+    /// It is durable.
+    pub(super) fn commit(&mut self) {
+        self.newest = self.newest.max(self.made);
+    }
+}
+
+impl<C: Statements> SqliteStore<C> {
+    /// Looks whether each of the files is the one that was opened: three looks by path.
+    pub(super) fn look_at_files(&self) -> Result<(), StoreError> {
+        self.guard.watch.look().map(drop).map_err(StoreError::Moved)
+    }
+
+    /// Looks at their content too, between two transactions.
+    pub(super) fn look_into_files(&self) -> Result<(), StoreError> {
+        let (stamp, log) = self.guard.watch.look().map_err(StoreError::Moved)?;
+        let Some(progress) = self.progress() else {
+            return Ok(());
+        };
+        if progress.frames > 0 && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+            // Another program may have begun it anew since.
+            let again = self
+                .progress()
+                .is_some_and(|now| now.frames >= progress.frames);
+            let log = self.guard.watch.look().map_or(log, |(_, log)| log);
+            if again && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+                return Err(overwritten(Part::Log));
+            }
+        }
+        if self.guard.watch.is_moving() {
+            return Ok(());
+        }
+        if !self.guard.watch.is_to_be_read(stamp) {
+            self.guard.watch.note(progress);
+        } else if !self.reads() {
+            return Err(overwritten(Part::Database));
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Option<Progress> {
+        progress(&self.connection, &self.path)
+    }
+
+    /// Reads the database alone. False when another hand wrote there. A second look tells that from another program's
+    /// checkpoint that goes on.
+    fn reads(&self) -> bool {
+        let read = || {
+            let Some((progress, (stamp, _))) = self.progress().zip(self.guard.watch.look().ok())
+            else {
+                return true;
+            };
+            self.guard.watch.accept(stamp, progress, &alone(&self.path))
+        };
+        read() || {
+            thread::sleep(AGAIN_AFTER);
+            read()
+        }
+    }
+
+    /// What the mover wrote to the database is our own.
+    pub(super) fn note_moves(&mut self) {
+        let moving = self.mover.is_moving();
+        if moving != self.guard.watch.is_moving() {
+            self.guard.watch.moving(moving);
+        }
+        if !moving
+            && let Some(whole) = self.mover.take_moved()
+            && let Some(progress) = self.progress()
+            && let Ok((stamp, _)) = self.guard.watch.look()
+        {
+            self.guard.watch.accept_own(stamp, progress, whole);
+        }
+    }
+
+    /// An event that has a number which was committed before: the WAL or its index went back.
+    pub(super) fn go_on(&mut self, made: i64) -> Result<i64, StoreError> {
+        if made <= self.guard.newest {
+            return Err(overwritten(Part::Index));
+        }
+        self.guard.made = made;
+        Ok(made)
+    }
+
+    /// Does with the open WAL what the accident asks for. Whatever comes of it, nothing more is stored.
+    pub(super) fn rescue(&mut self, moved: Moved) {
+        self.guard.over = true;
+        if let Some(keeper) = &mut self.keeper {
+            keeper.touch();
+        }
+        self.guard.watch.lose();
+        self.mover.stop();
+        // The last connection to be closed would move the WAL, into whatever the database is now.
+        let left = self
+            .connection
+            .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        if let Err(error) = left {
+            tracing::debug!(reason = %error, "SQLite did not take an option");
+        }
+        let (database, log) = self.guard.watch.places();
+        let overwritten = moved.how == How::Overwritten;
+        match rescue(database, overwritten, log) {
+            Rescue::Leave => {}
+            Rescue::Move => {
+                if self.move_log() {
+                    tracing::info!("the ledger's log is moved into `{}`", self.path.display());
+                } else {
+                    self.keep();
+                }
+            }
+            Rescue::MoveAndKeep => match (self.move_log(), self.guard.watch.elsewhere()) {
+                (true, Some(place)) => tracing::warn!(
+                    path = %place.display(),
+                    "what was acknowledged is in `{}`; hint: `tilld db restore` puts it back",
+                    place.display()
+                ),
+                (_, _) => self.keep(),
+            },
+            Rescue::Keep => self.keep(),
+        }
+    }
+
+    /// True when all of the WAL is in the open database.
+    fn move_log(&self) -> bool {
+        let moved = self.connection.busy_timeout(LAST_FOR).and_then(|()| {
+            self.connection
+                .wal_checkpoint_v2(Some("main"), CheckpointMode::TRUNCATE)
+        });
+        moved
+            .inspect_err(
+                |error| tracing::error!(reason = %error, "the ledger's log could not be moved"),
+            )
+            .is_ok()
+    }
+
+    /// Copies what is open to a file of its own beside the ledger.
+    fn keep(&self) {
+        match self.copy() {
+            Ok(kept) => tracing::warn!(
+                path = %kept.display(),
+                "what was acknowledged is kept in `{0}`; hint: `tilld db restore {0}` puts it back",
+                kept.display()
+            ),
+            Err(error) => {
+                let reason = crate::telemetry::chain(&error);
+                tracing::error!(
+                    %reason,
+                    "what was acknowledged could not be kept: {reason}; hint: put the newest backup back with `tilld db restore`"
+                );
+            }
+        }
+    }
+
+    fn copy(&self) -> Result<PathBuf, StoreError> {
+        let io = |error: std::io::Error| StoreError::Io(Box::new(error));
+        let kept = self.path.with_extension(format!("db.kept-{}", wall_ms()));
+        let draft = kept.with_added_extension("new");
+        fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&draft)
+            .map_err(io)?;
+        self.fill(&draft).map_err(from_sqlite)?;
+        fs::rename(&draft, &kept).map_err(io)?;
+        let directory = kept.parent().unwrap_or(Path::new("."));
+        let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
+        synced.map_err(io)?;
+        Ok(kept)
+    }
+
+    fn fill(&self, draft: &Path) -> rusqlite::Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut copy = Connection::open_with_flags(draft, flags)?;
+        let backup = Backup::new(&self.connection, &mut copy)?;
+        if backup.step(-1)? != StepResult::Done {
+            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            return Err(rusqlite::Error::SqliteFailure(busy, None));
+        }
+        drop(backup);
+        let mode = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
+        copy.pragma_update_and_check(None, "journal_mode", "DELETE", mode)?;
+        copy.close().map_err(|(_, error)| error)
+    }
+}
+
+/// What the WAL's index says. `None` where it cannot be asked.
+pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progress> {
+    let asked = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+        Ok((row.get(1)?, row.get(2)?))
+    });
+    let (frames, moved) = asked.ok()?;
+    let log = log_head(ledger);
+    Some(Progress { log, frames, moved })
+}
+
+/// Reads the database without its WAL.
+pub(in crate::ledger) fn alone(path: &Path) -> Alone {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let read = Connection::open_with_flags(open::unchanging(path), flags).and_then(|connection| {
+        let id: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        if id != APPLICATION_ID || backup::is_new(&connection) {
+            return Ok(Alone::Foreign);
+        }
+        position(&connection).map(Alone::At)
+    });
+    read.unwrap_or_else(|error| match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => Alone::Foreign,
+        Some(ErrorCode::DatabaseCorrupt) => Alone::Torn,
+        _ => Alone::Unknown,
+    })
+}
+
+fn overwritten(part: Part) -> StoreError {
+    let how = How::Overwritten;
+    StoreError::Moved(Moved { part, how })
+}

@@ -1,0 +1,150 @@
+//! What a start makes of the files it finds: those that were served are served at once, those in doubt are read in full, and
+//! what is missing is said until it is acknowledged. Relies on the real program.
+//! What is at stake: a mix of two ledgers that is served as one, and a loss that nobody notices.
+
+use std::fs;
+
+use super::attention;
+use crate::harness::{PATIENCE, Setup, World, wait_until};
+
+const IN_FULL: &str = "the ledger is checked in full before it is served: ";
+
+fn paid(orders: &[&str]) -> World {
+    let world = Setup::new().quiet().sandbox(&["--pool=100"]).start();
+    for order in orders {
+        pay(&world, order);
+    }
+    world
+}
+
+fn pay(world: &World, order: &str) {
+    let paid = world.dictate(&world.create(order), "paid");
+    assert_eq!(world.tell_as_it_is(&paid).status, 200);
+}
+
+#[test]
+fn a_ledger_that_was_killed_is_not_read_in_full_and_another_file_is() {
+    let mut world = paid(&["A-1", "A-2"]);
+    world.kill9_serve();
+    world.start_serve();
+    assert!(
+        !world.serve_log().contains(IN_FULL),
+        "{}",
+        world.serve_log()
+    );
+    pay(&world, "A-3");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    world.start_serve();
+    assert!(
+        !world.serve_log().contains(IN_FULL),
+        "{}",
+        world.serve_log()
+    );
+    world.kill9_serve();
+    let copy = world.dir().join("copy");
+    fs::copy(world.ledger(), &copy).expect("copied");
+    fs::rename(&copy, world.ledger()).expect("another file of the same content");
+    world.start_serve();
+    let log = world.serve_log();
+    assert!(
+        log.contains(&format!("{IN_FULL}it is another file")),
+        "{log}"
+    );
+    assert_eq!(world.value("SELECT count(*) FROM invoices"), "3");
+}
+
+/// The database of one ledger beside the log of another.
+#[test]
+fn a_mix_of_two_ledgers_is_refused_and_left_as_it_is() {
+    let mut world = paid(&["A-1"]);
+    let mut other = paid(&["B-1", "B-2", "B-3", "B-4", "B-5", "B-6", "B-7", "B-8"]);
+    assert!(other.neighbour().moves_all());
+    pay(&other, "B-9");
+    world.kill9_serve();
+    other.kill9_serve();
+    let log = world.ledger().with_extension("db-wal");
+    fs::copy(other.ledger().with_extension("db-wal"), &log).expect("copied over");
+    let content = |world: &World| {
+        let read = |end: &str| fs::read(world.ledger().with_extension(end)).expect("read");
+        (read("db"), read("db-wal"))
+    };
+    let before = content(&world);
+    let refused = world.tilld(&["serve"]).ends_with(11);
+    assert!(refused.stderr.contains(IN_FULL), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("hint: put the newest backup in its place"),
+        "{refused:?}"
+    );
+    assert!(content(&world) == before, "files were changed");
+    world.is_sound = false;
+}
+
+#[test]
+fn a_ledger_behind_its_mark_says_how_much_is_missing_until_that_is_acknowledged() {
+    let mut world = paid(&["A-1"]);
+    let copy = world.dir().join("copy.db");
+    world
+        .tilld(&["db", "backup", &copy.to_string_lossy()])
+        .ends_with(0);
+    pay(&world, "A-2");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    world
+        .tilld(&["db", "restore", &copy.to_string_lossy()])
+        .ends_with(0);
+    world.start_serve();
+    let log = world.serve_log();
+    assert!(log.contains("the ledger lacks 2 events"), "{log}");
+    let told = world.tilld(&["status"]).ends_with(16).stdout;
+    assert!(told.contains("the ledger lacks 2 events"), "{told}");
+    assert_eq!(attention_words(&world), ["ledger_behind"]);
+    // A further start says it still.
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    world.start_serve();
+    assert_eq!(attention_words(&world), ["ledger_behind"]);
+    world
+        .tilld(&["ack", "--all", "--reason", "ledger_new"])
+        .ends_with(1);
+    let line = ["ack", "--all", "--reason", "ledger_behind"];
+    let acknowledged = world.tilld(&line).ends_with(0).stdout;
+    assert_eq!(
+        acknowledged.trim(),
+        "the ledger: ledger_behind acknowledged"
+    );
+    world.tilld(&line).ends_with(1);
+    assert!(attention_words(&world).is_empty());
+}
+
+#[test]
+fn a_new_ledger_where_one_was_known_says_so() {
+    let runtime = tempfile::tempdir().expect("a directory");
+    let variable = format!("RUNTIME_DIRECTORY={}", runtime.path().display());
+    let mut world = Setup::new().quiet().under(&["env", &variable]).start();
+    pay(&world, "A-1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    world.start_serve();
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+        fs::remove_file(world.state_dir().join(name)).expect("removed");
+    }
+    world.start_serve();
+    let word = "a new ledger was made where one with 2 events was known";
+    wait_until(PATIENCE, "it to be told", || {
+        world.serve_log().contains(word)
+    });
+    assert_eq!(attention_words(&world), ["ledger_new"]);
+    world.tilld(&["ack", "--all"]).ends_with(0);
+    assert!(attention_words(&world).is_empty());
+}
+
+/// The reasons of the ledger itself.
+fn attention_words(world: &World) -> Vec<String> {
+    let told = world.tilld(&["status", "--json"]).json();
+    let needs = told.get("needs").and_then(serde_json::Value::as_array);
+    let reason = |need: &serde_json::Value| Some(need.get("reason")?.as_str()?.to_owned());
+    let all = needs.into_iter().flatten().filter_map(reason);
+    all.chain(attention(world))
+        .filter(|word| word.starts_with("ledger_"))
+        .collect()
+}
