@@ -199,6 +199,12 @@ impl Watch {
         !seen.lost && looked.is_ok_and(|(stamp, _)| seen.moving || !seen.known.differs(stamp))
     }
 
+    /// True when another hand wrote to the database.
+    pub(super) fn differs(&self, stamp: Stamp) -> bool {
+        let seen = self.seen();
+        !seen.moving && seen.known.differs(stamp)
+    }
+
     /// True when the database was written to since it was read.
     pub(super) fn is_to_be_read(&self, stamp: Stamp) -> bool {
         let seen = self.seen();

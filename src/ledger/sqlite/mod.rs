@@ -237,7 +237,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         if self.guard.over {
             return self.mark(last);
         }
-        if self.distrusted || self.look_at_files().is_err() {
+        if self.distrusted || self.is_moved() {
             // Nothing of it is moved before it was opened anew, or after an accident.
             return None;
         }

@@ -38,6 +38,8 @@ pub(super) struct Guard {
     pub(super) watch: Watch,
     /// It is over with them: nothing more is moved.
     pub(super) over: bool,
+    /// An accident that was found behind the answers: the next commit fails by it.
+    found: Option<Moved>,
     /// The newest event that was committed, and the newest of this transaction.
     newest: i64,
     made: i64,
@@ -54,6 +56,7 @@ impl Guard {
                 source: StoreError::Moved(moved),
             })?,
             over: false,
+            found: None,
             newest: 0,
             made: 0,
         })
@@ -73,11 +76,30 @@ impl Guard {
 impl<C: Statements> SqliteStore<C> {
     /// Looks whether each of the files is the one that was opened: three looks by path.
     pub(super) fn look_at_files(&self) -> Result<(), StoreError> {
-        self.guard.watch.look().map(drop).map_err(StoreError::Moved)
+        let found = self.guard.found.map_or(Ok(()), Err);
+        let looked = found.and_then(|()| self.guard.watch.look().map(drop));
+        looked.map_err(StoreError::Moved)
+    }
+
+    /// Looks before the WAL is moved: a database that another hand wrote to would be a mix afterwards, and look sound.
+    pub(super) fn is_moved(&mut self) -> bool {
+        let looked = self.look_at_files().and_then(|()| {
+            let (stamp, _) = self.guard.watch.look().map_err(StoreError::Moved)?;
+            if self.guard.watch.differs(stamp) {
+                self.look_into_files()
+            } else {
+                Ok(())
+            }
+        });
+        if let Err(StoreError::Moved(moved)) = looked {
+            self.guard.found = Some(moved);
+        }
+        self.guard.found.is_some()
     }
 
     /// Looks at their content too, between two transactions.
     pub(super) fn look_into_files(&self) -> Result<(), StoreError> {
+        self.look_at_files()?;
         let (stamp, log) = self.guard.watch.look().map_err(StoreError::Moved)?;
         let Some(progress) = self.progress() else {
             return Ok(());
