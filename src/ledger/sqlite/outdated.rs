@@ -13,7 +13,7 @@ use crate::ledger::retention::{Cutoffs, Emptied, Stretch};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::StoreError;
 
-/// [`CLOCK_IS_SET_MS`]: what is dated before was dated by a clock that was never set.
+/// `CLOCK_IS_SET_MS`: what is dated before was dated by a clock that was never set.
 macro_rules! clock_is_set {
     () => {
         "1735689600000"
