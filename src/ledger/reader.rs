@@ -67,8 +67,7 @@ impl Reader {
         }
     }
 
-    /// True while nothing has happened to the files since the writer of this process saw them. Without one nothing is known
-    /// against them.
+    /// True while nothing is known to have happened to the files since the writer of this process saw them.
     pub(crate) fn stands(&self) -> bool {
         self.watch.as_ref().is_none_or(Watch::stands)
     }
@@ -199,15 +198,14 @@ impl Reader {
 
     /// The invoices of an order: the one that stands for it, then the newest, 1000 in all.
     pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
-        let order_id = order_id.to_owned();
-        self.ask(move |store| store.invoices_of_order(&order_id))
-            .await
+        let order = order_id.to_owned();
+        self.ask(move |store| store.invoices_of_order(&order)).await
     }
 
     /// The money that came for an order, as the view `orders` has it.
-    pub(crate) async fn received(&self, order_id: &str) -> Result<Option<String>, ReadError> {
-        let order_id = order_id.to_owned();
-        self.ask(move |store| store.received(&order_id)).await
+    pub(crate) async fn received(&self, order: &str) -> Result<Option<String>, ReadError> {
+        let order = order.to_owned();
+        self.ask(move |store| store.received(&order)).await
     }
 
     /// The invoices of an order that decide whether it may be given another, newest first, however many others it has. `None` where

@@ -95,7 +95,7 @@ fn reason(row: &str) -> Option<[String; 3]> {
 #[test]
 fn the_alerts_are_the_programs_own_with_severity_and_end() {
     let tables = [
-        include_str!("../../../src/status/reason.rs"),
+        include_str!("../../../src/status/reason/mod.rs"),
         include_str!("../../../src/invoice/attention.rs"),
     ];
     let mut known: Vec<[String; 3]> = tables

@@ -6,8 +6,8 @@ use super::Source;
 /// The tables, with the paths they are read from.
 const TABLES: [(&str, &str); 2] = [
     (
-        "src/status/reason.rs",
-        include_str!("../../../src/status/reason.rs"),
+        "src/status/reason/mod.rs",
+        include_str!("../../../src/status/reason/mod.rs"),
     ),
     (
         "src/invoice/attention.rs",
