@@ -122,8 +122,8 @@ fn a_person_may_take_the_older_payment_for_the_order() {
     let accept = [
         "invoice",
         "accept-amount",
-        "--id",
-        first.id.as_str(),
+        // The order is enough: of its invoices this one has something to accept.
+        "A-1",
         "--amount",
         "599.80",
     ];
@@ -308,4 +308,26 @@ fn remapping_pays_an_order_once() {
     }
     let paid = "SELECT count(*) FROM events WHERE kind IN ('paid', 'late')";
     assert_eq!(world.value(paid), "1");
+}
+
+/// The customer pays the older invoice while the newer one is being opened: the shop must not hand that one out.
+#[test]
+fn an_order_that_is_paid_while_another_invoice_is_opened_is_said_to_be_paid() {
+    let world = world(&[]);
+    let first = world.create("A-1");
+    world.faults(&json!({ "lose": true, "hold_create_ms": 5_000 }));
+    let args = "invoice create --json --order A-1 --amount 160 --currency RUB --method SBP --new";
+    let args: Vec<&str> = args.split(' ').collect();
+    let mut opening = world.start_tilld(&args);
+    wait_until(PATIENCE, "the second row", || {
+        world.value("SELECT count(*) FROM invoices") == "2"
+    });
+    // Over the older sum it does not pay the order, so a person takes it.
+    paid(&world, &first);
+    let accept = ["invoice", "accept-amount", "A-1", "--amount", "599.80"];
+    world.tilld(&accept).ends_with(0);
+    assert_eq!(opening.wait(PATIENCE), 1, "{}", opening.stderr());
+    let said = opening.stderr();
+    assert!(said.contains("another invoice paid order `A-1`"), "{said}");
+    world.wait("A-1", "0").ends_with(0);
 }

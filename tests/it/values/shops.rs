@@ -57,6 +57,11 @@ fn whole_numbers_are_taken_and_other_numbers_are_sent_as_text() {
         ("-5", "greater than zero"),
         ("0", "greater than zero"),
         ("\"1e3\"", "plain decimal"),
+        // What serde_json takes for a number.
+        (
+            r#"{"$serde_json::private::Number":"5"}"#,
+            "a name that no body may have",
+        ),
     ] {
         let refused = world.call("POST", "/v1/invoices", &wish("\"9\"", amount, "RUB"));
         assert_eq!(refused.status, 400, "{amount}: {refused:?}");
