@@ -1,5 +1,5 @@
 //! Which class of invoices is asked about next. Pure. The most pressing goes first, and the others keep a share, so that
-//! many old and hopeless invoices never starve a young one, and the other way round.
+//! many old and hopeless invoices never starve a young one, and the other way round. What a restore wants polled goes last.
 
 use crate::invoice::silence::Class;
 
@@ -8,32 +8,43 @@ const URGENT_IN_A_ROW: u32 = 3;
 /// Young ones pass old ones that wait so often in a row: 300 young invoices at 5 turns per second are each asked within
 /// 64 s, and an old one has its turn every 3.2 s.
 pub(crate) const YOUNG_IN_A_ROW: u32 = 15;
+/// Old ones pass those of a restore that wait so often in a row: they are open, and customers may still pay them.
+const OLD_IN_A_ROW: u32 = 3;
 
 /// Whose turn it is. Kept from one choice to the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     /// Turns in a row in which urgent ones passed others that waited.
     urgent: u32,
-    /// Turns of young ones, since the last old one's, in which they passed old ones that waited.
+    /// Turns of young ones, since the last turn of another, in which they passed older ones that waited.
     young: u32,
+    /// The same of old ones, which passed those of a restore.
+    old: u32,
 }
 
 impl Turn {
     /// The class whose turn it is, out of those of which one waits. The turn counts as taken.
     pub(crate) fn next(&mut self, waits: impl Fn(Class) -> bool) -> Option<Class> {
-        let [urgent, young, old] = Class::ALL.map(waits);
+        let [urgent, young, old, restored] = Class::ALL.map(waits);
         let passes = |run: u32, most: u32, others: bool| !others || run < most;
-        if urgent && passes(self.urgent, URGENT_IN_A_ROW, young || old) {
-            self.urgent = if young || old { self.urgent + 1 } else { 0 };
+        let older = old || restored;
+        let others = young || older;
+        if urgent && passes(self.urgent, URGENT_IN_A_ROW, others) {
+            self.urgent = if others { self.urgent + 1 } else { 0 };
             return Some(Class::Urgent);
         }
         self.urgent = 0;
-        if young && passes(self.young, YOUNG_IN_A_ROW, old) {
-            self.young = if old { self.young + 1 } else { 0 };
+        if young && passes(self.young, YOUNG_IN_A_ROW, older) {
+            self.young = if older { self.young + 1 } else { 0 };
             return Some(Class::Young);
         }
         self.young = 0;
-        old.then_some(Class::Old)
+        if old && passes(self.old, OLD_IN_A_ROW, restored) {
+            self.old = if restored { self.old + 1 } else { 0 };
+            return Some(Class::Old);
+        }
+        self.old = 0;
+        restored.then_some(Class::Restored)
     }
 }
 
@@ -69,9 +80,9 @@ mod tests {
     use super::*;
 
     /// How often each class has its turn while these always wait.
-    fn shares(turns: u32, waits: &[Class]) -> [u32; 3] {
+    fn shares(turns: u32, waits: &[Class]) -> [u32; 4] {
         let mut turn = Turn::default();
-        let mut shares = [0; 3];
+        let mut shares = [0; 4];
         for _ in 0..turns {
             let class = turn.next(|class| waits.contains(&class)).expect("a turn");
             for (share, of) in shares.iter_mut().zip(Class::ALL) {
@@ -83,12 +94,15 @@ mod tests {
 
     #[test]
     fn the_most_pressing_goes_first_and_nobody_starves() {
-        use Class::{Old, Urgent, Young};
-        assert_eq!(shares(64, &[Urgent, Young, Old]), [48, 15, 1]);
-        assert_eq!(shares(320, &[Young, Old]), [0, 300, 20]);
-        assert_eq!(shares(300, &[Young]), [0, 300, 0]);
-        assert_eq!(shares(8, &[Urgent, Old]), [6, 0, 2]);
-        assert_eq!(shares(9, &[Urgent]), [9, 0, 0]);
+        use Class::{Old, Restored, Urgent, Young};
+        assert_eq!(shares(64, &[Urgent, Young, Old]), [48, 15, 1, 0]);
+        assert_eq!(shares(320, &[Young, Old]), [0, 300, 20, 0]);
+        assert_eq!(shares(300, &[Young]), [0, 300, 0, 0]);
+        assert_eq!(shares(8, &[Urgent, Old]), [6, 0, 2, 0]);
+        assert_eq!(shares(9, &[Urgent]), [9, 0, 0, 0]);
+        assert_eq!(shares(8, &[Old, Restored]), [0, 0, 6, 2]);
+        assert_eq!(shares(320, &[Young, Restored]), [0, 300, 0, 20]);
+        assert_eq!(shares(256, &Class::ALL), [192, 60, 3, 1]);
         assert_eq!(Turn::default().next(|_| false), None);
     }
 

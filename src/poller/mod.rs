@@ -29,7 +29,7 @@ use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::silence::{self, Class, Schedule};
+use crate::invoice::silence::{self, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
@@ -202,7 +202,7 @@ impl Work for Poller {
             .inspect_err(|error| tracing::warn!(reason = %chain(error), "could not look at what is due: {}", chain(error)))
             .ok()?;
         let class = |row: &DueRow| silence::class(&row.heard, now_ms);
-        due.retain(|row| old_too || class(row) != Class::Old);
+        due.retain(|row| old_too || !class(row).is_patient());
         let more = due.len() > 1;
         if self.asker.gate.view().outage.is_some() {
             due = pass::to_try_with(due);

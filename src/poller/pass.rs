@@ -120,6 +120,7 @@ mod tests {
                 outcome: Outcome::Open,
                 outcome_ms: NOW - made_ago,
                 unresolved: false,
+                restored: false,
             },
             due_ms,
             class: if made_ago < silence::YOUNG_MS {

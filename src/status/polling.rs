@@ -126,7 +126,7 @@ fn login_state(around: &Around) -> (LoginState, Option<i64>) {
 /// How late a lost notification is known, by the schedule and the caps that are in force.
 fn found_within_ms(overview: &Overview, settings: &Settings) -> i64 {
     let poller = parts::poller_settings(settings);
-    let waits = |of: &DueOf| of.class == Class::Old && of.count.count > 0;
+    let waits = |of: &DueOf| of.class.is_patient() && of.count.count > 0;
     let older = if overview.silent.due.iter().any(waits) {
         Older::Wait {
             young_in_a_row: YOUNG_IN_A_ROW,

@@ -13,14 +13,21 @@ pub enum Class {
     Urgent,
     /// Opened within the last half hour.
     Young,
-    /// All else.
+    /// All else that the plan polls.
     #[default]
     Old,
+    /// What the plan polls no more, and a restore wants polled once.
+    Restored,
 }
 
 impl Class {
     /// All of them, the most pressing first.
-    pub const ALL: [Self; 3] = [Self::Urgent, Self::Young, Self::Old];
+    pub const ALL: [Self; 4] = [Self::Urgent, Self::Young, Self::Old, Self::Restored];
+
+    /// True of a class whose slow answers must not take the last place from a young invoice.
+    pub const fn is_patient(self) -> bool {
+        matches!(self, Self::Old | Self::Restored)
+    }
 
     /// The number it is stored under: its place among all of them.
     pub const fn number(self) -> i64 {
@@ -28,6 +35,7 @@ impl Class {
             Self::Urgent => 0,
             Self::Young => 1,
             Self::Old => 2,
+            Self::Restored => 3,
         }
     }
 
@@ -41,6 +49,8 @@ impl Class {
 pub fn class(heard: &Heard, at_ms: i64) -> Class {
     if heard.doubt || heard.pending_since_ms.is_some() || is_nudged(heard) {
         Class::Urgent
+    } else if heard.restored {
+        Class::Restored
     } else if at_ms.saturating_sub(heard.created_ms).unsigned_abs() < YOUNG_MS.unsigned_abs() {
         // Of one that was opened far in the future nobody knows its age: a clock was wrong, maybe for all of them.
         Class::Young

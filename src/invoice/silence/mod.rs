@@ -1,7 +1,7 @@
 //! When to ask about an invoice that nobody speaks of. Pure: what was heard and when, in; the next due time, out.
 //!
 //! Young invoices are asked about soon and often, old ones rarely, once shortly after their payment window closed, and
-//! not beyond a horizon. A notification pushes the due time back; doubt pulls it to now. A question that brought no
+//! not beyond a horizon. After a restore what is polled no more is polled once. A notification pushes the due time back; doubt pulls it to now. A question that brought no
 //! answer is asked again soon, and later each time, so that it never crowds out the others; when it has brought none
 //! often enough, the plan goes on without its answer. An invoice is given up only on the word of the service's clock
 //! (`end.rs`), never by ours alone. All times are milliseconds since 1970.
@@ -66,6 +66,8 @@ pub struct Heard {
     pub outcome_ms: i64,
     /// The event `unresolved` was written.
     pub unresolved: bool,
+    /// The plan polls it no more, and the ledger was restored since it was polled last.
+    pub restored: bool,
 }
 
 /// The verdict.
@@ -112,6 +114,7 @@ pub fn next(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Due {
             }
         }
         _ if urgent => Due::At(urgent_at(heard, now_ms)),
+        _ if heard.restored => Due::At(after_restore(schedule, heard, now_ms)),
         Outcome::Open => open(schedule, heard, now_ms),
         Outcome::Failed => after_failure(heard),
         Outcome::Paid | Outcome::Reversed | Outcome::Mismatch | Outcome::SecondPayment => {
@@ -235,6 +238,12 @@ pub fn longest_gap_ms(schedule: &Schedule) -> i64 {
         .chain([GAP_WITHOUT_STEPS_MS, BACK_OFF_MOST_MS, NUDGE_EVERY_MS])
         .max()
         .unwrap_or(BACK_OFF_MOST_MS)
+}
+
+/// At once; by the last gap when that has brought no answer often enough: the outcome may have changed.
+fn after_restore(schedule: &Schedule, heard: &Heard, now_ms: i64) -> i64 {
+    let gave_up = counted_ms(heard).filter(|_| heard.failures > 0);
+    gave_up.map_or(now_ms, |asked| asked.saturating_add(last_gap_ms(schedule)))
 }
 
 fn after_failure(heard: &Heard) -> Due {

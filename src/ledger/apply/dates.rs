@@ -6,7 +6,7 @@ use crate::invoice::attention::Attention;
 use crate::invoice::event::{Change, EventKind};
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::polled::Polled;
-use crate::invoice::silence::{self, Due, Heard, NUDGE_EVERY_MS, Schedule};
+use crate::invoice::silence::{self, Class, Due, Heard, NUDGE_EVERY_MS};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Ask, Decision, Why};
 use crate::ledger::command::{NoAnswer, PollFailed, Reply};
@@ -89,7 +89,7 @@ pub(super) fn date_after<S: Store>(
     let due_ms = match ask {
         Ask::Now => Some(now_ms),
         Ask::After(wait_ms) => Some(now_ms.saturating_add(wait_ms)),
-        Ask::AsPlanned => due_ms(&rules.schedule, &heard(stored, &state), now_ms),
+        Ask::AsPlanned => planned_ms(rules, stored, &mut state, now_ms),
     };
     put(store, stored, state, due_ms, now_ms)
 }
@@ -188,12 +188,19 @@ pub(in crate::ledger) fn heard(stored: &Stored, state: &PollState) -> Heard {
         outcome: stored.row.outcome,
         outcome_ms: stored.row.outcome_ms,
         unresolved: stored.row.unresolved,
+        restored: state.class == Class::Restored,
     }
 }
 
 /// The stored form of a due time. `unresolved` is due at once: the poller writes its event.
-pub(super) fn due_ms(schedule: &Schedule, heard: &Heard, now_ms: i64) -> Option<i64> {
-    match silence::next(schedule, heard, now_ms) {
+pub(super) fn planned_ms(
+    rules: &Rules,
+    stored: &Stored,
+    state: &mut PollState,
+    now_ms: i64,
+) -> Option<i64> {
+    restored::owe_poll(rules, stored, state);
+    match silence::next(&rules.schedule, &heard(stored, state), now_ms) {
         Due::At(at) => Some(at),
         Due::Unresolved => Some(now_ms),
         Due::Never => None,
@@ -240,12 +247,12 @@ pub(super) fn redate<S: Store>(
     store: &mut S,
     rules: &Rules,
     key: InvoiceKey,
-    state: PollState,
+    mut state: PollState,
     now_ms: i64,
 ) -> Result<Reply, ApplyError> {
     let mut stored = load(store, key)?;
     reopen(store, rules, &mut stored, &state, now_ms)?;
-    let due_ms = due_ms(&rules.schedule, &heard(&stored, &state), now_ms);
+    let due_ms = planned_ms(rules, &stored, &mut state, now_ms);
     put(store, &stored, state, due_ms, now_ms)?;
     Ok(Reply::Done)
 }

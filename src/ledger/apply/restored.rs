@@ -8,15 +8,19 @@
 //! where ours is ahead, something waits for a person that need not have. Two things are not seen through: a clock of ours
 //! that is behind makes news of the last changes before the restore, and a service that touches a paid invoice once more,
 //! and tells of it before it was asked, makes the payment news. Then a hook may be told of a payment it was told of before.
+//!
+//! What the plan polls no more is owed one poll after a restore: the lost ledger may have recorded a refund or a late payment.
 
 use serde::{Deserialize, Serialize};
 
 use super::Rules;
 use crate::invoice::observation::{Observation, Source};
 use crate::invoice::opening::Opening;
+use crate::invoice::silence::Class;
+use crate::invoice::status::Outcome;
 use crate::invoice::transition::Decision;
 use crate::ledger::fact::{BACKUP, CLOCK_MARK, GENERATION, RESTORED};
-use crate::ledger::store::{Store, StoreError, Stored};
+use crate::ledger::store::{PollState, Store, StoreError, Stored};
 
 /// Why deliveries wait for a person: the ledger was restored, and they may have been run before.
 pub(in crate::ledger) const HELD_RESTORED: &str = "restored";
@@ -84,4 +88,17 @@ pub(super) fn held_for(
     let at = observation.report.updated_at;
     let is_news = may_be_new && at.is_some_and(|at| at.as_ms() > since);
     (!is_news).then_some(missed)
+}
+
+/// Files an invoice under the class of those that a restore wants polled, while it is one of them. An answer ends that, and so
+/// does the service's word that there is no such invoice.
+pub(super) fn owe_poll(rules: &Rules, stored: &Stored, state: &mut PollState) {
+    let is_planned = stored.row.outcome == Outcome::Open && !stored.row.unresolved;
+    let asked_since = |asked: i64| asked >= rules.restore.at_ms;
+    let is_gone = state.polled.gone_ms.is_some() && state.asked_ms.is_some_and(asked_since);
+    if held(rules, stored).is_some() && !is_planned && !is_gone {
+        state.class = Class::Restored;
+    } else if state.class == Class::Restored {
+        state.class = Class::Old;
+    }
 }

@@ -103,6 +103,7 @@ mod tests {
                     of(Class::Urgent, 1, Some(60)),
                     of(Class::Young, 1, Some(4)),
                     of(Class::Old, 3, Some(4)),
+                    of(Class::Restored, 0, None),
                 ],
                 young: few(2),
                 next_due_ms: Some(70),

@@ -1,7 +1,9 @@
 //! A ledger that was restored: what is held until its invoices have been asked about, and for how long.
 
 use super::*;
+use crate::invoice::silence::Class;
 use crate::invoice::transition::SECOND_POLL_AFTER_MS;
+use crate::ledger::{NoAnswer, PollFailed};
 
 /// Says in the mark that the ledger was further than it is, as after an older copy was put in its place.
 async fn restored(directory: &tempfile::TempDir, ledger: Ledger, rules: Rules) -> Ledger {
@@ -201,4 +203,73 @@ async fn what_an_operator_settles_before_it_was_asked_about_is_held() {
         held(&ledger).await,
         why("restored", &[EventKind::Operator, EventKind::Paid])
     );
+}
+
+/// Class and failures of what is due within two days after [`NOW`].
+async fn due(ledger: &Ledger) -> Vec<(Class, u32)> {
+    let end_ms = NOW + 172_800_000;
+    let due = ledger.reader().due(end_ms, 9).await.expect("read");
+    let due = due.iter().map(|row| (row.class, row.heard.failures));
+    due.collect()
+}
+
+/// A ledger in which a paid invoice is counted again after a restore.
+async fn paid_and_restored(directory: &tempfile::TempDir) -> (Ledger, InvoiceKey) {
+    let ledger = open(directory);
+    let key = opened(&ledger.writer(), "a").await;
+    record(&ledger, key, said(Source::Notification, "id-a", "paid", 9)).await;
+    run_all(&ledger).await;
+    ledger
+        .writer()
+        .redate(&[key], NOW + 60)
+        .await
+        .expect("stored");
+    assert_eq!(due(&ledger).await, [], "nothing more is expected of it");
+    let ledger = restored(directory, ledger, rules()).await;
+    ledger
+        .writer()
+        .redate(&[key], NOW + 70)
+        .await
+        .expect("stored");
+    assert_eq!(due(&ledger).await, [(Class::Restored, 0)]);
+    (ledger, key)
+}
+
+#[tokio::test]
+async fn what_is_paid_is_owed_one_answer_after_a_restore() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (ledger, key) = paid_and_restored(&directory).await;
+    record(&ledger, key, answer("a", "paid", 9, 30)).await;
+    assert_eq!(due(&ledger).await, []);
+    ledger
+        .writer()
+        .redate(&[key], NOW + 90)
+        .await
+        .expect("stored");
+    assert_eq!(due(&ledger).await, [], "it was polled once");
+}
+
+#[tokio::test]
+async fn without_an_answer_it_stays_owed_and_a_404_is_an_answer() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (ledger, key) = paid_and_restored(&directory).await;
+    let failed = |after: i64, why| PollFailed {
+        key,
+        asked_ms: NOW + after,
+        now_ms: NOW + after,
+        why,
+    };
+    for failures in 1..=9 {
+        let after = i64::from(failures) * 100_000;
+        let stored = ledger
+            .writer()
+            .poll_failed(failed(after, NoAnswer::Other))
+            .await;
+        stored.expect("stored");
+        assert_eq!(due(&ledger).await, [(Class::Restored, failures)]);
+    }
+    let service_ms = None;
+    let gone = failed(1_000_000, NoAnswer::NotFound { service_ms });
+    ledger.writer().poll_failed(gone).await.expect("stored");
+    assert_eq!(due(&ledger).await, []);
 }

@@ -4,7 +4,7 @@
 //! Who is asked about is chosen when the gate's turn has come and not before: whoever became due while the turn was waited
 //! for is chosen as if it had always been there. Between the looks it sleeps until the next due time it knows of, and never
 //! spins: when what is due cannot be asked about, only the bell, a wake or the end of a question brings the next look. Of
-//! several places one is never taken by an old invoice.
+//! several places one is never taken by an invoice of a patient class.
 
 use std::time::Duration;
 
@@ -154,7 +154,7 @@ impl<W: Work> Round<W> {
         if let Some(chosen) = self.work.choose(old_too).await {
             let (class, asking) = (chosen.class, self.work.ask(chosen.question, permit));
             self.asking.spawn(async move { (class, asking.await) });
-            self.old_under_way += usize::from(class == Class::Old);
+            self.old_under_way += usize::from(class.is_patient());
             self.wants = chosen.more;
         } else {
             permit.unused();
@@ -171,7 +171,7 @@ impl<W: Work> Round<W> {
     async fn ended(&mut self, ended: Result<(Class, W::Ended), JoinError>) {
         match ended {
             Ok((class, ended)) => {
-                if class == Class::Old {
+                if class.is_patient() {
                     self.old_under_way = self.old_under_way.saturating_sub(1);
                     self.wants |= std::mem::take(&mut self.old_waits);
                 }

@@ -118,7 +118,7 @@ impl Work for Till {
 
     async fn choose(&mut self, old_too: bool) -> Option<Chosen<u32>> {
         let mut due = self.due();
-        due.retain(|(class, ..)| old_too || *class != Class::Old);
+        due.retain(|(class, ..)| old_too || !class.is_patient());
         let waits = |class| due.iter().any(|(of, ..)| *of == class);
         let Some(class) = self.turn.next(waits) else {
             self.seen.with(|entries| entries.useless += 1);
@@ -127,7 +127,7 @@ impl Work for Till {
         let chosen = due.iter().find(|(of, ..)| *of == class)?;
         self.due.remove(chosen);
         let (class, question) = (chosen.0, chosen.2);
-        let may = |(class, ..): &(Class, _, _)| old_too || *class != Class::Old;
+        let may = |(class, ..): &(Class, _, _)| old_too || !class.is_patient();
         let more = self.due().iter().any(may);
         Some(Chosen {
             question,
@@ -227,7 +227,7 @@ fn at_once(_class: Class) -> (Duration, Verdict) {
 #[tokio::test(start_paused = true)]
 async fn a_hundred_thousand_hopeless_invoices_do_not_delay_a_young_one() {
     let slowly: Answers = |class| match class {
-        Class::Old => (SECOND * 2, Verdict::Alive),
+        Class::Old | Class::Restored => (SECOND * 2, Verdict::Alive),
         Class::Urgent | Class::Young => at_once(class),
     };
     for young_due in [Duration::ZERO, SECOND * 30, Duration::from_millis(30_999)] {
@@ -250,7 +250,7 @@ async fn a_hundred_thousand_hopeless_invoices_do_not_delay_a_young_one() {
 #[tokio::test(start_paused = true)]
 async fn old_ones_that_hang_do_not_take_the_last_place() {
     let hang: Answers = |class| match class {
-        Class::Old => (SECOND * 30, Verdict::Alive),
+        Class::Old | Class::Restored => (SECOND * 30, Verdict::Alive),
         Class::Urgent | Class::Young => at_once(class),
     };
     let young_due = SECOND * 10;
@@ -270,7 +270,7 @@ async fn old_ones_that_hang_do_not_take_the_last_place() {
 #[tokio::test(start_paused = true)]
 async fn an_old_one_takes_the_place_that_came_free_and_waits_for_no_ring() {
     let slowly: Answers = |class| match class {
-        Class::Old => (SECOND * 2, Verdict::Alive),
+        Class::Old | Class::Restored => (SECOND * 2, Verdict::Alive),
         Class::Urgent | Class::Young => at_once(class),
     };
     let till = Till::new(slowly)

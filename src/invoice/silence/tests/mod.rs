@@ -39,6 +39,7 @@ fn silent() -> Heard {
         outcome: Outcome::Open,
         outcome_ms: 0,
         unresolved: false,
+        restored: false,
     }
 }
 
@@ -351,4 +352,31 @@ fn a_nudge_is_pressing_until_a_question_that_came_after_it_is_done_with() {
     assert_eq!(of(Some(81), None, MADE_UP_FOR), Class::Urgent);
     assert_eq!(of(Some(89), Some(79), MADE_UP_FOR + 1), Class::Old);
     assert_eq!(of(Some(89), Some(82), 3), Class::Old, "heard of since");
+}
+
+#[test]
+fn after_a_restore_it_is_due_at_once_and_rarely_when_nobody_answers() {
+    let at = 900 * MINUTE;
+    let paid = Heard {
+        outcome: Outcome::Paid,
+        asked_ms: Some(800 * MINUTE),
+        restored: true,
+        ..silent()
+    };
+    check(paid, at, Due::At(at));
+    let asked = |failures| Heard {
+        asked_ms: Some(at),
+        failures,
+        ..paid
+    };
+    check(asked(1), at, Due::At(at + BACK_OFF_MS));
+    check(asked(MADE_UP_FOR), at, Due::At(at + BACK_OFF_MOST_MS));
+    // The last gap of this schedule is shorter than the longest step back.
+    check(asked(MADE_UP_FOR + 1), at, Due::At(at + BACK_OFF_MOST_MS));
+    assert_eq!(class(&paid, at), Class::Restored);
+    let doubted = Heard {
+        doubt: true,
+        ..paid
+    };
+    assert_eq!(class(&doubted, at), Class::Urgent);
 }

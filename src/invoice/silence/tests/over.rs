@@ -27,6 +27,7 @@ fn beyond_the_horizon_it_is_asked_once_more_and_then_unresolved() {
     check(after, END + 30, Due::Unresolved);
     let told = Heard {
         unresolved: true,
+        restored: false,
         ..after
     };
     check(told, END + 30, Due::Never);
@@ -95,6 +96,7 @@ fn refusals_are_believed_when_they_are_many_and_time_outs_never() {
         check(doubtful, later, Due::Unresolved);
         let told = Heard {
             unresolved: true,
+            restored: false,
             ..doubtful
         };
         check(told, later, Due::Never);
@@ -158,6 +160,7 @@ fn any_heard() -> impl Strategy<Value = Heard> {
             outcome,
             outcome_ms,
             unresolved: false,
+            restored: false,
         }
     })
 }

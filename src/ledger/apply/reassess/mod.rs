@@ -303,7 +303,7 @@ fn date<S: Store>(
     let due_ms = if asks {
         Some(now_ms)
     } else {
-        dates::due_ms(&rules.schedule, &heard(stored, &state), now_ms)
+        dates::planned_ms(rules, stored, &mut state, now_ms)
     };
     dates::put(store, stored, state, due_ms, now_ms)
 }
