@@ -219,6 +219,7 @@ pub(crate) fn poller_settings(settings: &Settings) -> poller::Settings {
         schedule: schedule(settings),
         cadence: Duration::from_secs(settings.poller.cadence_s),
         at_once: size(settings.poller.concurrency),
+        per_second: at_least_one(settings.poller.requests_per_second),
     }
 }
 

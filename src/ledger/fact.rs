@@ -17,6 +17,7 @@ use super::clock_note::ClockNote;
 use super::lineage::Began;
 use super::log_held::LogNote;
 use super::overview::LastHeard;
+use super::repoll::Repoll;
 use super::starts::Lost;
 
 macro_rules! facts {
@@ -40,6 +41,8 @@ facts! {
     pub(super) static GENERATION_BEGAN: Fact<Began> = Fact::json(Key("generation_began"));
     /// The last restore. By the first opening after it.
     pub(super) static RESTORED: Fact<Restore> = Fact::json(Key("restored"));
+    /// How far the polls after the last restore are. By the poller.
+    pub(crate) static REPOLL: Fact<Repoll> = Fact::json(Key("repoll"));
     /// That events are missing, or the whole ledger before this one, until somebody acknowledges it. By the opening that finds it.
     pub(crate) static LOST: Fact<Option<Lost>> = Fact::json(Key("lost"));
     /// That this file is a backup; `None` for a ledger that was one. By `db backup`, and by the first opening of the copy.
@@ -220,6 +223,7 @@ mod tests {
             at_ms: 2,
         };
         reads_back(&RESTORED, restore);
+        reads_back(&REPOLL, Repoll::begin(1, (InvoiceKey(2), 3)));
         let last = LastHeard {
             at_ms: 1,
             invoice: InvoiceKey(2),

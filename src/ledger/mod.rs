@@ -34,6 +34,7 @@ mod pool;
 mod queue;
 mod reader;
 mod reading;
+mod repoll;
 mod restore;
 mod retention;
 mod rights;
@@ -72,7 +73,7 @@ pub(crate) use command::{
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use fact::{
-    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, SERVING_SINCE,
+    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, REPOLL, SERVING_SINCE,
 };
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
@@ -86,6 +87,7 @@ pub(crate) use overview::{DueOf, LastHeard, Overview, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
+pub(crate) use repoll::{FILED_AT_ONCE, Repoll};
 pub(crate) use retention::{Cutoffs, Emptied, WalkError, walk};
 pub(crate) use rights::check_all as check_rights;
 pub(crate) use row::{

@@ -6,6 +6,7 @@
 //! service gives no answers, nobody is asked about and nothing is dated anew. How it stands is in the ledger
 //! ([`standing`]).
 
+pub(crate) mod again;
 mod ask;
 pub(crate) mod budget;
 pub(crate) mod counting;
@@ -20,6 +21,7 @@ pub(crate) mod tidy;
 mod unanswered;
 
 use std::collections::HashSet;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,13 +31,14 @@ use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
-use crate::invoice::silence::{self, Schedule};
+use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
 use crate::wake::Wake;
 
+use again::{Again, poll_again};
 use ask::Asker;
 use budget::Turn;
 use ended::Ended;
@@ -61,6 +64,8 @@ pub(crate) struct Settings {
     pub cadence: Duration,
     /// Questions under way at once.
     pub at_once: usize,
+    /// Requests to the service in a second, at most.
+    pub per_second: NonZeroU32,
 }
 
 impl Settings {
@@ -104,6 +109,8 @@ struct Poller {
     asked: HashSet<InvoiceKey>,
     /// Times that are counted again after the clock was wrong.
     recheck: Recheck,
+    /// What a restore wants polled once.
+    again: Again,
     /// Which class goes first.
     turn: Turn,
     /// What the ledger knows of how it stands.
@@ -148,6 +155,7 @@ pub(crate) async fn run(
         reader,
         writer,
         recheck: Recheck::at_start(&settings.schedule),
+        again: Again::at_start(settings.per_second),
         schedule: settings.schedule,
         login,
         asked: HashSet::new(),
@@ -170,20 +178,18 @@ impl Work for Poller {
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
         let may_ask = self.login.token().is_some();
-        let seen = match self.tidy(now_ms).await {
-            Ok(tidied) => {
-                let is_due = !tidied.ask.is_empty();
-                Seen {
-                    wants: is_due && may_ask,
-                    next_in: if is_due {
-                        self.login.again_in()
-                    } else if self.recheck.stage().is_some() {
-                        Some(RECHECK_EVERY)
-                    } else {
-                        tidied.next_ms.map(|at_ms| until(at_ms, now_ms))
-                    },
-                }
-            }
+        let seen = match self.tidy_and_file(now_ms).await {
+            Ok((tidied, is_due)) => Seen {
+                wants: is_due && may_ask,
+                next_in: if is_due {
+                    self.login.again_in()
+                } else if self.recheck.stage().is_some() {
+                    Some(RECHECK_EVERY)
+                } else {
+                    let next = tidied.next_ms.map(|at_ms| until(at_ms, now_ms));
+                    next.into_iter().chain(self.more_in()).min()
+                },
+            },
             Err(error) => {
                 tracing::warn!(reason = %chain(&error), "could not look at what is due: {}", chain(&error));
                 Seen::default()
@@ -223,8 +229,9 @@ impl Work for Poller {
         }
         let now_ms = clock::wall_ms();
         // A look that fails here is made by the next ring.
-        let next_ms = self.reader.next_due_after(now_ms).await.ok().flatten()?;
-        Some(until(next_ms, now_ms))
+        let next_ms = self.reader.next_due_after(now_ms).await.ok().flatten();
+        let next = next_ms.map(|at_ms| until(at_ms, now_ms));
+        next.into_iter().chain(self.more_in()).min()
     }
 
     fn ask(
@@ -262,6 +269,22 @@ impl Poller {
             now_ms,
         )
         .await
+    }
+
+    /// The same, and files what a restore wants polled; with whether anything is due then.
+    async fn tidy_and_file(&mut self, now_ms: i64) -> Result<(Tidied, bool), Trouble> {
+        let tidied = self.tidy(now_ms).await?;
+        let waits = tidied.ask.iter().any(|row| row.class == Class::Restored);
+        let ledger = (&self.reader, &self.writer);
+        let now = (Instant::now().into_std(), now_ms);
+        let filed = poll_again(&mut self.again, ledger, waits, now).await?;
+        let is_due = filed || !tidied.ask.is_empty();
+        Ok((tidied, is_due))
+    }
+
+    /// How long until more may be filed of what a restore wants polled.
+    fn more_in(&self) -> Option<Duration> {
+        self.again.wait(Instant::now().into_std())
     }
 
     /// The first of each class that may be asked about now.

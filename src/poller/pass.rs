@@ -1,6 +1,7 @@
 //! What one look at the ledger decides. Pure: due rows and the time come in; which to ask about, which to count again and
 //! which are past their horizon go out. The loop in `mod.rs` reads, writes and asks; nothing is judged there.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use super::budget::{self, Turn};
@@ -41,6 +42,9 @@ pub(crate) fn sort(
             Due::At(_) | Due::Never => sorted.redate.push(row.key),
         }
     }
+    // Of a restored ledger's the newest first: it is the likeliest to have changed since the copy.
+    let newest_first = |row: &DueRow| (row.class == Class::Restored).then_some(Reverse(row.key));
+    sorted.ask.sort_by_key(newest_first);
     sorted
 }
 

@@ -13,6 +13,7 @@ mod columns;
 mod contract;
 mod deliveries;
 mod due;
+mod ended;
 mod facts;
 mod failure;
 mod heard;

@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use super::chosen;
 use super::deliveries;
 use super::due;
+use super::ended;
 use super::facts;
 use super::failure::from_sqlite;
 use super::held;
@@ -29,6 +30,7 @@ use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
 use crate::ledger::fact::Fact;
 use crate::ledger::health::Sight;
+use crate::ledger::repoll::Passed;
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running,
@@ -194,6 +196,21 @@ impl ReadStore {
         limit: u32,
     ) -> Result<Vec<(i64, InvoiceKey)>, StoreError> {
         due::retired_after(&self.0, place, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn passed(
+        &self,
+        below: InvoiceKey,
+        limit: u32,
+    ) -> Result<Vec<Passed>, StoreError> {
+        ended::passed(&self.0, below, limit).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn ended(
+        &self,
+        generation: i64,
+    ) -> Result<(InvoiceKey, u64), StoreError> {
+        ended::ended(&self.0, generation).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {

@@ -1,6 +1,7 @@
 //! `tilld db backup`, and a ledger that was put back from a copy (A27). What is at stake: a backup that is none, and goods
 //! that are sent a second time.
 
+mod again;
 mod catch_up;
 mod mark;
 mod restore;

@@ -104,6 +104,18 @@ impl Pair {
         assert_eq!(plain(file, file_ids), plain(memory, memory_ids), "{what}");
     }
 
+    fn compare_ended(&self) {
+        for (below, limit) in [(3, 1), (99, ALL)] {
+            let passed = self.beside.passed(InvoiceKey(below), limit).expect("read");
+            let beside = self.memory.passed(InvoiceKey(below), limit);
+            self.same("passed", &passed, &beside);
+        }
+        for generation in 0..3 {
+            let ended = self.beside.ended(generation).expect("read");
+            self.same("ended", &ended, &self.memory.ended(generation));
+        }
+    }
+
     pub(in crate::ledger::tests) fn compare(&mut self, now_ms: i64) {
         let mut invoices = self.beside.list_invoices(Filter::All, ALL).expect("read");
         invoices.reverse();
@@ -156,6 +168,7 @@ impl Pair {
         let place = (now_ms - 100_000, InvoiceKey(3));
         let retired = self.beside.retired_after(place, 3).expect("read");
         self.same("retired", &retired, &self.memory.retired_after(place, 3));
+        self.compare_ended();
         let next = self.beside.next_due_ms().expect("read");
         self.same("next due", &next, &self.memory.next_due_ms());
         let mut creating = self.beside.creating().expect("read");
