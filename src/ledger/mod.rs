@@ -87,7 +87,7 @@ pub(crate) use overview::{DueOf, LastHeard, Overview, Tally};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;
-pub(crate) use repoll::{FILED_AT_ONCE, Repoll};
+pub(crate) use repoll::{FILED_AT_ONCE, Repoll, Repolled};
 pub(crate) use retention::{Cutoffs, Emptied, WalkError, walk};
 pub(crate) use rights::check_all as check_rights;
 pub(crate) use row::{

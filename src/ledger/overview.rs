@@ -11,6 +11,7 @@ use super::clock_note::WrongClock;
 use super::error::ReadError;
 use super::log_held::LogHeld;
 use super::reader::Reader;
+use super::repoll::Repolled;
 use super::row::InvoiceKey;
 use super::starts::Lost;
 use crate::invoice::attention::Attention;
@@ -89,6 +90,8 @@ pub struct Overview {
     pub served: Option<ServedBy>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
+    /// How many final outcomes were polled again after it; `None` until a daemon begins.
+    pub repolled: Option<Repolled>,
     /// What is known to be missing from the ledger, until somebody acknowledges it.
     pub lost: Option<Lost>,
     /// Deliveries held because of a restore.

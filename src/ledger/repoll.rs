@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::ReadError;
 use super::fact::{GENERATION, REPOLL};
+use super::overview::Tally;
 use super::reader::Reader;
 use super::row::InvoiceKey;
 
@@ -25,6 +26,15 @@ pub(crate) struct Repoll {
     pub(crate) of: u64,
     /// How many of them were filed, or were polled before their turn.
     pub(crate) passed: u64,
+}
+
+/// How many invoices were polled since a restore, of those that were to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repolled {
+    /// So many were.
+    pub count: u64,
+    /// Of so many.
+    pub of: u64,
 }
 
 /// An invoice as far as it matters here.
@@ -52,6 +62,14 @@ impl Repoll {
     /// True when all were looked at.
     pub(crate) const fn is_over(&self) -> bool {
         self.below.0 <= 0
+    }
+
+    /// What that comes to, when so many that were filed are still to be polled.
+    pub(super) const fn repolled(&self, waits: Tally) -> Repolled {
+        Repolled {
+            count: self.passed.saturating_sub(waits.count),
+            of: self.of,
+        }
     }
 
     /// Goes on behind the rows read below [`Self::below`]; gives those that are to be filed.

@@ -8,6 +8,7 @@ mod needs;
 mod polling;
 mod reason;
 mod report;
+mod restored;
 mod storage;
 
 use std::os::unix::fs::MetadataExt as _;
@@ -23,7 +24,8 @@ pub(crate) use polling::Polling;
 pub(crate) use reason::{Need, Reason};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Due, LedgerFile, Report, Restored, StoredLogin, UnderAttention};
+pub(crate) use report::{Around, Due, LedgerFile, Report, StoredLogin, UnderAttention};
+pub(crate) use restored::{Polled, Restored};
 pub(crate) use storage::{LOW_BYTES, Storage};
 
 /// Refusals are counted over this time: a day.

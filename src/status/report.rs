@@ -9,6 +9,7 @@ use super::FromCaller;
 use super::needs::{Known, needs};
 use super::polling::{DueOfClass, Polling};
 use super::reason::{Need, Reason};
+use super::restored::Restored;
 use super::storage::{self, Storage};
 use crate::config::{Presentations, Settings};
 use crate::invoice::moment::Moment;
@@ -137,6 +138,8 @@ pub(crate) struct Due {
     pub(crate) urgent: DueOfClass,
     pub(crate) young: DueOfClass,
     pub(crate) old: DueOfClass,
+    /// Of those that a restore wants polled once.
+    pub(crate) restored: DueOfClass,
 }
 
 impl Due {
@@ -156,17 +159,6 @@ pub(crate) struct Deliveries {
     pub(crate) running: Count,
     pub(crate) held: Count,
     pub(crate) abandoned: Count,
-}
-
-/// The last restore of the ledger from a copy.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Restored {
-    /// When it was opened after it.
-    pub(crate) at: String,
-    /// Its number.
-    pub(crate) generation: i64,
-    /// Deliveries that are held because of it.
-    pub(crate) held: Count,
 }
 
 /// A count that stops at a bound; `more` says that it did.
@@ -248,13 +240,10 @@ impl Report {
             urgent: due_of(Class::Urgent),
             young: due_of(Class::Young),
             old: due_of(Class::Old),
+            restored: due_of(Class::Restored),
         };
         let now_ms = around.now_ms;
-        let restored = overview.restore.map(|restore| Restored {
-            at: time(restore.at_ms),
-            generation: restore.generation,
-            held: overview.held_restored.into(),
-        });
+        let restored = Restored::of(overview);
         let needs = needs(Known {
             now_ms,
             daemon_running: around.daemon_running,
@@ -384,7 +373,8 @@ pub(crate) mod tests {
                 r#""oldest_order_id":null,"oldest_age_ms":null,"#,
                 r#""urgent":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
                 r#""young":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
-                r#""old":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null}},"#,
+                r#""old":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null},"#,
+                r#""restored":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null}},"#,
                 r#""polling":{"requests_per_second":5,"at_once":4,"login":"unknown","login_since":null,"#,
                 r#""outage_since":null,"outage_reason":null,"left_alone_until":null,"#,
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,

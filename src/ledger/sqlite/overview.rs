@@ -17,12 +17,15 @@ use super::read_store::ReadStore;
 use super::rows;
 use super::silent::silent;
 use crate::invoice::attention::Attention;
+use crate::invoice::silence::Class;
 use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
-    CLOCK, LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, RESTORED, SERVING_SINCE, UNSORTED,
+    CLOCK, GENERATION, LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, REPOLL, RESTORED,
+    SERVING_SINCE, UNSORTED,
 };
 use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
+use crate::ledger::repoll::Repolled;
 use crate::ledger::store::StoreError;
 
 /// Unsorted names that are told at most; a service has a handful.
@@ -63,7 +66,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         commonest_refusal,
         due: tally(
             connection,
-            "poll INDEXED BY poll_due WHERE class IN (0, 1, 2) AND due_ms <= ?1",
+            "poll INDEXED BY poll_due WHERE class IN (0, 1, 2, 3) AND due_ms <= ?1",
             [now_ms],
         )?,
         oldest_due_ms: due::next_due_ms(connection)?.filter(|due_ms| *due_ms <= now_ms),
@@ -91,6 +94,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         more_missing: missing.more,
         served: served_by(connection)?,
         restore: fact(connection, &RESTORED)?,
+        repolled: repolled(connection)?,
         lost: fact(connection, &LOST)?.flatten(),
         held_restored: tally(
             connection,
@@ -109,6 +113,18 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         wrong_clock: fact(connection, &CLOCK)?.and_then(|note| note.wrong),
         polled_in_a_row: polled_in_a_row(connection)?,
     })
+}
+
+/// What is not polled yet of what was filed has a due time.
+fn repolled(connection: &Connection) -> rusqlite::Result<Option<Repolled>> {
+    let generation = fact(connection, &GENERATION)?.unwrap_or_default();
+    let known = fact(connection, &REPOLL)?;
+    let Some(repoll) = known.filter(|known| known.generation == generation) else {
+        return Ok(None);
+    };
+    let filed = "poll INDEXED BY poll_due WHERE class = ?1 AND due_ms IS NOT NULL";
+    let waits = tally(connection, filed, [Class::Restored.number()])?;
+    Ok(Some(repoll.repolled(waits)))
 }
 
 fn served_by(connection: &Connection) -> rusqlite::Result<Option<ServedBy>> {

@@ -2,6 +2,8 @@
 //! Relies on the real program, and on a service whose words change after the copy was made.
 //! Promises that a refund the lost ledger had acknowledged is found, and that what differs is held for a person.
 
+use serde_json::json;
+
 use super::{back_up, backups, deliveries, put_back};
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 
@@ -81,6 +83,14 @@ fn a_final_outcome_that_changed_after_the_copy_is_found_and_held() {
         ["A-4", "A-3", "A-2", "A-1"]
     );
     assert_eq!(polled.iter().filter(|order| *order == "A-3").count(), 1);
+    let status = world.tilld(&["status", "--json"]).ends_with(16).json();
+    let polled = status.pointer("/restored/polled");
+    assert_eq!(polled, Some(&json!({"count": 4, "of": 4})), "{status}");
+    let people = world.tilld(&["status"]).ends_with(16).stdout;
+    assert!(
+        people.contains("; all 4 final outcomes polled again"),
+        "{people}"
+    );
 }
 
 #[test]
@@ -105,6 +115,11 @@ fn a_restart_goes_on_where_the_last_daemon_was() {
         });
         world.kill9_serve();
     }
+    let status = world.tilld(&["status", "--json"]).json();
+    let count = status.pointer("/restored/polled/count");
+    let count = count.and_then(serde_json::Value::as_u64);
+    let recorded = polled(&world).len();
+    assert_eq!(count, u64::try_from(recorded).ok(), "{status}");
     world.start_serve();
     wait_until(PATIENCE, "all to be polled", || {
         polled(&world).len() >= orders.len()

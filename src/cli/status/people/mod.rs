@@ -5,7 +5,7 @@ mod polling;
 use super::super::failure::Failure;
 use super::super::output::Output;
 use crate::status::measures::{number, size};
-use crate::status::{Need, Reason, Report, Restored, StoredLogin};
+use crate::status::{Need, Polled, Reason, Report, Restored, StoredLogin};
 
 /// Prints it.
 pub(super) fn print(output: Output, report: &Report) -> Result<(), Failure> {
@@ -97,7 +97,14 @@ fn told_restored(restored: &Restored) -> String {
         0 => "nothing is held for it".to_owned(),
         _ => format!("{} held for it", number(restored.held)),
     };
-    format!("from a copy, opened {}: {of_it}", restored.at)
+    let polled = match restored.polled {
+        None => "final outcomes are polled again once a daemon runs".to_owned(),
+        Some(Polled { count, of }) if count == of => {
+            format!("all {of} final outcomes polled again")
+        }
+        Some(Polled { count, of }) => format!("{count} of {of} final outcomes polled again"),
+    };
+    format!("from a copy, opened {}: {of_it}; {polled}", restored.at)
 }
 
 fn login(login: &StoredLogin) -> String {

@@ -16,6 +16,7 @@ pub(super) fn due(due: &Due) -> String {
         ("urgent", &due.urgent),
         ("young", &due.young),
         ("old", &due.old),
+        ("restored", &due.restored),
     ];
     let waiting = classes.into_iter().filter_map(|(class, of)| {
         let late_ms = of.oldest_late_ms?;
