@@ -10,8 +10,6 @@ use super::overview::Tally;
 use super::reader::Reader;
 use super::row::InvoiceKey;
 
-/// Invoices read in one look: a million of them in some minutes where none of them is to be polled.
-const LOOKED_AT: u32 = 256;
 /// Invoices filed in one look: so many may stand before one that becomes due.
 pub(crate) const FILED_AT_ONCE: u32 = 8;
 
@@ -49,6 +47,9 @@ pub(crate) struct Passed {
 }
 
 impl Repoll {
+    /// Invoices read in one look: a million of them in some minutes where none of them is to be polled.
+    pub(crate) const LOOKED_AT: u32 = 256;
+
     /// Begins: the newest invoice of before the restore, and how many are to be polled.
     pub(crate) fn begin(generation: i64, (newest, of): (InvoiceKey, u64)) -> Self {
         Self {
@@ -88,7 +89,7 @@ impl Repoll {
             }
             self.below = row.key;
         }
-        if rows.len() < usize::try_from(LOOKED_AT).unwrap_or(usize::MAX) {
+        if rows.len() < usize::try_from(Self::LOOKED_AT).unwrap_or(usize::MAX) {
             (self.below, self.passed) = (InvoiceKey(0), self.of);
         }
         filed
@@ -114,7 +115,8 @@ impl Reader {
 
     /// The invoices to be looked at next.
     pub(crate) async fn passed(&self, below: InvoiceKey) -> Result<Vec<Passed>, ReadError> {
-        self.ask(move |store| store.passed(below, LOOKED_AT)).await
+        self.ask(move |store| store.passed(below, Repoll::LOOKED_AT))
+            .await
     }
 }
 

@@ -24,6 +24,17 @@ enum Stage {
     Over,
 }
 
+/// What a look is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing.
+    Nothing,
+    /// Read in the ledger how far it is.
+    Read,
+    /// File more from there.
+    File(Repoll),
+}
+
 /// When the next invoices may be filed, and where.
 #[derive(Debug)]
 pub(crate) struct Again {
@@ -49,6 +60,17 @@ impl Again {
         (!matches!(self.stage, Stage::Over)).then_some(left)
     }
 
+    /// What to do at this moment. `waits`: some that were filed are still to be polled.
+    pub(crate) fn next(&self, waits: bool, now: Instant) -> Next {
+        match self.stage {
+            Stage::Unread => Next::Read,
+            Stage::At(repoll) if !waits && self.wait(now) == Some(Duration::ZERO) => {
+                Next::File(repoll)
+            }
+            Stage::At(_) | Stage::Over => Next::Nothing,
+        }
+    }
+
     /// Takes what the ledger says of it.
     pub(crate) fn read(&mut self, known: Option<Repoll>) {
         let left = known.filter(|repoll| !repoll.is_over());
@@ -67,24 +89,21 @@ impl Again {
     }
 }
 
-/// One look at this moment. `waits`: some that were filed are still to be polled. True when more were filed.
+/// One look at this moment, as [`Again::next`] has it. True when more were filed.
 pub(super) async fn poll_again(
     again: &mut Again,
     (reader, writer): (&Reader, &Writer),
     waits: bool,
     (now, now_ms): (Instant, i64),
 ) -> Result<bool, Trouble> {
-    if waits || again.wait(now) != Some(Duration::ZERO) {
-        return Ok(false);
-    }
-    if matches!(again.stage, Stage::Unread) {
+    if again.next(waits, now) == Next::Read {
         let known = reader.repoll().await?;
         if let Some(repoll) = known {
             writer.note(&REPOLL, &repoll).await?;
         }
         again.read(known);
     }
-    let Stage::At(mut repoll) = again.stage else {
+    let Next::File(mut repoll) = again.next(waits, now) else {
         return Ok(false);
     };
     let keys = repoll.go_on(&reader.passed(repoll.below).await?);
@@ -110,12 +129,14 @@ mod tests {
     fn half_of_the_requests_stay_for_others() {
         let start = Instant::now();
         let mut again = Again::at_start(NonZeroU32::new(5).expect("not zero"));
-        assert_eq!(again.wait(start), Some(Duration::ZERO));
+        assert_eq!(again.next(false, start), Next::Read);
         let begun = Repoll::begin(1, (InvoiceKey(9), 9));
         again.filed(begun, &[InvoiceKey(8); 8], start);
         assert_eq!(again.wait(start), Some(Duration::from_millis(3_200)));
         let later = start + Duration::from_millis(3_200);
-        assert_eq!(again.wait(later), Some(Duration::ZERO));
+        assert_eq!(again.next(false, start), Next::Nothing);
+        assert_eq!(again.next(true, later), Next::Nothing);
+        assert_eq!(again.next(false, later), Next::File(begun));
         again.filed(begun, &[], later);
         assert_eq!(again.wait(later), Some(LOOK_EVERY));
     }

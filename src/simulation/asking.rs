@@ -9,6 +9,7 @@ use super::world::{Answer, EPOCH_MS, Happens, Question, Sabotage, World, Written
 use crate::client::gate::outage::{Change, Verdict};
 use crate::client::gate::{Caller, Hold};
 use crate::invoice::observation::{Asked, Observation, Reported, Source};
+use crate::invoice::silence::Class;
 use crate::ledger::{
     CLOCK_MARK, DueRow, InvoiceKey, LedgerCommand, NoAnswer, PollFailed, REDATE_AT_ONCE,
 };
@@ -69,7 +70,9 @@ impl World {
             self.write_now(&LedgerCommand::Unresolve(key, now_ms))?;
         }
         self.redate(&sorted.redate, now_ms)?;
-        self.daemon.as_mut().ok_or(Cut)?.wants = !sorted.ask.is_empty();
+        let waits = sorted.ask.iter().any(|row| row.class == Class::Restored);
+        let filed = self.poll_again(waits, now_ms)?;
+        self.daemon.as_mut().ok_or(Cut)?.wants = filed || !sorted.ask.is_empty();
         self.want_turn(self.now);
         Ok(())
     }
@@ -124,7 +127,7 @@ impl World {
         Ok(())
     }
 
-    fn redate(&mut self, keys: &[InvoiceKey], now_ms: i64) -> Result<(), Cut> {
+    pub(super) fn redate(&mut self, keys: &[InvoiceKey], now_ms: i64) -> Result<(), Cut> {
         for some in keys.chunks(REDATE_AT_ONCE) {
             say!(self, "poller", "dates anew: {some:?}");
             self.write_now(&LedgerCommand::Redate(some.to_vec(), now_ms))?;
@@ -388,7 +391,10 @@ impl World {
         let given_up = creating.iter().map(|row| row.creator_deadline_ms).min();
         let given_up = given_up.map(|at_ms| self.when_ms(at_ms));
         // While something waits at the gate, whom to ask is chosen there, whatever becomes due meanwhile.
-        [due.filter(|_| !daemon.wants), given_up]
+        let again = Some(&daemon.again).filter(|_| self.sabotage != Sabotage::NothingAgain);
+        let more = again.and_then(|again| again.wait(self.instant()));
+        let more = more.map(|wait| self.virtual_of(self.instant() + wait));
+        [due.filter(|_| !daemon.wants), given_up, more]
             .into_iter()
             .flatten()
             .min()

@@ -118,6 +118,8 @@ pub(super) struct Book {
     pub known_at: HashMap<InvoiceKey, i64>,
     /// Invoices that were not known when the network healed.
     pub unknown: HashMap<InvoiceKey, Unknown>,
+    /// When a copy of the ledger was put back.
+    pub restored_at: Option<i64>,
     /// Invoices that superseded all others of their order.
     pub begun: Vec<Begun>,
     /// Promises that were seen broken while the scenario ran.

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::book::Body;
+use super::restoring::known_after_restore;
 use super::scenario::{MINUTE, SECOND};
 use super::second::paid_once;
 use super::world::World;
@@ -43,6 +44,7 @@ pub(super) fn check(world: &World) -> (Vec<String>, u64) {
     broken.extend(events_are_once(world));
     broken.extend(paid_once(world));
     broken.extend(known_in_time(world));
+    broken.extend(known_after_restore(world));
     (broken, untold)
 }
 

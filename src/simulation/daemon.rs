@@ -14,6 +14,7 @@ use crate::ledger::{
     DeliveryKey, InvoiceKey, LedgerCommand, LedgerReply, NoAnswer, Recorded, Refusal,
 };
 use crate::parts;
+use crate::poller::again::Again;
 use crate::poller::budget::Turn;
 use crate::poller::recheck::Recheck;
 use crate::process_mark::ProcessMark;
@@ -50,6 +51,8 @@ pub(super) struct Daemon {
     /// Invoices that are being asked about.
     pub(super) asked: HashSet<InvoiceKey>,
     pub(super) recheck: Recheck,
+    /// What a restore wants polled once.
+    pub(super) again: Again,
     /// Which class the poller asks about first.
     pub(super) turn: Turn,
     /// The gate.
@@ -93,6 +96,7 @@ impl World {
             },
             asked: HashSet::new(),
             recheck: Recheck::at_start(&self.polling.schedule),
+            again: Again::at_start(self.polling.per_second),
             turn: Turn::default(),
             door: Door::new(limits),
             passes: HashMap::new(),

@@ -1,6 +1,6 @@
 //! The whole system in virtual time: the real ledger, moves, plans and paces against the sandbox's service, through a
-//! network that loses, delays, repeats, reorders and tears, with a daemon that dies anywhere and a clock that jumps. Then
-//! everything heals, and the promises are looked over.
+//! network that loses, delays, repeats, reorders and tears, with a daemon that dies anywhere and a clock that jumps. Some
+//! ledgers are lost, and an older copy is put back. Then everything heals, and the promises are looked over.
 //!
 //! Nothing sleeps, no thread is part of a scenario, no socket or file is opened: a seed is one course of events, and
 //! replays. What is left out: HTTP, SQLite (its store answers as the one in memory, `ledger/tests/conformance`), and the
@@ -18,7 +18,9 @@ mod jumps;
 mod opening;
 mod operator;
 mod outage;
+mod restoring;
 mod running;
+mod sabotage;
 mod scenario;
 mod second;
 mod service;
@@ -192,6 +194,7 @@ fn a_rule_broken_on_purpose_is_noticed() {
         (Sabotage::OpenUnsettled, "one payable invoice"),
         (Sabotage::NothingSuperseded, "an order is paid once"),
         (Sabotage::KeepWaits, "no wait is longer than its step"),
+        (Sabotage::NothingAgain, "known after a restore"),
     ];
     for (sabotage, promise) in cases {
         let (seed, broken) = noticed(sabotage);

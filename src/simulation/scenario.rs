@@ -124,6 +124,8 @@ pub(super) struct Scenario {
     pub window_s: u64,
     /// When all faults end.
     pub heals_at: i64,
+    /// When a copy of the ledger is made, which is put back when all faults end.
+    pub copied_at: Option<i64>,
 }
 
 impl Scenario {
@@ -144,6 +146,10 @@ impl Scenario {
                 order.at %= 2 * SECOND;
             }
         }
+        let commands = orders
+            .iter()
+            .map(|order| order.at + order.again.unwrap_or(0));
+        let opened_by = commands.max().unwrap_or(0).min(heals_at);
         let mut times = |most: i64| -> Vec<i64> {
             (0..dice.between(0, most))
                 .map(|_| dice.between(0, heals_at))
@@ -173,6 +179,7 @@ impl Scenario {
             jumps,
             crashes,
             operator: operator(seed, heals_at),
+            copied_at: copied_at(seed, opened_by, heals_at),
             window_s: dice.pick(&[300, 1_800, 1_800, 7_200, 86_400]),
             heals_at,
         }
@@ -207,6 +214,13 @@ fn operator(seed: u64, heals_at: i64) -> Vec<i64> {
     (0..dice.between(0, most))
         .map(|_| dice.between(0, heals_at))
         .collect()
+}
+
+/// A copy is made in a quarter of the scenarios, once the shop has sent its commands: an invoice that is not in it is lost. Dice
+/// of its own leave all else as it is without one.
+fn copied_at(seed: u64, opened_by: i64, heals_at: i64) -> Option<i64> {
+    let mut dice = Dice::new(seed ^ 0xC0B1);
+    dice.chance(250).then(|| dice.between(opened_by, heals_at))
 }
 
 /// The defaults, with the sandbox's names sorted, three hooks, and somebody who is told of what was given up.

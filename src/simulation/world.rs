@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use super::book::{Book, Unknown};
 use super::daemon::Daemon;
 use super::dice::Dice;
+use super::restoring::Copied;
 use super::running::SCAN_EVERY;
+pub(super) use super::sabotage::Sabotage;
 use super::scenario::{DAY, Faults, HOUR, MINUTE, SECOND, Scenario};
 use crate::client::gate::outage::Verdict;
 use crate::invoice::ids::InvoiceId;
@@ -31,28 +33,6 @@ pub(super) const EPOCH_MS: i64 = 1_795_860_000_000;
 const REST_WITHIN: i64 = 40 * DAY;
 /// Happenings in one scenario at most: beyond it something goes round in circles.
 const MOST_HAPPENINGS: u64 = 200_000;
-
-/// A rule that is broken on purpose, to see that the checks notice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Sabotage {
-    /// None.
-    #[default]
-    Nothing,
-    /// A notification is answered 200 before it is stored.
-    AcknowledgeFirst,
-    /// A doubt is dropped, and nobody asks.
-    DropDoubt,
-    /// Requests leave without their turn.
-    NoPace,
-    /// A hook an earlier daemon left running is run again at once.
-    NoSettling,
-    /// The shop opens another invoice although an earlier one is not settled.
-    OpenUnsettled,
-    /// An invoice stands for its order beside a newer one.
-    NothingSuperseded,
-    /// What waits stays as planned when the clock is set.
-    KeepWaits,
-}
 
 /// A question about an invoice that is under way.
 #[derive(Clone, Debug)]
@@ -128,6 +108,8 @@ pub(super) enum Happens {
     Start,
     /// Our clock is set forward or back.
     Jump(i64),
+    /// A copy of the ledger is made.
+    Copy,
     /// All faults end.
     Heal,
 }
@@ -150,7 +132,7 @@ pub(super) struct World {
     pub(super) sabotage: Sabotage,
     /// Milliseconds since the start.
     pub(super) now: i64,
-    queue: BTreeMap<(i64, u64), Happens>,
+    pub(super) queue: BTreeMap<(i64, u64), Happens>,
     serial: u64,
     pub(super) dice: Dice,
     pub(super) faults: Faults,
@@ -164,6 +146,8 @@ pub(super) struct World {
     /// The service's invoice of an order, the newest.
     pub(super) opened: HashMap<usize, Vec<InvoiceId>>,
     pub(super) store: MemoryStore,
+    /// The copy that is put back when all heals.
+    pub(super) copy: Option<Box<Copied>>,
     pub(super) daemon: Option<Daemon>,
     pub(super) life: u64,
     /// What moments of the monotonic clock are counted from.
@@ -224,6 +208,7 @@ impl World {
             tokens: HashMap::new(),
             opened: HashMap::new(),
             store: MemoryStore::new(bounds),
+            copy: None,
             daemon: None,
             life: 0,
             base: Instant::now(),
@@ -256,13 +241,16 @@ impl World {
             self.at(at, Happens::Crash);
         }
         self.plan_operator();
+        if let Some(at) = self.scenario.copied_at {
+            self.at(at, Happens::Copy);
+        }
         self.at(self.scenario.heals_at, Happens::Heal);
     }
 
     /// Lets everything happen until nothing is left to do.
     pub(super) fn run(&mut self) {
         let mut happened = 0;
-        while let Some(((at, _), what)) = self.queue.pop_first() {
+        while let Some(((at, _), what)) = self.next_happening() {
             self.now = at;
             happened += 1;
             if at > self.scenario.heals_at + REST_WITHIN || happened > MOST_HAPPENINGS {
@@ -290,6 +278,7 @@ impl World {
             Happens::Crash => self.crash(),
             Happens::Start => self.start(),
             Happens::Jump(by) => self.jump(by),
+            Happens::Copy => self.copy(),
             Happens::Heal => self.heal(),
             Happens::Commit(life) if self.is_alive(life) => self.commit(),
             Happens::Flush(life) if self.is_alive(life) => self.flush(),
@@ -442,6 +431,7 @@ impl World {
 
     fn heal(&mut self) {
         self.set_clock(0);
+        self.put_back();
         self.faults = Faults::default();
         self.healed = true;
         say!(self, "world", "everything heals");

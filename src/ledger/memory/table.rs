@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Rows by number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Table<T> {
     rows: BTreeMap<i64, T>,
     /// What each change replaced, oldest first; `None`: there was no such row.
