@@ -223,7 +223,7 @@ mod tests {
             at_ms: 2,
         };
         reads_back(&RESTORED, restore);
-        reads_back(&REPOLL, Repoll::begin(1, (InvoiceKey(2), 3)));
+        reads_back(&REPOLL, Repoll::begin(1));
         let last = LastHeard {
             at_ms: 1,
             invoice: InvoiceKey(2),

@@ -90,7 +90,7 @@ pub struct Overview {
     pub served: Option<ServedBy>,
     /// The last restore of the ledger, if there was one.
     pub restore: Option<Restore>,
-    /// How many final outcomes were polled again after it; `None` until a daemon begins.
+    /// How many final outcomes were polled again after it; `None` until a daemon has counted them.
     pub repolled: Option<Repolled>,
     /// What is known to be missing from the ledger, until somebody acknowledges it.
     pub lost: Option<Lost>,

@@ -31,8 +31,8 @@ pub(crate) enum Next {
     Nothing,
     /// Read in the ledger how far it is.
     Read,
-    /// File more from there.
-    File(Repoll),
+    /// Go on from there.
+    GoOn(Repoll),
 }
 
 /// When the next invoices may be filed, and where.
@@ -65,7 +65,7 @@ impl Again {
         match self.stage {
             Stage::Unread => Next::Read,
             Stage::At(repoll) if !waits && self.wait(now) == Some(Duration::ZERO) => {
-                Next::File(repoll)
+                Next::GoOn(repoll)
             }
             Stage::At(_) | Stage::Over => Next::Nothing,
         }
@@ -97,21 +97,22 @@ pub(super) async fn poll_again(
     (now, now_ms): (Instant, i64),
 ) -> Result<bool, Trouble> {
     if again.next(waits, now) == Next::Read {
-        let known = reader.repoll().await?;
-        if let Some(repoll) = known {
-            writer.note(&REPOLL, &repoll).await?;
-        }
-        again.read(known);
+        again.read(reader.repoll().await?);
     }
-    let Next::File(mut repoll) = again.next(waits, now) else {
+    let Next::GoOn(mut repoll) = again.next(waits, now) else {
         return Ok(false);
     };
-    let keys = repoll.go_on(&reader.passed(repoll.below).await?);
+    let mut keys = Vec::new();
+    if let Some(below) = repoll.uncounted {
+        repoll.count(reader.count_ended(repoll.generation, below).await?);
+    } else {
+        keys = repoll.go_on(&reader.passed(repoll.below).await?);
+    }
     // Filed twice is no harm, and passed over would be.
     writer.redate(&keys, now_ms).await?;
     writer.note(&REPOLL, &repoll).await?;
     again.filed(repoll, &keys, now);
-    if repoll.is_over() {
+    if repoll.is_over() && repoll.of > 0 {
         tracing::info!(
             of = repoll.of,
             "after the restore, all {} invoices that were final are polled again, or are about to be",
@@ -130,13 +131,13 @@ mod tests {
         let start = Instant::now();
         let mut again = Again::at_start(NonZeroU32::new(5).expect("not zero"));
         assert_eq!(again.next(false, start), Next::Read);
-        let begun = Repoll::begin(1, (InvoiceKey(9), 9));
+        let begun = Repoll::begin(1);
         again.filed(begun, &[InvoiceKey(8); 8], start);
         assert_eq!(again.wait(start), Some(Duration::from_millis(3_200)));
         let later = start + Duration::from_millis(3_200);
         assert_eq!(again.next(false, start), Next::Nothing);
         assert_eq!(again.next(true, later), Next::Nothing);
-        assert_eq!(again.next(false, later), Next::File(begun));
+        assert_eq!(again.next(false, later), Next::GoOn(begun));
         again.filed(begun, &[], later);
         assert_eq!(again.wait(later), Some(LOOK_EVERY));
     }
@@ -144,7 +145,11 @@ mod tests {
     #[test]
     fn nothing_is_waited_for_once_all_were_looked_at() {
         let mut again = Again::at_start(NonZeroU32::MIN);
-        again.read(Some(Repoll::begin(1, (InvoiceKey(9), 0))));
+        let over = Repoll {
+            uncounted: None,
+            ..Repoll::begin(1)
+        };
+        again.read(Some(over));
         assert_eq!(again.wait(Instant::now()), None);
         again.read(None);
         assert_eq!(again.wait(Instant::now()), None);

@@ -115,14 +115,20 @@ impl World {
         if again.next(waits, now) == Next::Read {
             let known = self.store.fact_of(&REPOLL);
             let known = known.filter(|known| known.generation == generation);
-            let begun = || Repoll::begin(generation, self.store.ended(generation));
+            let begun = || Repoll::begin(generation);
             let known = (generation > 0).then(|| known.unwrap_or_else(begun));
             again.read(known);
         }
-        let Next::File(mut repoll) = again.next(waits, now) else {
+        let Next::GoOn(mut repoll) = again.next(waits, now) else {
             return Ok(false);
         };
-        let keys = repoll.go_on(&self.store.passed(repoll.below, Repoll::LOOKED_AT));
+        let mut keys = Vec::new();
+        if let Some(below) = repoll.uncounted {
+            // In pieces, as a big ledger is counted.
+            repoll.count(self.store.count_ended(generation, below, 2));
+        } else {
+            keys = repoll.go_on(&self.store.passed(repoll.below, Repoll::LOOKED_AT));
+        }
         self.redate(&keys, now_ms)?;
         self.write_now(&LedgerCommand::Note(REPOLL.note(&repoll)))?;
         self.daemon

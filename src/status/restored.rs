@@ -1,5 +1,5 @@
 //! The last restore of the ledger, in the words of `--json`: what is held for it, and how far the polls after it are. Pure.
-//! Relies on what the ledger counted. Promises nothing of polls before a daemon has begun them.
+//! Relies on what the ledger counted. Promises no figure before a daemon has counted all.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(crate) struct Restored {
     pub(crate) generation: i64,
     /// Deliveries that are held because of it.
     pub(crate) held: Count,
-    /// How many final outcomes were polled again; `None` until a daemon begins.
+    /// How many final outcomes were polled again; `None` until a daemon has counted them.
     pub(crate) polled: Option<Polled>,
 }
 

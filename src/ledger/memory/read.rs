@@ -9,7 +9,7 @@ use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Invoice};
 use crate::ledger::apply::heard;
 use crate::ledger::fact::Fact;
-use crate::ledger::repoll::Passed;
+use crate::ledger::repoll::{Counted, Passed};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
     Place, Running,
@@ -122,13 +122,16 @@ impl MemoryStore {
         older.map(passed).take(most).collect()
     }
 
-    /// The newest of those that the plan polls no more and that were not polled since this generation began, and how many they
-    /// are.
-    pub(crate) fn ended(&self, generation: i64) -> (InvoiceKey, u64) {
-        let mut ended = self.passed(InvoiceKey(i64::MAX), u32::MAX);
-        ended.retain(|passed| passed.is_ended && passed.generation < generation);
-        let newest = ended.first().map_or(InvoiceKey(0), |passed| passed.key);
-        (newest, u64::try_from(ended.len()).unwrap_or(u64::MAX))
+    /// Counts among so many below this one those that the plan polls no more and that were not polled since this generation began.
+    pub(crate) fn count_ended(&self, generation: i64, below: InvoiceKey, limit: u32) -> Counted {
+        let mut rows = self.passed(below, limit);
+        let upto = rows.last().map(|passed| passed.key);
+        rows.retain(|passed| passed.is_ended && passed.generation < generation);
+        Counted {
+            upto,
+            newest: rows.first().map(|passed| passed.key),
+            count: u64::try_from(rows.len()).unwrap_or(u64::MAX),
+        }
     }
 
     /// Invoices whose opening is under way.

@@ -124,7 +124,7 @@ fn repolled(connection: &Connection) -> rusqlite::Result<Option<Repolled>> {
     };
     let filed = "poll INDEXED BY poll_due WHERE class = ?1 AND due_ms IS NOT NULL";
     let waits = tally(connection, filed, [Class::Restored.number()])?;
-    Ok(Some(repoll.repolled(waits)))
+    Ok(repoll.repolled(waits))
 }
 
 fn served_by(connection: &Connection) -> rusqlite::Result<Option<ServedBy>> {

@@ -30,7 +30,7 @@ use crate::ledger::command::Lane;
 use crate::ledger::error::OpenError;
 use crate::ledger::fact::Fact;
 use crate::ledger::health::Sight;
-use crate::ledger::repoll::Passed;
+use crate::ledger::repoll::{Counted, Passed};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running,
@@ -206,11 +206,13 @@ impl ReadStore {
         ended::passed(&self.0, below, limit).map_err(from_sqlite)
     }
 
-    pub(in crate::ledger) fn ended(
+    pub(in crate::ledger) fn count_ended(
         &self,
         generation: i64,
-    ) -> Result<(InvoiceKey, u64), StoreError> {
-        ended::ended(&self.0, generation).map_err(from_sqlite)
+        below: InvoiceKey,
+        limit: u32,
+    ) -> Result<Counted, StoreError> {
+        ended::count(&self.0, generation, below, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn next_due_ms(&self) -> Result<Option<i64>, StoreError> {

@@ -98,7 +98,8 @@ fn told_restored(restored: &Restored) -> String {
         _ => format!("{} held for it", number(restored.held)),
     };
     let polled = match restored.polled {
-        None => "final outcomes are polled again once a daemon runs".to_owned(),
+        None => "final outcomes are still to be counted and polled again".to_owned(),
+        Some(Polled { of: 0, .. }) => "no final outcome to be polled again".to_owned(),
         Some(Polled { count, of }) if count == of => {
             format!("all {of} final outcomes polled again")
         }

@@ -110,9 +110,11 @@ impl Pair {
             let beside = self.memory.passed(InvoiceKey(below), limit);
             self.same("passed", &passed, &beside);
         }
-        for generation in 0..3 {
-            let ended = self.beside.ended(generation).expect("read");
-            self.same("ended", &ended, &self.memory.ended(generation));
+        for (generation, below, limit) in [(0, 99, ALL), (1, 99, ALL), (2, 99, 2), (1, 3, 1)] {
+            let below = InvoiceKey(below);
+            let counted = self.beside.count_ended(generation, below, limit);
+            let beside = self.memory.count_ended(generation, below, limit);
+            self.same("counted", &counted.expect("read"), &beside);
         }
     }
 
