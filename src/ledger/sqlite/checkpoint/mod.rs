@@ -251,7 +251,8 @@ impl Mover {
         }
         self.watch(connection, pages);
         if last {
-            self.finish(connection, pages);
+            // All of the log is moved by the cut that comes next.
+            self.stop();
             return None;
         }
         let now = Instant::now();
@@ -447,16 +448,6 @@ impl Mover {
             held.over(takes);
         }
         false
-    }
-
-    /// The last move before the connection is closed. What is too long for it is left to whoever serves the ledger, or to
-    /// the closing of the last connection.
-    fn finish(&mut self, connection: &Connection, pages: i32) {
-        self.stop();
-        if pages >= PAGES && pages.saturating_sub(self.moved) <= ASIDE {
-            let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
-            self.judge(passive, pages);
-        }
     }
 }
 
