@@ -67,8 +67,9 @@ impl Idle {
             return None;
         }
         if last {
-            // What is longer would take more time than a stop has.
-            if file_bytes(&self.ledger) <= LAST_MOST_BYTES {
+            // A longer log takes more time than a stop has, and a command does not wait for the log of others.
+            if self.scrub || !mover.is_of_a_command() && file_bytes(&self.ledger) <= LAST_MOST_BYTES
+            {
                 self.cut(connection, mover, LAST_FOR);
             }
             return None;

@@ -251,8 +251,7 @@ impl Mover {
         }
         self.watch(connection, pages);
         if last {
-            // All of the log is moved by the cut that comes next.
-            self.stop();
+            self.finish(connection, pages);
             return None;
         }
         let now = Instant::now();
@@ -448,6 +447,21 @@ impl Mover {
             held.over(takes);
         }
         false
+    }
+
+    /// Whether a long log is left to the daemon that may serve the ledger.
+    pub(super) fn is_of_a_command(&self) -> bool {
+        self.when == Checkpoint::WhenShort
+    }
+
+    /// The last move of a command. The daemon's is a cut, and the closing of the last connection moves all too.
+    fn finish(&mut self, connection: &Connection, pages: i32) {
+        self.stop();
+        let short = pages.saturating_sub(self.moved) <= ASIDE;
+        if self.is_of_a_command() && pages >= PAGES && short {
+            let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
+            self.judge(passive, pages);
+        }
     }
 }
 
