@@ -17,6 +17,7 @@ use crate::status::LOW_BYTES;
 use crate::status::measures::size;
 use crate::telemetry::chain;
 
+const START: &str = "start `tilld serve` once: it makes the file, and a stop leaves it there";
 const LEDGER: &str = "ledger";
 const MODES: &str = "permissions";
 const DISK: &str = "disk";
@@ -39,6 +40,7 @@ pub(super) async fn look(
         None => findings.push(unread(&file, gone)),
     }
     findings.extend(log(&file, settings.ledger.log_attention_bytes));
+    findings.extend(readable(&file));
     findings.push(modes(state_dir));
     findings.push(disk(state_dir));
     findings
@@ -86,6 +88,27 @@ fn log(file: &Path, long: u64) -> Option<Finding> {
         let told = format!("its log has {}, which is far more than usual", size(bytes));
         let hint = format!("a program may keep a read transaction open: `fuser -v {}` names those that have it open", file.display());
         Finding::warn(LEDGER, told).hint(hint)
+    })
+}
+
+/// A program that may only read needs both files beside the ledger: SQLite makes them for writers alone.
+fn readable(file: &Path) -> Option<Finding> {
+    let about = fs::metadata(file).ok()?;
+    let group_reads = |mode: u32| mode & 0o040 != 0;
+    if !group_reads(about.mode()) {
+        return None;
+    }
+    ["-wal", "-shm"].into_iter().find_map(|end| {
+        let mut beside = file.to_owned().into_os_string();
+        beside.push(end);
+        let path = Path::new(&beside).display();
+        let (text, hint) = match fs::metadata(&beside) {
+            Ok(about) if group_reads(about.mode()) => return None,
+            Ok(_) => ("is closed to it", format!("chmod 0640 {path}")),
+            Err(_) => ("is missing", START.to_owned()),
+        };
+        let text = format!("the readers' group cannot open the ledger: `{path}` {text}");
+        Some(Finding::warn(LEDGER, text).hint(hint))
     })
 }
 

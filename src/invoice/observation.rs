@@ -84,6 +84,8 @@ pub enum How {
     NoZone,
     /// A time that is none.
     NoTime,
+    /// A time that is still to come.
+    Ahead,
     /// No JSON object in however many layers: hooks are told the raw text alone.
     NoObject,
 }
@@ -97,6 +99,7 @@ impl Odd {
             How::Unknown(value) => format!("{field}={value}"),
             How::NoZone => format!("{field}:no_zone"),
             How::NoTime => format!("{field}:no_time"),
+            How::Ahead => format!("{field}:ahead"),
             How::NoObject => format!("{field}:no_object"),
         }
     }
@@ -113,6 +116,10 @@ impl fmt::Display for Odd {
             }
             How::NoZone => write!(f, "`{field}` has no time zone and was taken as UTC"),
             How::NoTime => write!(f, "`{field}` is no time; all else was kept"),
+            How::Ahead => write!(
+                f,
+                "`{field}` is ahead of the service's own clock, so a poll must confirm it"
+            ),
             How::NoObject => write!(f, "`{field}` holds no JSON object; all else was kept"),
         }
     }
@@ -230,4 +237,29 @@ impl Observation {
             received_ms,
         }
     }
+
+    /// Whether its instant is ahead of the service's clock. Such an instant orders nothing: whatever is said later would be taken
+    /// for older. `ahead_ms`: how far the service's clock was ahead of ours when it was last seen.
+    pub fn is_ahead(&self, ahead_ms: i64) -> bool {
+        let ours_ms = self.received_ms.saturating_add(ahead_ms);
+        let service_ms = self.report.service_ms.unwrap_or(ours_ms);
+        let latest_ms = service_ms.saturating_add(DATE_STEP_MS + AHEAD_MOST_MS);
+        self.report
+            .updated_at
+            .is_some_and(|at| at.as_ms() > latest_ms)
+    }
+
+    /// The same without its instant, which is kept as text.
+    #[must_use]
+    pub fn undated(&self) -> Self {
+        let mut undated = self.clone();
+        let at = undated.report.updated_at.take();
+        undated.report.updated_at_text = at.map(|at| at.to_string());
+        undated
+    }
 }
+
+/// An instant may be so far ahead of the service's clock, milliseconds: answers take time.
+const AHEAD_MOST_MS: i64 = 5_000;
+/// A `Date` leaves out what is less than a second (RFC 9110, 5.6.7), milliseconds.
+const DATE_STEP_MS: i64 = 1_000;

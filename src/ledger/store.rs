@@ -377,6 +377,8 @@ pub(super) trait Store {
     /// What events of this choice are without, a bounded number of them, though the rules of their time owed it to a hook. Of what tilld wrote itself nothing
     /// is, unless another program took it away.
     fn missing(&mut self, choice: &Choice) -> Result<Vec<Missing>, StoreError>;
+    /// Whether a line of the invoice's history has this text in the place of an instant.
+    fn was_undated(&mut self, key: InvoiceKey, text: &str) -> Result<bool, StoreError>;
     /// Writes a line of history and drops the oldest beyond the bounds.
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError>;
 

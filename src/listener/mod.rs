@@ -281,12 +281,16 @@ impl<B: Book> Inner<B> {
                 let reason = Reason::LedgerUnavailable;
                 self.refuse(&arrival, invoice, reason, answer::unavailable())
             }
+            // The invoice is known, so a sender that is right must come again.
+            (Some(_), None, _) => {
+                let reason = Reason::TokenUnreadable;
+                self.refuse(&arrival, invoice, reason, answer::unavailable())
+            }
             (invoice, token, verdict) => {
                 let reason = match (invoice, token, &arrival.address) {
                     (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
                     (None, _, Address::Bare) => Reason::InvoiceUnknown,
-                    (Some(_), None, _) => Reason::TokenUnreadable,
-                    (Some(_), Some(_), _) => {
+                    (Some(_), _, _) => {
                         Reason::of_verdict(verdict).expect("the right token was stored above")
                     }
                 };

@@ -148,7 +148,7 @@ impl Reason {
             ),
             Self::TokenUnreadable => (
                 "token_unreadable",
-                "401: tilld cannot open its own copy of the notify token; was `secret/ledger-key` replaced?",
+                "503: tilld cannot open its own copy of the notify token; was `secret/ledger-key` replaced?",
             ),
             Self::NotThisInvoice => (
                 "not_this_invoice",

@@ -184,10 +184,19 @@ fn paid_was_heard(world: &World, key: InvoiceKey) -> bool {
         .events()
         .any(|(event, _)| event.invoice == key && event.outcome.has_money());
     let trusted = !world.rules.policy.confirm_paid;
+    // One that was dated ahead was doubted, and the poll may have come after its money had gone back.
+    let was_ahead = |status: &Status| {
+        world.store.history().any(|line| {
+            let undated = |claim: &Claim| claim.status == *status && claim.at.is_none();
+            line.invoice == key && line.claim.as_ref().is_some_and(undated)
+        })
+    };
+    let lists = &world.rules.policy.lists;
     let acknowledged = world.book.acknowledged.iter().any(|one| {
-        one.invoice == key
-            && one.report.amount.value().is_some()
-            && world.rules.policy.lists.sort(&one.report.status) == Some(Meaning::Paid)
+        let status = &one.report.status;
+        let is_paid = lists.sort(status) == Some(Meaning::Paid);
+        let names_amount = one.report.amount.value().is_some();
+        one.invoice == key && names_amount && is_paid && !was_ahead(status)
     });
     recorded || trusted && acknowledged
 }
@@ -196,7 +205,11 @@ fn paid_was_heard(world: &World, key: InvoiceKey) -> bool {
 fn acknowledged_is_stored(world: &World) -> Vec<String> {
     let missing = world.book.acknowledged.iter().filter(|one| {
         let same =
-            |claim: &Claim| claim.status == one.report.status && claim.at == one.report.updated_at;
+            // One that is ahead of the service's clock is stored without its instant.
+            |claim: &Claim| {
+                claim.status == one.report.status
+                    && (claim.at.is_none() || claim.at == one.report.updated_at)
+            };
         let in_history = world
             .store
             .history()

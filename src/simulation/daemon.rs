@@ -8,6 +8,7 @@ use super::running::Run;
 use super::scenario::{HOUR, MINUTE, SECOND};
 use super::world::{Happens, Question, Sabotage, World, Written, say};
 use crate::client::gate::door::{Door, Pass};
+use crate::invoice::moment::Moment;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{
@@ -140,7 +141,7 @@ impl World {
     }
 
     /// A notification that is authentic.
-    pub(super) fn hear(&mut self, key: InvoiceKey, observation: Observation, number: usize) {
+    pub(super) fn hear(&mut self, key: InvoiceKey, mut observation: Observation, number: usize) {
         say!(
             self,
             "listener",
@@ -155,6 +156,10 @@ impl World {
         if self.sabotage == Sabotage::AcknowledgeFirst {
             self.book.acknowledged.push(acknowledged.clone());
             self.answer(number);
+        }
+        if self.sabotage == Sabotage::TrustInstants {
+            // As if it were said at its instant.
+            observation.report.service_ms = observation.report.updated_at.map(Moment::as_ms);
         }
         let who = Who::Notice(number, Box::new(acknowledged));
         self.hand_over(LedgerCommand::Record(key, Box::new(observation)), who);

@@ -193,6 +193,7 @@ fn a_rule_broken_on_purpose_is_noticed() {
         (Sabotage::NoSettling, "never two runs at once"),
         (Sabotage::OpenUnsettled, "one payable invoice"),
         (Sabotage::NothingSuperseded, "an order is paid once"),
+        (Sabotage::TrustInstants, "the service's word"),
         (Sabotage::KeepWaits, "no wait is longer than its step"),
         (Sabotage::NothingAgain, "known after a restore"),
     ];

@@ -20,6 +20,8 @@ pub(super) enum Sabotage {
     OpenUnsettled,
     /// An invoice stands for its order beside a newer one.
     NothingSuperseded,
+    /// An instant ahead of the service's clock orders what is said.
+    TrustInstants,
     /// What waits stays as planned when the clock is set.
     KeepWaits,
     /// After a restore nobody polls what is final.

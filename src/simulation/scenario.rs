@@ -69,6 +69,8 @@ pub(super) enum Dated {
     Again,
     /// In a way nobody can read.
     Unreadably,
+    /// By so much ahead of its own clock, milliseconds; 0 is right, whatever was shown before.
+    Ahead(i64),
 }
 
 /// How a hook behaves towards one order.
@@ -300,6 +302,22 @@ fn order(dice: &mut Dice, heals_at: i64, hooks: usize) -> Order {
         // The customer pays once more, or for the first time.
         let paid = again + dice.between(SECOND, 20 * MINUTE);
         acts.push((paid, Act::Happens(Paid)));
+    }
+    if dice.chance(60) {
+        // Dated ahead, and what comes later is dated rightly.
+        let far = dice.pick(&[10 * SECOND, 3 * HOUR, 365 * DAY]);
+        let course: [(&str, i64); 2] = [
+            ("paid", far),
+            (dice.pick(&["refunded", "canceled", "waiting", "paid"]), 0),
+        ];
+        acts = course
+            .map(|(status, by)| {
+                (
+                    dice.between(SECOND, soon),
+                    Act::Shows(status, Dated::Ahead(by)),
+                )
+            })
+            .to_vec();
     }
     // What happens keeps its order; when is drawn.
     let mut times: Vec<i64> = acts.iter().map(|(at, _)| *at).collect();

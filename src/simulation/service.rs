@@ -4,6 +4,7 @@ use super::book::Body;
 use super::scenario::{Act, Dated, HOUR, MINUTE, SECOND};
 use super::world::{Happens, Sent, World, say};
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::moment::Moment;
 use crate::listener::notification::Notification;
 use crate::sandbox::state::dictate::Dictated;
 
@@ -50,6 +51,7 @@ impl World {
                     Dated::Rightly => None,
                     Dated::Again => Some(last),
                     Dated::Unreadably => Some("soon".to_owned()),
+                    Dated::Ahead(by) => Some(Moment::from_ms(now + by).to_string()),
                 };
                 let dictated = Dictated {
                     status: Some(status.to_owned()),

@@ -24,9 +24,8 @@ fn whatever_is_stored_is_answered_exactly_200() {
     let invoice = world.create("A-1");
     let closed = world.create("A-2");
     let other = world.create("A-3");
-    let at = |second: u32| format!("2099-01-01T10:00:{second:02}.000Z");
-    let check = |what: &str, invoice: &Issued, status: &str, second: u32| {
-        let body = invoice.saying(status, &at(second));
+    let check = |what: &str, invoice: &Issued, status: &str, ms: i64| {
+        let body = invoice.saying(status, &invoice.at(ms));
         let answer = tell(&world, &with_token(invoice), &body);
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{what}");
         assert_eq!(answer.body, "ok\n", "{what}");
@@ -55,7 +54,7 @@ fn every_doubt_is_answered_as_on_an_address_of_its_own() {
     let world = Setup::new().quiet().start();
     let (invoice, other) = (world.create("A-1"), world.create("A-2"));
     let wrong = [("X-Notification-Token", "not-the-token-of-this-invoice")];
-    let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+    let body = invoice.saying("paid", &invoice.at(120));
     let own = world.notify(&invoice.reference, &wrong, &body);
     let own = own.without_date();
     assert_eq!(own.status_line, "HTTP/1.1 401 Unauthorized");

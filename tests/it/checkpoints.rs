@@ -39,10 +39,9 @@ fn tell_much(world: &World, issued: &Issued, number: usize) {
     } else {
         "waiting"
     };
-    let (minute, second) = (number / 60, number % 60);
     let body = issued.with(&json!({
         "status": status,
-        "updatedAt": format!("2100-01-01T00:{minute:02}:{second:02}.000Z"),
+        "updatedAt": issued.at_us(number + 1),
         "much": "x".repeat(MUCH_BYTES),
     }));
     assert_eq!(world.tell(issued, &body.to_string()).status, 200);

@@ -215,8 +215,12 @@ fn a_clock_that_is_ahead_raises_an_alert_and_what_it_dates_is_marked() {
     };
     wait_until(PATIENCE, "the mark", || marked("A-1").contains('1'));
     assert_eq!(world.invoice("A-1", "time_unsure"), "1");
+    let refused = world.tilld(&["db", "prune"]).ends_with(1);
+    assert!(refused.stderr.contains("nothing is emptied"), "{refused:?}");
+    world.tilld(&["db", "prune", "--dry-run"]).ends_with(0);
     clock.set("+0");
     wait_until(PATIENCE, "the alert to end", || !is_told());
+    world.tilld(&["db", "prune"]).ends_with(0);
     world.pay("A-2");
     assert_eq!((marked("A-2").as_str(), is_told()), ("0", false));
     assert_eq!(world.invoice("A-2", "time_unsure"), "0");

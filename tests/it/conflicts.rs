@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use crate::harness::{Issued, PATIENCE, Setup, World, wait_until};
 
-const SAME_INSTANT: &str = "2099-01-01T10:02:00.000Z";
-
 fn tells(world: &World, invoice: &Issued, status: &str, at: &str) {
     let answer = world.tell(invoice, &invoice.saying(status, at));
     assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{status} {at}");
@@ -36,11 +34,12 @@ fn of_two_statuses_at_one_instant_the_service_tells_which_holds() {
         .noting_hook("fulfil", &["paid"])
         .start();
     for (order, told) in [("A-1", ["paid", "waiting"]), ("A-2", ["waiting", "paid"])] {
-        let truth = json!({ "status": "paid", "updatedAt": SAME_INSTANT });
-        let invoice = world.dictate_fields(&world.create(order), &truth);
+        let created = world.create(order);
+        let truth = json!({ "status": "paid", "updatedAt": created.at(120) });
+        let invoice = world.dictate_fields(&created, &truth);
         let asked = world.requests("fetch");
         for status in told {
-            tells(&world, &invoice, status, SAME_INSTANT);
+            tells(&world, &invoice, status, &invoice.at(0));
         }
         let decided = [[told[0], "advance"], [told[1], "doubt"]];
         assert_eq!(decisions(&world, order), decided);
@@ -66,12 +65,9 @@ fn a_late_failure_does_not_undo_a_payment_the_service_stands_by() {
     let invoice = world.pay("A-1");
     world.settle();
     let events = world.sql("SELECT kind, status FROM events");
-    let late = [
-        ("expired", "2099-01-01T11:00:00.000Z"),
-        ("canceled", "2099-01-01T11:05:00.000Z"),
-    ];
-    for (status, at) in late {
-        tells(&world, &invoice, status, at);
+    let late = [("expired", 3_600), ("canceled", 3_900)];
+    for (status, ms) in late {
+        tells(&world, &invoice, status, &invoice.at(ms));
     }
     let decided = decisions(&world, "A-1");
     assert!(
@@ -95,14 +91,15 @@ fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
         .noting_hook("failed", &["failed"])
         .start();
     let paid = world.pay("A-1");
-    let expired = json!({ "status": "expired", "updatedAt": "2099-01-01T11:00:00.000Z" });
+    let expired = json!({ "status": "expired", "updatedAt": paid.at(1) });
     let expired = world.dictate_fields(&paid, &expired);
     assert_eq!(world.tell_as_it_is(&expired).status, 200);
     for (order, told) in [("A-2", ["paid", "waiting"]), ("A-3", ["waiting", "paid"])] {
-        let truth = json!({ "status": "waiting", "updatedAt": SAME_INSTANT });
-        let invoice = world.dictate_fields(&world.create(order), &truth);
+        let created = world.create(order);
+        let truth = json!({ "status": "waiting", "updatedAt": created.at(120) });
+        let invoice = world.dictate_fields(&created, &truth);
         for status in told {
-            tells(&world, &invoice, status, SAME_INSTANT);
+            tells(&world, &invoice, status, &invoice.at(0));
         }
     }
     let pending = "SELECT count(*) FROM heard WHERE decision = 'pending'";
@@ -141,12 +138,12 @@ fn a_payment_of_another_sum_is_a_mismatch_and_never_paid() {
         assert_eq!(world.open(order, "1500.00", &eur).code, 0);
         let open = world.issued(order).expect("made");
         let wrong = json!({ "status": "paid", "amount": amount, "currency": currency });
-        let later = json!({ "updatedAt": "2099-01-01T10:00:00.000Z" });
+        let later = json!({ "updatedAt": open.at(1) });
         let sums = "amount_asked || ' ' || amount_agreed || ' ' || coalesce(amount_reported, '') \
                     || ' ' || currency || ' ' || coalesce(attention, '')";
 
         // Pushed, and not what the service says when it is asked: nothing comes of it.
-        let open = world.dictate_fields(&open, &json!({ "updatedAt": "2099-01-01T10:00:30.000Z" }));
+        let open = world.dictate_fields(&open, &json!({ "updatedAt": open.at(30) }));
         let asked = world.requests("fetch");
         let body = open.with(&wrong);
         let body = with(&body, &later).to_string();
@@ -158,7 +155,7 @@ fn a_payment_of_another_sum_is_a_mismatch_and_never_paid() {
         assert_eq!(world.invoice(order, sums), "1500.00 1500.00 1500.00 EUR ");
 
         // The service says so itself.
-        let later = json!({ "updatedAt": "2099-01-01T10:01:00.000Z" });
+        let later = json!({ "updatedAt": open.at(30) });
         let truth = world.dictate_fields(&open, &with(&wrong, &later));
         assert_eq!(world.tell_as_it_is(&truth).status, 200);
         ends(&world, order, "paid mismatch 0");

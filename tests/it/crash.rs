@@ -233,7 +233,7 @@ fn twenty_kills_under_load_lose_nothing_that_was_acknowledged() {
         for (number, invoice) in issued.iter().cycle().take(AT_ONCE).enumerate() {
             // Every one is newer than all before it, so each that is stored is an event of its own.
             let status = format!("s-{kill}-{number}");
-            let at = format!("2099-01-01T00:{kill:02}:{number:02}Z");
+            let at = invoice.at_us(kill * AT_ONCE + number + 1);
             let mut wire = Wire::open(world.listen());
             wire.send(&post(&world, invoice, &invoice.saying(&status, &at)));
             wires.push((status, wire));

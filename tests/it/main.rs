@@ -58,6 +58,7 @@ mod scenarios;
 mod secrets;
 mod shapes;
 mod shop;
+mod stamps;
 mod status;
 mod stop;
 mod storage;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use jiff::Span;
+use jiff::tz::Offset;
 use serde_json::json;
 
 use crate::harness::{Issued, PATIENCE, Setup, Wire, World, head, wait_until};
@@ -73,7 +75,7 @@ fn a_refused_notification_that_outruns_the_create_answer_is_asked_about() {
         world.issued("A-1").is_some()
     });
     let invoice = world.issued("A-1").expect("made");
-    let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+    let body = invoice.saying("paid", &invoice.at(120));
     assert_eq!(world.notify(&invoice.reference, &[], &body).status, 401);
     let refused = "SELECT count(*) FROM refusal WHERE invoice = 1";
     wait_until(PATIENCE, "the refusal to be kept", || {
@@ -142,14 +144,16 @@ fn twenty_at_once_are_one_payment_and_one_run() {
 fn what_comes_late_does_not_undo_what_is_newer() {
     let world = Setup::new().quiet().noting_hook("all", &["*"]).start();
     let created = world.create("A-1");
-    let newer = json!({ "status": "paid", "updatedAt": "2099-01-01T10:02:00.000Z" });
+    let newer = json!({ "status": "paid", "updatedAt": created.at(2_000) });
     let invoice = world.dictate_fields(&created, &newer);
     assert_eq!(world.tell_as_it_is(&invoice).status, 200);
     world.settle();
     let runs = world.hook_log("all");
-    // The same minute, written in another zone: instants are compared, not texts.
-    for late in ["2099-01-01T10:01:00.000Z", "2099-01-01T13:01:59+03:00"] {
-        let answer = world.tell(&invoice, &invoice.saying("waiting", late));
+    // The same second, written in another zone: instants are compared, not texts.
+    let earlier = invoice.updated_at() - Span::new().milliseconds(1);
+    let there = Offset::constant(3).to_datetime(earlier);
+    for late in [created.at(1_000), format!("{there:.3}+03:00")] {
+        let answer = world.tell(&invoice, &invoice.saying("waiting", &late));
         assert_eq!(answer.status_line, "HTTP/1.1 200 OK", "{late}");
         let last = "SELECT status, decision FROM heard ORDER BY id DESC LIMIT 1";
         assert_eq!(world.sql(last), [["waiting", "stale"]], "{late}");
@@ -176,7 +180,7 @@ fn a_forged_notification_only_makes_tilld_ask() {
         "X-Notification-Token",
         "not-the-token-of-this-invoice-at-all",
     )];
-    let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+    let body = invoice.saying("paid", &invoice.at(120));
     assert_eq!(world.notify(&invoice.reference, &wrong, &body).status, 401);
     wait_until(PATIENCE, "the service to be asked", || {
         world.requests("fetch") > asked
@@ -259,9 +263,7 @@ fn a_neighbour_that_writes_all_the_time_costs_nothing() {
 fn tell_until(world: &World, invoice: &Issued, enough: &(dyn Fn(usize) -> bool + Sync)) -> usize {
     let mut sent = 0;
     while !enough(sent) {
-        let (minute, second) = (sent / 60, sent % 60);
-        let at = format!("2099-01-01T10:{minute:02}:{second:02}.000Z");
-        let body = invoice.saying(&format!("step-{sent}"), &at);
+        let body = invoice.saying(&format!("step-{sent}"), &invoice.at_us(sent + 1));
         let answer = world.tell(invoice, &body);
         assert_eq!(
             answer.status, 200,

@@ -134,7 +134,7 @@ fn forged(known: &[Issued]) -> Vec<String> {
     };
     let strange = World::target("AAAAAAAAAAAAAAAAAAAAAA");
     let each = |invoice: &Issued| {
-        let body = invoice.saying("paid", "2099-01-01T10:02:00.000Z");
+        let body = invoice.saying("paid", &invoice.at(120));
         let nobodys = body.replace(&invoice.id, "inv-of-nobody");
         [
             forge(&World::target(&invoice.reference), &body),
@@ -162,11 +162,7 @@ fn send(wire: &mut Wire, requests: &[String], times: usize) -> Answer {
 /// An authentic notification that is answered within the patience of any sender.
 fn tell_in_time(world: &World, invoice: &Issued, number: u32) {
     let sent = Instant::now();
-    let at = format!(
-        "2099-01-01T10:{:02}:{:02}.000Z",
-        number / 60 % 60,
-        number % 60
-    );
+    let at = invoice.at(i64::from(number) + 1);
     let body = invoice.saying(&format!("step-{number}"), &at);
     assert_eq!(world.tell(invoice, &body).status, 200);
     assert!(

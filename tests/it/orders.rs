@@ -22,14 +22,9 @@ const OPENERS: usize = 4;
 const MORE: usize = 2;
 /// What is told of each invoice besides its opening: in the end it is paid. `waiting` is stale unless it comes early, and
 /// `settling`, which no list sorts, was written in the same millisecond as `paid`, so only a poll can tell.
-const CLAIMS: [(&str, &str); 4] = [
-    ("waiting", "2099-01-01T10:00:00.000Z"),
-    ("processing", "2099-01-01T10:01:00.000Z"),
-    TRUTH,
-    ("settling", "2099-01-01T10:02:00.000Z"),
-];
-/// What the service itself says when it is asked.
-const TRUTH: (&str, &str) = ("paid", "2099-01-01T10:02:00.000Z");
+const CLAIMS: [(&str, i64); 4] = [("waiting", 1), ("processing", 60), TRUTH, ("settling", 120)];
+/// What the service itself says when it is polled, and how many milliseconds after the opening.
+const TRUTH: (&str, i64) = ("paid", 120);
 /// Until all doubts are asked about, at 100 questions a second, and all scripts have run.
 const BOUND: Duration = Duration::from_mins(3);
 
@@ -98,10 +93,10 @@ fn open(world: &World, orders: usize) -> Vec<Issued> {
     });
     let invoices = world.all_issued();
     assert_eq!(invoices.len(), orders);
-    let (status, updated_at) = TRUTH;
-    let fields = json!({ "status": status, "updatedAt": updated_at });
+    let (status, ms) = TRUTH;
     each(&|at| {
         let invoice = invoices.get(at).expect("as many as orders");
+        let fields = json!({ "status": status, "updatedAt": invoice.at(ms) });
         world.dictate_fields(invoice, &fields);
     });
     invoices
@@ -115,7 +110,7 @@ fn deal<'a>(invoices: &'a [Issued], dice: &mut Dice) -> Vec<Vec<Told<'a>>> {
     let mut all = Vec::new();
     for invoice in invoices {
         let opening = invoice.object.to_string();
-        let claims = CLAIMS.map(|(status, at)| invoice.saying(status, at));
+        let claims = CLAIMS.map(|(status, ms)| invoice.saying(status, &invoice.at(ms)));
         let mut own: Vec<_> = claims.into_iter().chain([opening]).collect();
         for _ in 0..MORE {
             let again = own.get(dice.below(own.len())).cloned();

@@ -73,7 +73,7 @@ fn secrets_stay_in_their_files_whatever_happens() {
     let failed = world.try_create("A-2");
     assert_ne!(failed.code, 0, "{failed:?}");
 
-    let body = invoice.saying("paid", "2099-01-01T10:00:00.000Z");
+    let body = invoice.saying("paid", &invoice.at(1));
     let wrong = [("X-Notification-Token", WRONG_TOKEN)];
     assert_eq!(world.notify(&invoice.reference, &wrong, &body).status, 401);
     let wrong = format!("Bearer {WRONG_TOKEN}");
@@ -164,12 +164,10 @@ fn a_token_in_the_document_is_cut_out_in_every_wrapping() {
     ];
     wrapped.extend(encoded.iter().map(|text| wrap(text)));
     let last = wrapped.len();
-    for field in ["extra", "dealRequisites", "paymentUrl"] {
+    for (field, first) in [("extra", 1), ("dealRequisites", 21), ("paymentUrl", 41)] {
         for (number, value) in wrapped.iter().enumerate() {
             let status = format!("{field}-{number}");
-            let second = json!({ "extra": 0, "dealRequisites": 20, "paymentUrl": 40 });
-            let second = second.get(field).and_then(Value::as_u64).expect("a number");
-            let at = format!("2099-01-01T10:00:{:02}.000Z", second + number as u64);
+            let at = invoice.at_us(first + number);
             let fields = json!({ "status": status, "updatedAt": at, field: "MARK" });
             let body = invoice.with(&fields).to_string();
             let answer = world.tell(&invoice, &body.replace("\"MARK\"", value));

@@ -29,8 +29,7 @@ fn a_field_nobody_needs_does_not_cost_the_status() {
     ];
     for (number, fields) in cases.iter().enumerate() {
         let status = format!("NEVER_SEEN_{number}");
-        let mut all =
-            json!({ "status": status, "updatedAt": format!("2099-01-01T10:00:{number:02}.000Z") });
+        let mut all = json!({ "status": status, "updatedAt": invoice.at_us(number + 1) });
         all.as_object_mut()
             .expect("fields")
             .extend(fields.as_object().expect("fields").clone());
@@ -174,7 +173,7 @@ fn requisites_in_any_wrapping_do_not_cost_the_status() {
         let status = format!("step-{number}");
         let fields = json!({
             "status": status,
-            "updatedAt": format!("2099-01-01T10:00:{number:02}.000Z"),
+            "updatedAt": invoice.at_us(number + 1),
             "dealRequisites": wrapped,
         });
         let answer = world.tell(&invoice, &invoice.with(&fields).to_string());
@@ -196,12 +195,12 @@ fn requisites_in_any_wrapping_do_not_cost_the_status() {
 fn a_body_that_is_a_string_is_read_or_refused_and_never_lost() {
     let world = Setup::new().quiet().start();
     let invoice = world.create("A-1");
-    let body = invoice.saying("waiting", "2099-01-01T10:00:01.000Z");
+    let body = invoice.saying("waiting", &invoice.at(1));
     let once = Value::from(body).to_string();
     let answer = world.tell(&invoice, &once);
     let stored = world.value("SELECT status FROM invoices") == "waiting";
     assert_eq!((answer.status, stored), (200, true), "{answer:?}");
-    let more = invoice.saying("paid", "2099-01-01T10:00:02.000Z");
+    let more = invoice.saying("paid", &invoice.at(2));
     let thrice = (0..3).fold(more, |text, _| Value::from(text).to_string());
     for body in [
         thrice.as_str(),

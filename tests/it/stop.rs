@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
+use crate::harness::{PATIENCE, Setup, World, skip, sql, wait_until};
 
 /// Notes its run and waits until `$1.go` is there.
 const HOLDS: &str = "echo \"$TILLD_EVENT_ID $TILLD_ATTEMPT\" >> \"$1\"\n\
@@ -120,6 +120,37 @@ fn a_ledger_that_was_taken_away_ends_the_daemon_and_nothing_is_acknowledged() {
     world.start_serve();
     assert_eq!(world.tell(&paid, &paid.object.to_string()).status, 200);
     assert_eq!(world.value("SELECT outcome FROM invoices"), "paid");
+}
+
+/// A copy of the one file after a clean stop has every commit, and a program that may only read opens the ledger as before.
+#[test]
+fn a_clean_stop_leaves_every_commit_in_the_file() {
+    let mut world = Setup::new().quiet().start();
+    world.pay("A-1");
+    let log = world.stop_serve_log();
+    assert!(log.trim_end().ends_with("tilld has stopped"), "{log}");
+    let beside = |end: &str| {
+        let name = format!("ledger.db{end}");
+        fs::metadata(world.state_dir().join(name)).map(|about| about.len())
+    };
+    assert_eq!(beside("-wal").ok(), Some(0));
+    assert!(beside("-shm").is_ok());
+    let copy = world.dir().join("alone.db");
+    fs::copy(world.ledger(), &copy).expect("copied");
+    assert_eq!(
+        sql(&copy, "SELECT outcome FROM invoices").concat(),
+        ["paid"]
+    );
+
+    // A reader keeps the newest ones from being moved, and the last line says so.
+    world.start_serve();
+    let neighbour = world.neighbour();
+    neighbour.keep_reading();
+    world.pay("A-2");
+    let log = world.stop_serve_log();
+    let last = log.trim_end().lines().next_back().unwrap_or_default();
+    assert!(last.contains("the newest commits are in"), "{log}");
+    assert!(last.contains("ledger.db-wal"), "{last}");
 }
 
 #[test]

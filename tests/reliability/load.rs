@@ -225,10 +225,7 @@ impl Sender {
     }
 
     fn request(&self, status: &str) -> String {
-        let (second, millis) = (self.number / 1000, self.number % 1000);
-        let (minute, second) = (second / 60, second % 60);
-        let (hour, minute) = (minute / 60, minute % 60);
-        let at = format!("2099-01-01T{hour:02}:{minute:02}:{second:02}.{millis:03}Z");
+        let at = self.issued.at_us(self.number + 1);
         let body = self.body.replace(STATUS, status).replace(AT, &at);
         let target = World::target(&self.issued.reference);
         let headers = [

@@ -65,18 +65,18 @@ pub(super) fn date_after<S: Store>(
         return Ok(());
     }
     let now_ms = observation.received_ms;
+    // When it was sent, not when its answer came: a nudge in between is not answered by it.
+    let sent_ms = observation.asked.map_or(now_ms, |asked| asked.at_ms);
     if asked {
-        // When it was sent, not when its answer came: a nudge in between is not answered by it.
-        let sent = observation.asked.map_or(now_ms, |asked| asked.at_ms);
-        state.asked_ms = Some(sent);
+        state.asked_ms = Some(sent_ms);
         state.failures = 0;
         let before = state.ended;
-        state.ended = before.answered(&rules.schedule, &heard(stored, &state), sent);
+        state.ended = before.answered(&rules.schedule, &heard(stored, &state), sent_ms);
         let dated = observation.report.service_ms;
-        state.polled = Polled::answered(service_clock(store, dated, sent)?);
+        state.polled = Polled::answered(service_clock(store, dated, sent_ms)?);
     }
     if matches!(observation.source, Source::Poll | Source::Create) {
-        see_service_clock(store, observation.report.service_ms, now_ms)?;
+        see_service_clock(store, observation.report.service_ms, [sent_ms, now_ms])?;
         state.service_ms = observation.report.service_ms;
         state.first_service_ms = state.first_service_ms.or(state.service_ms);
     }
@@ -144,17 +144,23 @@ fn service_clock<S: Store>(
 /// Dates have whole seconds: a smaller change says nothing, milliseconds.
 const CLOCKS_MOVED_MS: u64 = 1_000;
 
+/// An answer that took longer tells too little about the time it was made at, milliseconds.
+const TELLS_TIME_MS: i64 = 2_000;
+
 /// Remembers how far the service's clock is ahead of ours.
 fn see_service_clock<S: Store>(
     store: &mut S,
     dated_ms: Option<i64>,
-    ours_ms: i64,
+    [sent_ms, received_ms]: [i64; 2],
 ) -> Result<(), StoreError> {
     let Some(dated_ms) = dated_ms else {
         return Ok(());
     };
-    let ahead_ms = dated_ms.saturating_sub(ours_ms);
+    let ahead_ms = dated_ms.saturating_sub(received_ms);
     let known_ms = store.fact(&SERVICE_AHEAD_MS)?;
+    if known_ms.is_some() && received_ms.saturating_sub(sent_ms) > TELLS_TIME_MS {
+        return Ok(());
+    }
     let is_known = known_ms.is_some_and(|known| known.abs_diff(ahead_ms) <= CLOCKS_MOVED_MS);
     if !is_known {
         store.set_fact(&SERVICE_AHEAD_MS, &ahead_ms)?;
@@ -229,7 +235,7 @@ pub(super) fn poll_failed<S: Store>(
         state.service_ms = service_ms;
         let at_ms = service_clock(store, service_ms, failed.asked_ms)?;
         state.polled = before.gone(at_ms);
-        see_service_clock(store, service_ms, failed.now_ms)?;
+        see_service_clock(store, service_ms, [failed.asked_ms, failed.now_ms])?;
         let end = silence::end_ms(&rules.schedule, &known);
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
         // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt

@@ -8,7 +8,7 @@ use crate::invoice::attention::Attention;
 use crate::invoice::event::Change;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::moment::Moment;
-use crate::invoice::observation::{Observation, Report, Reported, Source};
+use crate::invoice::observation::{How, Observation, Odd, Report, Reported, Source};
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::invoice::sum::Verdict;
@@ -16,6 +16,7 @@ use crate::invoice::transition::{
     Ask, Claim, Decision, Policy, Transition, Why, claim_of, decide, same_word,
 };
 use crate::ledger::command::Recorded;
+use crate::ledger::fact::SERVICE_AHEAD_MS;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
 use crate::ledger::store::{NewHistory, Rank, Saved, Store, StoreError, Stored};
 
@@ -55,6 +56,8 @@ pub(super) fn record_on<S: Store>(
             (decision, Why::OtherInvoice),
         );
     }
+    let undated = without_instant_ahead(store, stored, observation)?;
+    let observation = undated.as_ref().unwrap_or(observation);
     let was_due = is_due(stored);
     let resorted = freshen(store, rules, stored, observation.received_ms)?;
     let claim = claim_of(&observation.report, &stored.invoice, &rules.policy);
@@ -139,6 +142,34 @@ pub(super) fn record_on<S: Store>(
     };
     date_after(store, rules, stored, observation, &touch)?;
     Ok(recorded)
+}
+
+/// The observation without its instant, when that is ahead of the service's clock, or was when it was heard before.
+fn without_instant_ahead<S: Store>(
+    store: &mut S,
+    stored: &mut Stored,
+    observation: &Observation,
+) -> Result<Option<Observation>, StoreError> {
+    let Some(at) = observation.report.updated_at else {
+        return Ok(None);
+    };
+    let ahead_ms = store.fact(&SERVICE_AHEAD_MS)?.unwrap_or(0);
+    if observation.is_ahead(ahead_ms) {
+        // A repetition that comes when the time has passed is found by it.
+        stored.newest = stored.newest.max(at);
+        let mut undated = observation.undated();
+        undated.report.odd.push(Odd {
+            field: "updatedAt",
+            how: How::Ahead,
+        });
+        return Ok(Some(undated));
+    }
+    let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
+    let may_be_known = at <= stored.newest && shown != Some(&observation.report.status);
+    if may_be_known && store.was_undated(stored.row.key, &at.to_string())? {
+        return Ok(Some(observation.undated()));
+    }
+    Ok(None)
 }
 
 /// An invoice that pays its order stands for it from then on.

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use rustix::fs::Stat;
@@ -46,10 +47,22 @@ pub(in crate::ledger) fn log_head(ledger: &Path) -> LogHead {
     read.map_or([0; 3], |()| [word(12), word(16), word(20)])
 }
 
+/// Which WAL it is. An empty one has no head: it is known by the time it was emptied.
+pub(in crate::ledger) fn log_identity(ledger: &Path) -> LogHead {
+    let head = log_head(ledger);
+    if head != [0; 3] {
+        return head;
+    }
+    fs::metadata(Part::Log.of(ledger)).map_or(head, |about| {
+        let low = |value: i64| u32::try_from(value & i64::from(u32::MAX)).unwrap_or_default();
+        [0, low(about.mtime()), low(about.mtime_nsec())]
+    })
+}
+
 /// Pages in the WAL, and how many of them checkpoints have moved into the database, as its index says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::ledger) struct Progress {
-    /// Which WAL it is: each one that is begun anew has another head.
+    /// Which WAL it is: each one that is begun has another.
     pub(in crate::ledger) log: LogHead,
     pub(in crate::ledger) frames: i64,
     pub(in crate::ledger) moved: i64,
@@ -181,6 +194,20 @@ fn is_behind(now: &Mark, before: &Mark) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_log_that_was_written_and_emptied_is_another() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let ledger = dir.path().join("ledger.db");
+        let log = fs::File::create(Part::Log.of(&ledger)).expect("made");
+        let emptied = |s| {
+            let at = std::time::UNIX_EPOCH + std::time::Duration::new(s, 7);
+            log.set_modified(at).expect("ours");
+            log_identity(&ledger)
+        };
+        assert_eq!(emptied(1), emptied(1));
+        assert_ne!(emptied(1), emptied(2));
+    }
 
     #[test]
     fn a_database_that_no_checkpoint_made_is_overwritten() {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{Stat, stat};
 
 use super::starts::Lying;
-pub(super) use content::{Alone, LogHead, Progress, log_head};
+pub(super) use content::{Alone, LogHead, Progress, log_head, log_identity};
 use content::{Known, Stamp, judge};
 
 /// The descriptors of this process.

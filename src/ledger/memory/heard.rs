@@ -19,8 +19,15 @@ pub(crate) struct HistoryLine {
     pub(super) decision: Decision,
     pub(super) why: Why,
     pub(super) reported: (Option<String>, Option<String>),
+    pub(super) updated_at_text: Option<String>,
     /// The newest event when it was written.
     pub(super) after: i64,
+}
+
+impl HistoryLine {
+    pub(super) fn is_undated(&self, key: InvoiceKey, text: &str) -> bool {
+        self.invoice == key && self.updated_at_text.as_deref() == Some(text)
+    }
 }
 
 /// Causes of events read for one invoice at most, the newest; as in SQLite's store.
@@ -135,6 +142,7 @@ impl MemoryStore {
             decision: line.decision,
             why: line.why,
             reported: line.reported.clone(),
+            updated_at_text: line.updated_at_text.map(str::to_owned),
             after: self.events.iter().next_back().map_or(0, |(seq, _)| seq),
         });
         let rows = i64::from(self.bounds.history_rows);

@@ -387,6 +387,11 @@ impl Store for MemoryStore {
         Ok(Vec::new()) // Nobody else writes here.
     }
 
+    fn was_undated(&mut self, key: InvoiceKey, text: &str) -> Result<bool, StoreError> {
+        let is_it = |line: &HistoryLine| line.is_undated(key, text);
+        Ok(self.history.iter().any(|(_, line)| is_it(line)))
+    }
+
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {
         self.add_line(line);
         Ok(())

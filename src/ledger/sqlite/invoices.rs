@@ -266,6 +266,17 @@ pub(super) fn add_history(
     Ok(())
 }
 
+pub(super) fn was_undated(
+    connection: &Connection,
+    key: InvoiceKey,
+    text: &str,
+) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM history WHERE invoice = ?1 AND updated_at_text = ?2)";
+    connection
+        .prepare_cached(sql)?
+        .query_row(params![key.0, text], |row| row.get(0))
+}
+
 pub(super) fn has_event(
     connection: &Connection,
     key: InvoiceKey,

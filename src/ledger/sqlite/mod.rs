@@ -203,9 +203,7 @@ impl<C: Statements> Store for SqliteStore<C> {
         self.look_at_files()?;
         self.often(Often::Commit)?;
         self.guard.commit();
-        if let Some(keeper) = &mut self.keeper {
-            keeper.touch();
-        }
+        self.keeper.iter_mut().for_each(Keeper::touch);
         Ok(())
     }
 
@@ -405,6 +403,10 @@ impl<C: Statements> Store for SqliteStore<C> {
     fn missing(&mut self, choice: &Choice) -> Result<Vec<Missing>, StoreError> {
         let found = missing::missing(&self.connection, choice, ACT_AT_ONCE);
         found.map(|found| found.of).map_err(from_sqlite)
+    }
+
+    fn was_undated(&mut self, key: InvoiceKey, text: &str) -> Result<bool, StoreError> {
+        invoices::was_undated(&self.connection, key, text).map_err(from_sqlite)
     }
 
     fn add_history(&mut self, line: &NewHistory<'_>) -> Result<(), StoreError> {

@@ -20,7 +20,9 @@ use super::schema::APPLICATION_ID;
 use super::{SqliteStore, backup, open};
 use crate::clock::wall_ms;
 use crate::ledger::error::OpenError;
-use crate::ledger::files::{Alone, How, Moved, Part, Progress, Rescue, Watch, log_head, rescue};
+use crate::ledger::files::{
+    Alone, How, Moved, Part, Progress, Rescue, Watch, log_identity, rescue,
+};
 use crate::ledger::store::StoreError;
 
 /// The head of a WAL, and the head of each page in it, bytes.
@@ -277,7 +279,7 @@ pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progres
         Ok((row.get(1)?, row.get(2)?))
     });
     let (frames, moved) = asked.ok()?;
-    let log = log_head(ledger);
+    let log = log_identity(ledger);
     Some(Progress { log, frames, moved })
 }
 

@@ -306,7 +306,6 @@ async fn any_doubt_is_the_same_401() {
             other.as_str(),
             (Some(7), "not_this_invoice"),
         ),
-        (UNREADABLE, "{T}\r\n", BODY, (Some(8), "token_unreadable")),
         (UNKNOWN, "{T}\r\n", BODY, (None, "ref_unknown")),
         (UNKNOWN, "", BODY, (None, "ref_unknown")),
         ("not-a-ref", "{T}\r\n", BODY, (None, "ref_unknown")),
@@ -318,6 +317,17 @@ async fn any_doubt_is_the_same_401() {
     }
     assert_eq!(answers.len(), 1, "{answers:?}");
     assert_eq!(running.book.recorded(), []);
+}
+
+/// Without its own copy of the token tilld can judge nothing: the sender must come again.
+#[tokio::test]
+async fn a_token_that_cannot_be_opened_is_answered_503() {
+    let running = Running::start().await;
+    for headers in ["{T}\r\n", ""] {
+        let answer = running.post(UNREADABLE, headers, BODY).await;
+        assert_eq!(status(&answer), "503", "{headers}");
+        assert_eq!(running.book.refusals(), [(Some(8), "token_unreadable")]);
+    }
 }
 
 /// The answer to a misshapen POST never depends on the ref, and a known one is nudged by it all the same.

@@ -19,8 +19,7 @@ impl World {
     /// One event more: the service says another status of this invoice.
     #[track_caller]
     pub(super) fn another_event(&self, issued: &Issued, number: usize) {
-        let (minutes, seconds) = (number / 60 % 60, number % 60);
-        let at = format!("2099-01-01T10:{minutes:02}:{seconds:02}.000Z");
+        let at = issued.at_us(number + 1);
         let body = issued.saying(&format!("step-{number}"), &at);
         assert_eq!(self.tell(issued, &body).status, 200);
     }
@@ -100,9 +99,7 @@ fn a_stream_tells_what_was_and_what_comes() {
     let mut new = Stream::follow(&socket, "/v1/events", &[]);
     world.another_event(&issued, 1);
     let paid = world.dictate(&issued, "paid");
-    let body = paid
-        .with(&json!({ "updatedAt": "2099-01-01T11:00:00.000Z" }))
-        .to_string();
+    let body = paid.with(&json!({ "updatedAt": paid.at(1) })).to_string();
     assert_eq!(world.tell(&paid, &body).status, 200);
     let read = |stream: &mut Stream, count: usize| -> Vec<(i64, String)> {
         let told = (0..count).map(|_| stream.next().expect("an event"));

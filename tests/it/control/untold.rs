@@ -172,7 +172,9 @@ fn no_answer_holds_a_secret() {
         all.extend(answers(&world));
         assert!(world.requests(endpoint) > before, "{endpoint} was answered");
     }
-    let holder = first.with(&json!({ "notificationToken": first.token, "status": "step", "updatedAt": "2099-01-01T10:00:00.000Z" }));
+    let holder = first.with(
+        &json!({ "notificationToken": first.token, "status": "step", "updatedAt": first.at(1) }),
+    );
     assert_eq!(world.tell(&first, &holder.to_string()).status / 100, 2);
     wait_until(PATIENCE, "the hook to be given up", || {
         world.value("SELECT count(*) > 1 FROM deliveries WHERE state = 'abandoned'") == "1"

@@ -51,7 +51,7 @@ fn a_payment_in_doubt_blocks_another_until_the_service_answers() {
         if let Some(status) = before {
             assert_eq!(
                 world
-                    .tell(&issued, &issued.saying(status, "2030-01-01T00:00:00Z"))
+                    .tell(&issued, &issued.saying(status, &issued.at(1)))
                     .status,
                 200
             );
@@ -105,7 +105,7 @@ fn an_unclear_status_makes_no_room_and_is_named() {
         let issued = world.create("A-1");
         world.faults(&json!({ "lose": true }));
         // The service would say `expired` by itself.
-        let said = issued.saying(status, "2030-01-01T00:00:00Z");
+        let said = issued.saying(status, &issued.at(1));
         let answer = json!({ "endpoint": "fetch", "status": 200, "body": said, "times": true });
         world.faults(&json!({ "api_status": answer }));
         let ended = after_the_end(&world, &issued).ends_with(9);

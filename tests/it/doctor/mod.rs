@@ -347,3 +347,21 @@ fn files_that_others_may_read_are_found() {
     assert!(found(&told, "login").starts_with("fail: "), "{told:?}");
     fs::set_permissions(&credentials, Permissions::from_mode(0o600)).expect("ours");
 }
+
+/// A program that may only read needs the files beside the ledger too.
+#[test]
+fn a_ledger_its_readers_cannot_open_is_found() {
+    let mut world = Setup::new().quiet().start();
+    world.pay("A-1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let told = doctor(&world, 16, &[]);
+    assert!(found(&told, "ledger").starts_with("ok: "), "{told:?}");
+    let index = world.state_dir().join("ledger.db-shm");
+    fs::set_permissions(&index, Permissions::from_mode(0o600)).expect("ours");
+    let narrow = found(&doctor(&world, 16, &[]), "ledger");
+    assert!(narrow.contains("warn: the readers' group"), "{narrow}");
+    assert!(narrow.contains("(chmod 0640 "), "{narrow}");
+    fs::set_permissions(&index, Permissions::from_mode(0o640)).expect("ours");
+    let told = doctor(&world, 16, &[]);
+    assert!(!found(&told, "ledger").contains("readers"), "{told:?}");
+}

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use jiff::{Span, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Answer, World};
@@ -72,10 +73,26 @@ impl Issued {
         object
     }
 
+    /// Its `updatedAt`.
+    pub(crate) fn updated_at(&self) -> Timestamp {
+        let at = self.object.get("updatedAt").and_then(Value::as_str);
+        at.and_then(|at| at.parse().ok()).expect("an instant")
+    }
+
+    /// So many milliseconds after its `updatedAt`, as the service writes it. More than five seconds ahead of now are doubted.
+    pub(crate) fn at(&self, ms: i64) -> String {
+        format!("{:.3}", self.updated_at() + Span::new().milliseconds(ms))
+    }
+
+    /// So many microseconds after its `updatedAt`: for more instants than the next seconds have milliseconds.
+    pub(crate) fn at_us(&self, us: usize) -> String {
+        let us = i64::try_from(us).expect("small");
+        format!("{:.6}", self.updated_at() + Span::new().microseconds(us))
+    }
+
     /// The same invoice as a notification has it that says `status`, of which the service knows nothing.
     pub(crate) fn as_if(&self, status: &str) -> Self {
-        let object =
-            self.with(&json!({ "status": status, "updatedAt": "2100-01-01T00:00:00.000Z" }));
+        let object = self.with(&json!({ "status": status, "updatedAt": self.at(1) }));
         Self {
             object,
             ..self.clone()

@@ -283,6 +283,15 @@ impl World {
         self.serve.take().expect("a daemon").wait(bound)
     }
 
+    /// Stops the daemon cleanly and gives all it has logged.
+    #[track_caller]
+    pub(crate) fn stop_serve_log(&mut self) -> String {
+        self.ask_to_stop();
+        let mut serve = self.serve.take().expect("a daemon");
+        assert_eq!(serve.wait(PATIENCE), 0);
+        serve.stderr()
+    }
+
     /// One of the sandbox's addresses by the name it announces it under: `service` or `control`.
     #[track_caller]
     pub(crate) fn address(&self, name: &str) -> SocketAddr {

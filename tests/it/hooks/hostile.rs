@@ -73,7 +73,7 @@ fn what_strangers_write_is_no_option_no_command_and_no_line_of_a_log() {
     }
     let issued = world.create("A-1");
     for (number, status) in STATUSES.iter().enumerate() {
-        let body = issued.saying(status, &format!("2099-01-01T00:00:0{number}Z"));
+        let body = issued.saying(status, &issued.at_us(number + 1));
         assert_eq!(world.tell(&issued, &body).status, 200, "{status:?}");
     }
     world.settle();
@@ -145,7 +145,7 @@ const HUGE: usize = 200_000;
 fn paid_hugely(issued: &Issued) -> Value {
     let requisites = json!({ "bankName": "x".repeat(HUGE) }).to_string();
     issued.with(&json!({
-        "status": "paid", "updatedAt": "2099-01-01T00:00:00Z",
+        "status": "paid", "updatedAt": issued.at(1),
         "merchantName": "y".repeat(HUGE), "dealRequisites": requisites,
     }))
 }

@@ -134,8 +134,7 @@ fn figures_that_cannot_be_agreed_to_are_named() {
     accept(&["A-1"], 0, "is agreed for order A-1 already");
     accept(&["--ref", &issued.reference], 0, "already");
     accept(&["Z-9"], 3, "no order `Z-9`");
-    let odd =
-        issued.with(&json!({ "amount": "1 499,90", "updatedAt": "2099-01-01T10:00:00.000Z" }));
+    let odd = issued.with(&json!({ "amount": "1 499,90", "updatedAt": issued.at(1) }));
     world.next_fetch(200, &odd.to_string());
     let heard = "SELECT count(*) FROM heard WHERE source = 'poll'";
     let stranger = [("X-Notification-Token", "of-a-stranger")];

@@ -160,9 +160,8 @@ fn tell(world: &World, invoices: &[Issued], events: Range<usize>) {
     let mut wire = Wire::open(world.listen());
     for event in events {
         let status = if event % 2 == 0 { "waiting" } else { "new" };
-        let at = format!("2099-01-01T00:{:02}:{:02}Z", event / 60, event % 60);
         for issued in invoices {
-            let body = issued.saying(status, &at);
+            let body = issued.saying(status, &issued.at_us(event + 1));
             let target = World::target(&issued.reference);
             let headers = [("X-Notification-Token", issued.token.as_str())];
             wire.send(&(head("shop.example", "POST", &target, &headers, Some(body.len())) + &body));

@@ -119,7 +119,7 @@ fn look(world: &mut World, rest: &[Issued]) {
 fn tell(world: &World, invoices: &[Issued]) {
     let mut wire = Wire::open(world.listen());
     for issued in invoices {
-        let body = issued.saying("paid", "2099-01-01T00:00:00Z");
+        let body = issued.saying("paid", &issued.at(1));
         let target = World::target(&issued.reference);
         let headers = [("X-Notification-Token", issued.token.as_str())];
         wire.send(&(head("shop.example", "POST", &target, &headers, Some(body.len())) + &body));

@@ -33,10 +33,7 @@ fn after_a_sync_that_failed_the_file_is_opened_anew_before_anything_is_acknowled
     let mut answers = Vec::new();
     for number in 0..40 {
         // Each another one, so that each that is stored is an event.
-        let body = issued.saying(
-            &format!("waiting-{number}"),
-            &format!("2100-01-01T00:00:{number:02}.000Z"),
-        );
+        let body = issued.saying(&format!("waiting-{number}"), &issued.at_us(number + 1));
         answers.push(world.tell(&issued, &body).status);
         let failed = answers.contains(&503);
         if failed && answers.ends_with(&[200, 200]) {

@@ -172,7 +172,7 @@ fn one_by_one(load: &mut Load, world: &World, requests: usize) -> (usize, Heard)
         return (0, Heard::default());
     }
     let issued = world.create("R-1");
-    let body = issued.saying("waiting", "2099-01-01T00:00:00.000Z");
+    let body = issued.saying("waiting", &issued.at(1));
     let headers = [
         ("Content-Type", "application/json"),
         ("X-Notification-Token", issued.token.as_str()),

@@ -60,10 +60,7 @@ pub(crate) fn beside_an_honest_one(options: &Options) -> Verdict {
     let attack = Duration::from_secs(attack.try_into().expect("small"));
     let world = quiet().set("listener.connections", PLACES).start();
     let invoice = world.create("A-1");
-    let status = |number: usize| {
-        let at = format!("2099-01-01T00:{:02}:{:02}Z", number / 60, number % 60);
-        invoice.saying(&format!("h-{number}"), &at)
-    };
+    let status = |number: usize| invoice.saying(&format!("h-{number}"), &invoice.at_us(number + 1));
     let target = World::target(&invoice.reference);
     let headers = [("X-Notification-Token", invoice.token.as_str())];
     let honest = |number: usize| {

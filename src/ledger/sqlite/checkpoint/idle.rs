@@ -20,6 +20,8 @@ const SCRUB_AFTER: Duration = Duration::from_secs(1);
 const WORTH_BYTES: u64 = 1024 * 1024;
 /// At the end of a command somebody waits, and reads that pass are waited for.
 const LAST_FOR: Duration = Duration::from_secs(2);
+/// The longest log that is moved at the end: a slow disk takes some seconds for it.
+const LAST_MOST_BYTES: u64 = 268_435_456;
 
 /// When the log was written last, and what is to be done then.
 #[derive(Debug)]
@@ -65,7 +67,9 @@ impl Idle {
             return None;
         }
         if last {
-            if self.scrub {
+            // A longer log takes more time than a stop has, and a command does not wait for the log of others.
+            if self.scrub || !mover.is_of_a_command() && file_bytes(&self.ledger) <= LAST_MOST_BYTES
+            {
                 self.cut(connection, mover, LAST_FOR);
             }
             return None;

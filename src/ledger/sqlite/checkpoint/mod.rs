@@ -449,11 +449,16 @@ impl Mover {
         false
     }
 
-    /// The last move before the connection is closed. What is too long for it is left to whoever serves the ledger, or to
-    /// the closing of the last connection.
+    /// Whether a long log is left to the daemon that may serve the ledger.
+    pub(super) fn is_of_a_command(&self) -> bool {
+        self.when == Checkpoint::WhenShort
+    }
+
+    /// The last move of a command. The daemon's is a cut, and the closing of the last connection moves all too.
     fn finish(&mut self, connection: &Connection, pages: i32) {
         self.stop();
-        if pages >= PAGES && pages.saturating_sub(self.moved) <= ASIDE {
+        let short = pages.saturating_sub(self.moved) <= ASIDE;
+        if self.is_of_a_command() && pages >= PAGES && short {
             let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
             self.judge(passive, pages);
         }

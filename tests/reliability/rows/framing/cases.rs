@@ -34,7 +34,7 @@ struct Maker<'a> {
 
 /// All of them. `target` is the notification address of `invoice`; the hidden ones are about `stranger`.
 pub(super) fn cases(target: &str, invoice: &Issued, stranger: &Issued) -> Vec<Case> {
-    let body = stranger.saying(STRANGER, "2099-01-01T00:00:00Z");
+    let body = stranger.saying(STRANGER, &stranger.at(1));
     let path = target.replace(&invoice.reference, &stranger.reference);
     let hidden = format!(
         "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
@@ -61,7 +61,7 @@ impl Maker<'_> {
             self.all.len(),
             if fate == Fate::Refused { "must" } else { "may" },
         );
-        let at = format!("2099-01-01T01:00:{number:02}Z");
+        let at = self.invoice.at_us(number + 1);
         self.invoice.saying(&format!("{word}-{number}"), &at)
     }
 
