@@ -6,6 +6,7 @@
 
 mod abandonment;
 mod deliveries;
+mod ended;
 mod heard;
 mod invoice;
 mod outdated;
@@ -20,12 +21,12 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::time::Instant;
 
-use super::apply::{Rules, catch_up, remember};
+use super::apply::{Rules, remember};
 use super::batch;
 use super::choice::{Acting, Choice, Missing};
 use super::command::{After, AttemptRecord, Command, Intent, Lane, Refusal, Reply};
 use super::error::WriteError;
-use super::fact::{Fact, GENERATION, Note, RESTORED};
+use super::fact::{Fact, Note};
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
 use super::sqlite::Bounds;
@@ -157,16 +158,6 @@ impl MemoryStore {
         self.begin()?;
         rules.sorted_by = Some(remember(self, rules)?);
         self.commit()
-    }
-
-    /// Takes this ledger for a copy that was put back, as the first opening after a restore does.
-    pub(crate) fn catch_up(&mut self, rules: &mut Rules, now_ms: i64) -> Result<(), StoreError> {
-        self.begin()?;
-        let generation = self.fact_of(&GENERATION).unwrap_or_default() + 1;
-        catch_up(self, generation, now_ms)?;
-        self.commit()?;
-        rules.restore = self.fact_of(&RESTORED).unwrap_or_default();
-        Ok(())
     }
 }
 

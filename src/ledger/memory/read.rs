@@ -5,16 +5,14 @@ use super::{MemoryStore, Owed};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::opening::Opening;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class};
-use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Invoice};
 use crate::ledger::apply::heard;
 use crate::ledger::fact::Fact;
-use crate::ledger::repoll::{Counted, Passed};
 use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DeliveryState, DueRow, EventRow, InvoiceKey, InvoiceRow,
     Place, Running,
 };
-use crate::ledger::store::{PollState, Stored};
+use crate::ledger::store::PollState;
 
 impl MemoryStore {
     /// The invoice behind a ref.
@@ -107,31 +105,6 @@ impl MemoryStore {
     /// The earliest time an invoice is due.
     pub(crate) fn next_due_ms(&self) -> Option<i64> {
         self.polls.iter().filter_map(|(_, poll)| poll.due_ms).min()
-    }
-
-    /// Invoices below this one, newest first.
-    pub(crate) fn passed(&self, below: InvoiceKey, limit: u32) -> Vec<Passed> {
-        let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let older = self.invoices.iter().rev().filter(|(key, _)| *key < below.0);
-        let passed = |(key, stored): (i64, &Stored)| Passed {
-            key: InvoiceKey(key),
-            is_ended: stored.invoice.id.is_some()
-                && (stored.row.outcome != Outcome::Open || stored.row.unresolved),
-            generation: stored.generation,
-        };
-        older.map(passed).take(most).collect()
-    }
-
-    /// Counts among so many below this one those that the plan polls no more and that were not polled since this generation began.
-    pub(crate) fn count_ended(&self, generation: i64, below: InvoiceKey, limit: u32) -> Counted {
-        let mut rows = self.passed(below, limit);
-        let upto = rows.last().map(|passed| passed.key);
-        rows.retain(|passed| passed.is_ended && passed.generation < generation);
-        Counted {
-            upto,
-            newest: rows.first().map(|passed| passed.key),
-            count: u64::try_from(rows.len()).unwrap_or(u64::MAX),
-        }
     }
 
     /// Invoices whose opening is under way.

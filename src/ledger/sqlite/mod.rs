@@ -13,7 +13,6 @@ mod columns;
 mod contract;
 mod deliveries;
 mod due;
-mod ended;
 mod facts;
 mod failure;
 mod heard;

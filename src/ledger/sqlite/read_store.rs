@@ -9,8 +9,7 @@ use rusqlite::Connection;
 
 use super::chosen;
 use super::deliveries;
-use super::due;
-use super::ended;
+use super::due::{self, ended};
 use super::facts;
 use super::failure::from_sqlite;
 use super::held;

@@ -26,7 +26,7 @@ const COUNT: &str = concat!(
 );
 
 /// Invoices below this one, newest first.
-pub(super) fn passed(
+pub(in crate::ledger::sqlite) fn passed(
     connection: &Connection,
     below: InvoiceKey,
     limit: u32,
@@ -43,7 +43,7 @@ pub(super) fn passed(
 }
 
 /// Counts among so many below this one those that were not polled since this generation began.
-pub(super) fn count(
+pub(in crate::ledger::sqlite) fn count(
     connection: &Connection,
     generation: i64,
     below: InvoiceKey,
@@ -63,7 +63,7 @@ pub(super) fn count(
 
 #[cfg(test)]
 mod tests {
-    use super::super::due::tests::{ledger, plan};
+    use super::super::tests::{ledger, plan};
     use super::*;
 
     #[test]

@@ -1,6 +1,8 @@
 //! Who is to be asked about, by the index in which due times are filed by class. Each question reads one class from one
 //! place on: what is due is found as fast behind a million old invoices as behind none.
 
+pub(super) mod ended;
+
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
@@ -252,7 +254,7 @@ pub(super) mod tests {
     const OLD: i64 = 20_000;
 
     /// A ledger in which this many old invoices have been due for long.
-    pub(in super::super) fn ledger(old: i64) -> Connection {
+    pub(in crate::ledger::sqlite) fn ledger(old: i64) -> Connection {
         let connection = as_made().expect("in memory");
         connection
             .execute_batch(&format!(
@@ -267,7 +269,7 @@ pub(super) mod tests {
         connection
     }
 
-    pub(in super::super) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+    pub(in crate::ledger::sqlite) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
         let mut statement = connection
             .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
             .expect("a plan");
