@@ -20,6 +20,9 @@ const FRAME_BYTES: usize = FRAME_HEAD_BYTES + 4_096;
 const SUMS_BYTES: u64 = 8;
 /// What is written to a disk at once, bytes.
 const DISK_BLOCK_BYTES: u64 = 4_096;
+/// Frames whose content is looked at, at most: more than come between two looks. A WAL that a read holds may be a hundred times
+/// as long, and the writer waits for the look.
+const CONTENT_MOST: u64 = 4_000;
 /// Frames that are read at once.
 const AT_ONCE: u64 = 32;
 
@@ -51,7 +54,7 @@ pub(in crate::ledger) enum Closely {
     /// At each page's head, and at the content of those that one block of a disk can hold without a head: a sixth of the
     /// instructions of a notification would go into the content of all, and less than a page is rarely written over.
     Heads,
-    /// At all of it.
+    /// At all of the newest [`CONTENT_MOST`] pages.
     Content,
 }
 
@@ -125,6 +128,10 @@ impl Log {
         closely: Closely,
     ) -> io::Result<Option<Part>> {
         let log = File::open(Part::Log.of(&self.ledger))?;
+        let start = match closely {
+            Closely::Content => start.max(end.saturating_sub(CONTENT_MOST)),
+            Closely::Heads => start,
+        };
         let Some(mut chain) = Chain::begin(&log, start)? else {
             return Ok(Some(Part::Log));
         };

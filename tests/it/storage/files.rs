@@ -3,6 +3,7 @@
 //! no later start finds, and a damaged file that is served.
 
 use std::fs;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -151,6 +152,28 @@ fn a_copy_over_the_file_in_place_is_noticed_and_answered_503() {
     world.tilld(&["serve"]).ends_with(11);
     assert!(fs::read(world.ledger()).expect("read") == before);
     world.is_sound = false;
+}
+
+/// By such an index the newest pages are not in the WAL, so the order in them is unknown.
+#[test]
+fn an_index_that_was_written_over_is_no_wrong_token_and_costs_nothing() {
+    let mut world = quiet();
+    let first = world.create("C-1");
+    assert_eq!(pay(&world, &first), 200);
+    world.neighbour().moves_all();
+    let second = world.dictate(&world.create("C-2"), "paid");
+    let index = world.ledger().with_extension("db-shm");
+    let file = fs::OpenOptions::new().write(true).open(index);
+    // The hash table of its first block.
+    let over = file.expect("opened").write_all_at(&[0; 16_384], 16_384);
+    over.expect("written over");
+    assert_eq!(world.tell_as_it_is(&second).status, 503);
+    told(&world, "`ledger.db-shm` was overwritten");
+    assert_eq!(world.serve_ends(PATIENCE), 1);
+    world.start_serve();
+    assert_eq!(world.value("SELECT count(*) FROM invoices"), "2");
+    assert_eq!(world.tell_as_it_is(&second).status, 200);
+    assert_eq!(paid_in(&world.ledger()), 2);
 }
 
 /// The daemon stands still, so that it does not end first.

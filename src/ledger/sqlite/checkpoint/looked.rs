@@ -174,13 +174,19 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_written_over_in_the_index_is_found() {
+    fn whatever_is_written_over_in_the_index_of_a_long_log_is_found() {
         let world = World::new();
         // More than its first block.
         for _ in 0..45 {
             world.write(100);
         }
         assert!(world.frames() > 4_100);
+        // The content of the newest, and the head of each.
+        let at = |frame: u64| HEAD_BYTES + frame * FRAME_BYTES + 1_000;
+        let content = |frame| world.garbled("-wal", at(frame), 8, Closely::Content);
+        assert_eq!(content(world.frames() - 1), Look::Wrong(Part::Log));
+        assert_eq!(content(world.frames() - 4_000), Look::Wrong(Part::Log));
+        assert_eq!(content(world.frames() - 4_001), Look::Sound);
         for at in (136..16_384).step_by(512) {
             let found = world.garbled("-shm", at, 4, Closely::Heads);
             assert_eq!(found, Look::Wrong(Part::Index), "{at}");
