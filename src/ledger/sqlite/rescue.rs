@@ -151,8 +151,11 @@ impl<C: Statements> SqliteStore<C> {
             self.guard.log = Some(log);
         }
         let bytes = log.extent().0;
-        let Some(progress) = self.progress() else {
-            return Ok(());
+        let progress = match asked(&self.connection, &self.path) {
+            Ok(progress) => progress,
+            // With WAL and locks SQLite never meets a database between two moments.
+            Err(error) if is_damage(&error) => return Err(overwritten(Part::Database)),
+            Err(_) => return Ok(()),
         };
         let needed = LOG_HEAD + progress.frames * FRAME_BYTES;
         if progress.frames > 0 && bytes < needed {
@@ -347,12 +350,23 @@ impl<C: Statements> SqliteStore<C> {
 
 /// What the WAL's index says. `None` where it cannot be asked.
 pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progress> {
-    let asked = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+    asked(connection, ledger).ok()
+}
+
+fn asked(connection: &Connection, ledger: &Path) -> rusqlite::Result<Progress> {
+    let (frames, moved) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
         Ok((row.get(1)?, row.get(2)?))
-    });
-    let (frames, moved) = asked.ok()?;
+    })?;
     let log = log_head(ledger);
-    Some(Progress { log, frames, moved })
+    Ok(Progress { log, frames, moved })
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// Reads the database without its WAL.

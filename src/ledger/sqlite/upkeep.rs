@@ -76,6 +76,7 @@ impl<C: Statements> SqliteStore<C> {
                 self.guard.at = Some(now);
             }
             Err(error) => {
+                keeper.put_off();
                 tracing::debug!(reason = %error, "the ledger could not be asked how far it is");
             }
         }

@@ -154,6 +154,28 @@ fn a_copy_over_the_file_in_place_is_noticed_and_answered_503() {
     world.is_sound = false;
 }
 
+/// What the daemon has read of it does not count any more after the commit of another program.
+#[test]
+fn a_cut_file_that_another_program_commits_to_is_noticed() {
+    let mut world = quiet();
+    for issued in opened(&world, 3) {
+        assert_eq!(pay(&world, &issued), 200);
+    }
+    let other = world.neighbour();
+    other.moves_all();
+    other.tamper("BEGIN IMMEDIATE; INSERT INTO meta (key, value) VALUES ('other', '1')");
+    let file = fs::OpenOptions::new().write(true).open(world.ledger());
+    file.expect("opened").set_len(8_192).expect("cut");
+    other.tamper("COMMIT");
+    told(&world, "`ledger.db` was overwritten");
+    let log = world.serve_log();
+    let asked = log.matches("could not be asked how far it is").count();
+    assert!(asked < 10, "{asked}");
+    assert_eq!(world.serve_ends(PATIENCE), 1);
+    world.tilld(&["serve"]).ends_with(11);
+    world.is_sound = false;
+}
+
 /// By such an index the newest pages are not in the WAL, so the order in them is unknown.
 #[test]
 fn an_index_that_was_written_over_is_no_wrong_token_and_costs_nothing() {
