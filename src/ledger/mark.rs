@@ -186,6 +186,11 @@ impl Keeper {
         self.changed = true;
     }
 
+    /// It could not be learnt how far the ledger is.
+    pub(super) fn put_off(&mut self) {
+        self.next = Instant::now() + WRITE_EVERY;
+    }
+
     /// When it is to be written, if it is; at once when it is the `last` chance.
     pub(super) fn due(&self, last: bool) -> Option<Instant> {
         let at = if last { Instant::now() } else { self.next };

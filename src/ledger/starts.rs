@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
-use super::files::{Alone, How, LogHead, Moved, Part, log_head};
+use super::files::{Alone, How, LogHead, Moved, Part, is_torn, lacks, log_head};
 use super::mark::{Found, Mark};
 use super::store::StoreError;
 use super::{mark, sqlite};
@@ -33,6 +33,11 @@ const KNOWN: &str = "ledger.known";
 pub(super) struct Lying {
     /// The number of the database's file.
     pub(super) database: u64,
+    /// So long it was at least, bytes, and whether the disk held all of it.
+    #[serde(default)]
+    pub(super) bytes: i64,
+    #[serde(default)]
+    pub(super) whole: bool,
     /// The number of the WAL's file, and its head.
     pub(super) log: u64,
     pub(super) head: LogHead,
@@ -44,8 +49,12 @@ pub(super) struct Lying {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Lies {
     database: u64,
+    bytes: i64,
+    whole: bool,
     /// `None` while there is no WAL, or an empty one.
     log: Option<(u64, LogHead)>,
+    /// The WAL goes on behind a page that was written over.
+    torn: bool,
     alone: Alone,
 }
 
@@ -78,6 +87,12 @@ fn doubt(found: &Found, lies: &Lies) -> Option<&'static str> {
         if !follows(known.head, head) {
             return Some("the log beside it has another content than was served");
         }
+    }
+    if lies.torn {
+        return Some("a page of the log beside it was written over");
+    }
+    if lies.bytes < known.bytes || known.whole && !lies.whole {
+        return Some("a part of the file was cut off");
     }
     match &lies.alone {
         Alone::At(now) if now.ledger != mark.ledger || now.event < known.alone => {
@@ -141,13 +156,19 @@ pub(super) fn check_in_full(ledger: &Path, why: &'static str) -> Result<(), Open
 }
 
 fn look(ledger: &Path) -> Lies {
-    let number = |part: Part| fs::metadata(part.of(ledger));
+    let about = |part: Part| fs::metadata(part.of(ledger)).ok();
+    let database = about(Part::Database);
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let extent = |about: &fs::Metadata| (number(about.len()), number(about.blocks()));
+    let (bytes, blocks) = database.as_ref().map_or((0, 0), extent);
     Lies {
-        database: number(Part::Database).map_or(0, |about| about.ino()),
-        log: number(Part::Log)
-            .ok()
+        database: database.map_or(0, |about| about.ino()),
+        bytes,
+        whole: !lacks(bytes, blocks),
+        log: about(Part::Log)
             .filter(|about| about.len() > 0)
             .map(|about| (about.ino(), log_head(ledger))),
+        torn: is_torn(ledger).unwrap_or_default(),
         alone: sqlite::alone(ledger),
     }
 }
@@ -206,6 +227,8 @@ mod tests {
         };
         let known = Lying {
             database: 1,
+            bytes: 8,
+            whole: true,
             log: 2,
             head: [3, 4, 5],
             alone: 6,
@@ -219,11 +242,15 @@ mod tests {
         };
         let lies = |database, log, alone| Lies {
             database,
+            bytes: 8,
+            whole: true,
             log,
+            torn: false,
             alone,
         };
-        let served = Found::Mark(mark(Some(known)));
         let log = |number, salt| Some((number, [0, salt, 0]));
+        let sound = lies(1, log(2, 4), at("a", 9));
+        let served = Found::Mark(mark(Some(known)));
         for (lies, doubted) in [
             (lies(1, log(2, 4), at("a", 6)), false),
             (lies(1, log(2, 9), at("a", 9)), false),
@@ -236,6 +263,34 @@ mod tests {
             (lies(1, log(2, 4), at("a", 5)), true),
             (lies(1, log(2, 4), at("b", 9)), true),
             (lies(1, log(2, 4), Alone::Foreign), true),
+            (
+                Lies {
+                    bytes: 9,
+                    ..sound.clone()
+                },
+                false,
+            ),
+            (
+                Lies {
+                    bytes: 7,
+                    ..sound.clone()
+                },
+                true,
+            ),
+            (
+                Lies {
+                    whole: false,
+                    ..sound.clone()
+                },
+                true,
+            ),
+            (
+                Lies {
+                    torn: true,
+                    ..sound
+                },
+                true,
+            ),
         ] {
             assert_eq!(doubt(&served, &lies).is_some(), doubted, "{lies:?}");
             for unknown in [Found::Nothing, Found::Damaged, Found::Mark(mark(None))] {

@@ -35,6 +35,11 @@ const GATHER_FOR: Duration = Duration::from_secs(1);
 /// begun within a second. It is this thread that looks since its look is one wake-up and some microseconds; a loop of the
 /// runtime that read by itself would take five for each.
 const LOOK_EVERY: Duration = Duration::from_millis(900);
+/// An accident of the files is noticed within two seconds, by the next look but one at the latest.
+const _: () = assert!(
+    LOOK_EVERY.as_millis() * 2 < 2_000,
+    "two looks in two seconds"
+);
 /// How often it is tried whether the ledger can store again.
 const TRY_EVERY: Duration = Duration::from_secs(2);
 

@@ -15,12 +15,20 @@ use crate::ledger::mark::Mark;
 /// The part of a WAL in front of its pages, as far as it is read, bytes.
 const LOG_HEAD_BYTES: usize = 24;
 
+/// What the kernel counts a file's room in, bytes.
+const BLOCK_BYTES: i64 = 512;
+/// A page of a ledger, bytes. SQLite never writes the one that begins here: its locks lie there.
+const PAGE_BYTES: i64 = 4_096;
+const LOCKED_AT: i64 = 1 << 30;
+
 /// What a write to the database changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::ledger) struct Stamp {
     bytes: i64,
     written_s: i64,
     written_ns: u64,
+    /// The disk holds less of it than it is long.
+    lacks: bool,
 }
 
 impl Stamp {
@@ -29,8 +37,26 @@ impl Stamp {
             bytes: about.st_size,
             written_s: about.st_mtime,
             written_ns: about.st_mtime_nsec,
+            lacks: lacks(about.st_size, about.st_blocks),
         }
     }
+
+    /// How long it is, and whether the disk holds all of that.
+    pub(in crate::ledger) const fn extent(self) -> (i64, bool) {
+        (self.bytes, !self.lacks)
+    }
+
+    /// True when this is shorter than before, or has a hole that was not there: SQLite writes every page, and a page that was
+    /// cut off is a hole once a later one is written.
+    const fn is_cut(self, before: Self) -> bool {
+        self.bytes < before.bytes || self.lacks && !before.lacks
+    }
+}
+
+/// True when a file of this length has a hole, by the blocks that it takes on the disk.
+pub(in crate::ledger) const fn lacks(bytes: i64, blocks: i64) -> bool {
+    let unwritten = if bytes > LOCKED_AT { PAGE_BYTES } else { 0 };
+    blocks.saturating_mul(BLOCK_BYTES) < bytes - unwritten
 }
 
 /// What tells a WAL from the one before it: the number of its checkpoints and its two salts.
@@ -138,10 +164,31 @@ impl Known {
         self.at.as_ref().map_or(0, |at| at.event)
     }
 
-    /// This process wrote to it.
-    pub(super) const fn wrote(&mut self, stamp: Stamp, progress: Progress, whole: bool) {
+    /// This process wrote to it: all of the WAL, which was so far `at_least`, or a part.
+    pub(super) fn wrote(
+        &mut self,
+        stamp: Stamp,
+        progress: Progress,
+        (whole, at_least): (bool, Option<Mark>),
+    ) {
         (self.stamp, self.progress, self.whole) = (stamp, progress, whole);
+        // Since a thread moved all, commits may have come on top.
+        if let Some(least) = at_least.filter(|_| whole && progress.is_whole())
+            && self.at.as_ref().is_none_or(|at| is_behind(at, &least))
+        {
+            self.at = Some(least);
+        }
         self.unread = true;
+    }
+
+    /// True when some of it was cut off since it was seen.
+    pub(super) const fn is_cut(&self, stamp: Stamp) -> bool {
+        stamp.is_cut(self.stamp)
+    }
+
+    /// How long it is, and whether the disk holds all of that.
+    pub(super) const fn extent(&self) -> (i64, bool) {
+        self.stamp.extent()
     }
 }
 
@@ -210,6 +257,55 @@ mod tests {
     }
 
     #[test]
+    fn what_was_moved_is_in_the_database_and_what_came_since_is_not() {
+        let mark = |event| Mark {
+            ledger: "a".to_owned(),
+            event,
+            ..Mark::nowhere()
+        };
+        for (frames, whole, wanted) in [(20, true, 9), (25, true, 5), (20, false, 5)] {
+            let progress = Progress {
+                frames,
+                moved: 20,
+                ..Progress::default()
+            };
+            let at = Alone::At(mark(5));
+            let mut known = Known::new(Stamp::default(), Progress::default(), at);
+            known.wrote(Stamp::default(), progress, (whole, Some(mark(9))));
+            assert_eq!(known.event(), wanted, "{frames} {whole}");
+        }
+    }
+
+    #[test]
+    fn a_database_that_lost_some_of_itself_is_cut() {
+        let stamp = |bytes, lacks| Stamp {
+            bytes,
+            lacks,
+            ..Stamp::default()
+        };
+        for (before, now, cut) in [
+            (stamp(8, false), stamp(8, false), false),
+            (stamp(8, false), stamp(9, false), false),
+            (stamp(8, false), stamp(7, false), true),
+            (stamp(8, false), stamp(9, true), true),
+            // A file system that takes less room for it says nothing.
+            (stamp(8, true), stamp(9, true), false),
+            (stamp(8, true), stamp(9, false), false),
+        ] {
+            assert_eq!(now.is_cut(before), cut, "{before:?} {now:?}");
+        }
+        for (bytes, blocks, hole) in [
+            (8_192, 16, false),
+            (8_192, 24, false),
+            (8_192, 8, true),
+            ((1 << 30) + 8_192, (1 << 21) + 8, false),
+            ((1 << 30) + 8_192, 1 << 21, true),
+        ] {
+            assert_eq!(lacks(bytes, blocks), hole, "{bytes} {blocks}");
+        }
+    }
+
+    #[test]
     fn a_database_that_no_checkpoint_made_is_overwritten() {
         let mark = |ledger: &str, generation, event, step| Mark {
             ledger: ledger.to_owned(),
@@ -223,6 +319,7 @@ mod tests {
             bytes,
             written_s,
             written_ns: 0,
+            lacks: false,
         };
         let log = [1, 2, 3];
         let progress = |frames, moved| Progress { log, frames, moved };

@@ -3,6 +3,7 @@
 //! Promises a decision for each accident, as one table ([`rescue`]).
 
 mod content;
+mod log;
 
 use std::ffi::{CString, OsString};
 use std::fmt;
@@ -10,15 +11,21 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Stat, stat};
 
+use super::mark::Mark;
 use super::starts::Lying;
-pub(super) use content::{Alone, LogHead, Progress, log_head, log_identity};
-use content::{Known, Stamp, judge};
+pub(super) use content::{Alone, LogHead, Progress, Stamp, lacks, log_head, log_identity};
+use content::{Known, judge};
+pub(super) use log::{Closely, Log, Look, is_torn};
 
 /// The descriptors of this process.
 const DESCRIPTORS: &str = "/proc/self/fd";
+
+/// The pages of the WAL are looked at for readers this often at most: it takes a millisecond or two.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// One of the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +138,9 @@ struct Seen {
     /// This process writes to the database now.
     moving: bool,
     lost: bool,
+    /// When the pages of the WAL were looked at for a reader, and the file of which one was written over.
+    looked: Option<Instant>,
+    wrong: Option<Part>,
 }
 
 /// Watches the files of one open ledger. Cheap to clone.
@@ -141,6 +151,7 @@ pub(super) struct Watch(Arc<Inner>);
 struct Inner {
     paths: [CString; 3],
     open: [Id; 3],
+    log: Log,
     seen: Mutex<Seen>,
 }
 
@@ -165,8 +176,16 @@ impl Watch {
             known: Known::new(stamp, progress, alone),
             moving: false,
             lost: false,
+            looked: None,
+            wrong: None,
         });
-        Ok(Self(Arc::new(Inner { paths, open, seen })))
+        let log = Log::new(ledger);
+        Ok(Self(Arc::new(Inner {
+            paths,
+            open,
+            log,
+            seen,
+        })))
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -174,9 +193,18 @@ impl Watch {
         self.0.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks whether each file is the one that is open. Gives the database's stamp, and the bytes of the WAL.
-    pub(super) fn look(&self) -> Result<(Stamp, i64), Moved> {
-        let (mut stamp, mut log) = (Stamp::default(), 0);
+    /// Looks at the pages of the WAL.
+    pub(super) fn log(&self) -> Log {
+        self.0.log.clone()
+    }
+
+    /// Looks whether each file is the one that is open. Gives the stamps of the database and the WAL.
+    pub(super) fn look(&self) -> Result<(Stamp, Stamp), Moved> {
+        if let Some(part) = self.seen().wrong {
+            let how = How::Overwritten;
+            return Err(Moved { part, how });
+        }
+        let (mut stamp, mut log) = (Stamp::default(), Stamp::default());
         for ((path, part), open) in self.0.paths.iter().zip(Part::ALL).zip(self.0.open) {
             let about = look(path, part)?;
             if id(&about) != open {
@@ -185,18 +213,35 @@ impl Watch {
             }
             match part {
                 Part::Database => stamp = Stamp::of(&about),
-                Part::Log => log = about.st_size,
+                Part::Log => log = Stamp::of(&about),
                 Part::Index => {}
             }
         }
         Ok((stamp, log))
     }
 
-    /// True while nothing has happened to the files since the writer saw them.
+    /// True while nothing has happened to the files since the writer saw them. What an index that was written over does not
+    /// find is there all the same.
     pub(super) fn stands(&self) -> bool {
+        if self.is_to_be_looked_at()
+            && let Look::Wrong(part) = self.0.log.look(Closely::Content)
+        {
+            self.seen().wrong = Some(part);
+        }
         let looked = self.look();
         let seen = self.seen();
         !seen.lost && looked.is_ok_and(|(stamp, _)| seen.moving || !seen.known.differs(stamp))
+    }
+
+    /// True now and then: strangers make many requests that find nothing.
+    fn is_to_be_looked_at(&self) -> bool {
+        let now = Instant::now();
+        let looked = &mut self.seen().looked;
+        let is_due = looked.is_none_or(|at| now.duration_since(at) > LOOK_EVERY);
+        if is_due {
+            *looked = Some(now);
+        }
+        is_due
     }
 
     /// True when another hand wrote to the database.
@@ -237,9 +282,15 @@ impl Watch {
         self.seen().known.note(progress);
     }
 
-    /// Takes a change of the database that this process made. What stands in it is read at the next look.
-    pub(super) fn accept_own(&self, stamp: Stamp, progress: Progress, whole: bool) {
-        self.seen().known.wrote(stamp, progress, whole);
+    /// Takes a change of the database that this process made: all of the WAL, which was so far at least, or a part. What stands
+    /// in it is read at the next look.
+    pub(super) fn accept_own(&self, stamp: Stamp, progress: Progress, moved: (bool, Option<Mark>)) {
+        self.seen().known.wrote(stamp, progress, moved);
+    }
+
+    /// True when some of the database was cut off since it was seen, though it may have its length again.
+    pub(super) fn is_cut(&self, stamp: Stamp) -> bool {
+        self.seen().known.is_cut(stamp)
     }
 
     /// It is over with this ledger.
@@ -276,8 +327,11 @@ impl Watch {
     pub(super) fn lying(&self, ledger: &Path) -> Option<Lying> {
         let [database, log, _] = self.0.open;
         let seen = self.seen();
+        let (bytes, whole) = seen.known.extent();
         (!seen.lost).then(|| Lying {
             database: database.1,
+            bytes,
+            whole,
             log: log.1,
             head: log_head(ledger),
             alone: seen.known.event(),

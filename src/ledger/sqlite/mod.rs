@@ -134,7 +134,8 @@ impl SqliteStore {
     ) -> Result<Self, OpenError> {
         let connection = open::open_writer(&path, busy)?;
         let guard = Guard::new(&connection, &path)?;
-        let mut mover = Mover::new((checkpoint, limits), &path, busy);
+        let mover = Mover::new((checkpoint, limits), &path, busy);
+        let mut mover = mover.looking_by(guard.watch.log());
         let hooked = hooked(&mut mover, connection).map_err(from_sqlite);
         let connection = hooked.map_err(|source| OpenError::File {
             path: path.clone(),
@@ -199,7 +200,7 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn commit(&mut self) -> Result<(), StoreError> {
-        self.look_at_files()?;
+        self.look_before_commit()?;
         self.often(Often::Commit)?;
         self.guard.commit();
         self.keeper.iter_mut().for_each(Keeper::touch);
@@ -241,16 +242,15 @@ impl<C: Statements> Store for SqliteStore<C> {
         }
         let moved = self.mover.tidy(&self.connection, last);
         let cut = self.idle.tidy(&self.connection, &mut self.mover, last);
-        self.note_moves();
+        self.note_moves(last);
         let times = moved.into_iter().chain(cut);
         self.mark(last).into_iter().chain(times).min()
     }
 
     fn others_wrote(&mut self) -> bool {
         let version = self.version();
-        let changed = version.is_none() || version != self.version;
-        self.version = version;
-        changed
+        let before = std::mem::replace(&mut self.version, version);
+        version.is_none() || version != before
     }
 
     fn stands(&mut self) -> Result<(), StoreError> {

@@ -17,12 +17,13 @@ use super::facts::position;
 use super::failure::from_sqlite;
 use super::often::Statements;
 use super::schema::APPLICATION_ID;
-use super::{SqliteStore, backup, open};
+use super::{SqliteStore, backup, check, open};
 use crate::clock::wall_ms;
 use crate::ledger::error::OpenError;
 use crate::ledger::files::{
-    Alone, How, Moved, Part, Progress, Rescue, Watch, log_identity, rescue,
+    Alone, How, Look, Moved, Part, Progress, Rescue, Stamp, Watch, log_identity, rescue,
 };
+use crate::ledger::mark::Mark;
 use crate::ledger::store::StoreError;
 
 /// The head of a WAL, and the head of each page in it, bytes.
@@ -35,6 +36,12 @@ const LAST_FOR: Duration = Duration::from_secs(2);
 /// As the ledger.
 const FILE_MODE: u32 = 0o640;
 
+/// The database has another content than was written.
+const OVERWRITTEN: Moved = Moved {
+    part: Part::Database,
+    how: How::Overwritten,
+};
+
 /// What is known of the files of an open ledger.
 pub(super) struct Guard {
     pub(super) watch: Watch,
@@ -42,6 +49,10 @@ pub(super) struct Guard {
     pub(super) over: bool,
     /// An accident that was found behind the answers: the next commit fails by it.
     found: Option<Moved>,
+    /// The WAL when its pages were looked at last.
+    log: Option<Stamp>,
+    /// How far the ledger was when it could be asked last.
+    pub(super) at: Option<Mark>,
     /// The newest event that was committed, and the newest of this transaction.
     newest: i64,
     made: i64,
@@ -59,6 +70,8 @@ impl Guard {
             })?,
             over: false,
             found: None,
+            log: None,
+            at: None,
             newest: 0,
             made: 0,
         })
@@ -69,6 +82,21 @@ impl Guard {
         self.made = 0;
     }
 
+    /// How far it was committed, whatever it says now.
+    pub(super) fn furthest(&self, now: Option<&Mark>) -> Option<Mark> {
+        let at = self.at.as_ref()?;
+        let now = now.filter(|now| now.ledger == at.ledger);
+        Some(Mark {
+            event: at
+                .event
+                .max(self.newest)
+                .max(now.map_or(0, |now| now.event)),
+            step: at.step.max(now.map_or(0, |now| now.step)),
+            files: None,
+            ..at.clone()
+        })
+    }
+
     /// It is durable.
     pub(super) fn commit(&mut self) {
         self.newest = self.newest.max(self.made);
@@ -77,16 +105,32 @@ impl Guard {
 
 impl<C: Statements> SqliteStore<C> {
     /// Looks whether each of the files is the one that was opened: three looks by path.
-    pub(super) fn look_at_files(&self) -> Result<(), StoreError> {
+    pub(super) fn look_at_files(&self) -> Result<(Stamp, Stamp), StoreError> {
         let found = self.guard.found.map_or(Ok(()), Err);
-        let looked = found.and_then(|()| self.guard.watch.look().map(drop));
+        let looked = found.and_then(|()| self.guard.watch.look());
         looked.map_err(StoreError::Moved)
+    }
+
+    /// The same before a commit, which would lengthen a WAL that was cut, so that only its pages tell.
+    pub(super) fn look_before_commit(&self) -> Result<(), StoreError> {
+        let (_, log) = self.look_at_files()?;
+        if log.extent().0 < self.mover.log_bytes() {
+            self.look_at_pages()?;
+        }
+        Ok(())
+    }
+
+    /// Looks at each page of the WAL that is not in the database.
+    fn look_at_pages(&self) -> Result<(), StoreError> {
+        match self.mover.look() {
+            Look::Wrong(part) => Err(overwritten(part)),
+            Look::Sound | Look::Unsure => Ok(()),
+        }
     }
 
     /// Looks before the WAL is moved: a database that another hand wrote to would be a mix afterwards, and look sound.
     pub(super) fn is_moved(&mut self) -> bool {
-        let looked = self.look_at_files().and_then(|()| {
-            let (stamp, _) = self.guard.watch.look().map_err(StoreError::Moved)?;
+        let looked = self.look_at_files().and_then(|(stamp, _)| {
             if self.guard.watch.differs(stamp) {
                 self.look_into_files()
             } else {
@@ -100,19 +144,28 @@ impl<C: Statements> SqliteStore<C> {
     }
 
     /// Looks at their content too, between two transactions.
-    pub(super) fn look_into_files(&self) -> Result<(), StoreError> {
-        self.look_at_files()?;
-        let (stamp, log) = self.guard.watch.look().map_err(StoreError::Moved)?;
-        let Some(progress) = self.progress() else {
-            return Ok(());
+    pub(super) fn look_into_files(&mut self) -> Result<(), StoreError> {
+        let (stamp, log) = self.look_at_files()?;
+        if self.guard.log.is_none_or(|before| before != log) {
+            self.look_at_pages()?;
+            self.guard.log = Some(log);
+        }
+        let bytes = log.extent().0;
+        let progress = match asked(&self.connection, &self.path) {
+            Ok(progress) => progress,
+            // With WAL and locks SQLite never meets a database between two moments.
+            Err(error) if is_damage(&error) => return Err(overwritten(Part::Database)),
+            Err(_) => return Ok(()),
         };
-        if progress.frames > 0 && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+        let needed = LOG_HEAD + progress.frames * FRAME_BYTES;
+        if progress.frames > 0 && bytes < needed {
             // Another program may have begun it anew since.
             let again = self
                 .progress()
                 .is_some_and(|now| now.frames >= progress.frames);
-            let log = self.guard.watch.look().map_or(log, |(_, log)| log);
-            if again && log < LOG_HEAD + progress.frames * FRAME_BYTES {
+            let looked = self.guard.watch.look();
+            let bytes = looked.map_or(bytes, |(_, log)| log.extent().0);
+            if again && bytes < needed {
                 return Err(overwritten(Part::Log));
             }
         }
@@ -139,7 +192,9 @@ impl<C: Statements> SqliteStore<C> {
             else {
                 return true;
             };
-            self.guard.watch.accept(stamp, progress, &alone(&self.path))
+            let is_cut = self.guard.watch.is_cut(stamp);
+            let sound = self.guard.watch.accept(stamp, progress, &alone(&self.path));
+            sound && !(is_cut && self.is_damaged())
         };
         read() || {
             thread::sleep(AGAIN_AFTER);
@@ -147,8 +202,9 @@ impl<C: Statements> SqliteStore<C> {
         }
     }
 
-    /// What the mover wrote to the database is our own.
-    pub(super) fn note_moves(&mut self) {
+    /// What the mover wrote to the database is our own, unless some of the database was cut off meanwhile. `last`: nobody
+    /// looks again.
+    pub(super) fn note_moves(&mut self, last: bool) {
         let moving = self.mover.is_moving();
         if moving != self.guard.watch.is_moving() {
             self.guard.watch.moving(moving);
@@ -158,7 +214,26 @@ impl<C: Statements> SqliteStore<C> {
             && let Some(progress) = self.progress()
             && let Ok((stamp, _)) = self.guard.watch.look()
         {
-            self.guard.watch.accept_own(stamp, progress, whole);
+            let is_cut = self.guard.watch.is_cut(stamp) && self.is_damaged();
+            self.guard.found = is_cut.then_some(OVERWRITTEN).or(self.guard.found);
+            let least = self.guard.furthest(None);
+            self.guard.watch.accept_own(stamp, progress, (whole, least));
+        }
+        let how = How::Overwritten;
+        let wrong = self.mover.wrong().map(|part| Moved { part, how });
+        self.guard.found = self.guard.found.or(wrong);
+        if last && let Some(moved) = self.guard.found {
+            tracing::error!(reason = %moved, "the ledger's files are not what was opened: {moved}");
+            self.rescue(moved);
+        }
+    }
+
+    /// True when the ledger on the disk is damaged. A file can lie in less room than it is long on some file systems, and one
+    /// that another program rebuilt is shorter.
+    fn is_damaged(&self) -> bool {
+        match check::findings(&self.path) {
+            Ok(findings) => !findings.is_empty(),
+            Err(error) => matches!(error, OpenError::Foreign { .. }),
         }
     }
 
@@ -275,12 +350,23 @@ impl<C: Statements> SqliteStore<C> {
 
 /// What the WAL's index says. `None` where it cannot be asked.
 pub(super) fn progress(connection: &Connection, ledger: &Path) -> Option<Progress> {
-    let asked = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
+    asked(connection, ledger).ok()
+}
+
+fn asked(connection: &Connection, ledger: &Path) -> rusqlite::Result<Progress> {
+    let (frames, moved) = connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| {
         Ok((row.get(1)?, row.get(2)?))
-    });
-    let (frames, moved) = asked.ok()?;
+    })?;
     let log = log_identity(ledger);
-    Some(Progress { log, frames, moved })
+    Ok(Progress { log, frames, moved })
+}
+
+fn is_damage(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    matches!(
+        code,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// Reads the database without its WAL.
@@ -305,4 +391,58 @@ pub(in crate::ledger) fn alone(path: &Path) -> Alone {
 fn overwritten(part: Part) -> StoreError {
     let how = How::Overwritten;
     StoreError::Moved(Moved { part, how })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Bounds, Checkpoint, LogLimits};
+    use super::*;
+    use crate::ledger::store::Store as _;
+
+    const BUSY: Duration = Duration::from_secs(1);
+    const BOUNDS: Bounds = Bounds {
+        history_per_invoice: 10,
+        history_rows: 10,
+        refusal_rows: 10,
+    };
+
+    /// A ledger whose database has some pages, and whose WAL has enough to be moved.
+    fn ledger(directory: &Path) -> SqliteStore {
+        let path = directory.join("ledger.db");
+        let limits = (Checkpoint::AfterAnswers, LogLimits::WIDE);
+        let mut store = SqliteStore::open(path, BUSY, BOUNDS, limits).expect("made");
+        store
+            .execute("CREATE TABLE notes (note BLOB)")
+            .expect("room");
+        let notes = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2200) \
+          INSERT INTO notes SELECT randomblob(3000) FROM n";
+        store.execute(notes).expect("written");
+        store.tidy(false);
+        assert_eq!(store.guard.found, None);
+        store.stands().expect("nothing happened");
+        let most = "UPDATE notes SET note = randomblob(3000) WHERE rowid % 3 <> 0";
+        store.execute(most).expect("written");
+        store
+    }
+
+    /// SQLite gives it its length again, with holes, unless too much is missing.
+    #[test]
+    fn a_database_that_is_cut_while_the_log_is_moved_is_found() {
+        for quarters in [0, 1, 2, 3, 4] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let mut store = ledger(directory.path());
+            let file = fs::OpenOptions::new().write(true).open(&store.path);
+            let file = file.expect("opened");
+            let bytes = file.metadata().expect("there").len();
+            // Behind the look that every move begins with.
+            file.set_len(bytes / 4 * quarters).expect("cut");
+            store.mover.tidy(&store.connection, false);
+            let is_long_again = file.metadata().expect("there").len() >= bytes;
+            assert_eq!(is_long_again, quarters > 1, "{quarters}");
+            store.note_moves(false);
+            let found = (quarters < 4).then_some(OVERWRITTEN);
+            assert_eq!(store.guard.found, found, "{quarters}");
+            assert_eq!(store.stands().is_err(), quarters < 4);
+        }
+    }
 }

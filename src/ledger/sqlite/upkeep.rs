@@ -36,6 +36,7 @@ impl<C: Statements> SqliteStore<C> {
 
     /// Has the mark kept from now on.
     pub(in crate::ledger) fn keep_mark(&mut self, keeper: Keeper) {
+        self.guard.at = self.position().ok();
         self.keeper = Some(keeper);
     }
 
@@ -60,10 +61,22 @@ impl<C: Statements> SqliteStore<C> {
             return Some(at);
         }
         let now = self.lying();
+        // After an accident it may say less than was committed, or nothing at all.
+        let now = if self.guard.over {
+            self.guard
+                .furthest(now.as_ref().ok())
+                .ok_or(StoreError::Busy)
+        } else {
+            now
+        };
         let keeper = self.keeper.as_mut()?;
         match now {
-            Ok(now) => keeper.keep(&now, last),
+            Ok(now) => {
+                keeper.keep(&now, last);
+                self.guard.at = Some(now);
+            }
             Err(error) => {
+                keeper.put_off();
                 tracing::debug!(reason = %error, "the ledger could not be asked how far it is");
             }
         }

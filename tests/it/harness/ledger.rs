@@ -50,19 +50,21 @@ const HEARD: &str = "CREATE TEMP VIEW heard AS \
 /// Rows of a query, every value as text; `NULL` is empty. What was heard can be asked for as `heard`.
 #[track_caller]
 pub(crate) fn sql(file: &Path, query: &str) -> Vec<Vec<String>> {
+    try_sql(file, query).unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// The same of a ledger that may be damaged.
+pub(crate) fn try_sql(file: &Path, query: &str) -> rusqlite::Result<Vec<Vec<String>>> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags).expect("the ledger opens");
-    connection.busy_timeout(BUSY).expect("a timeout");
-    connection.execute_batch(HEARD).expect("a view");
-    let rows = || {
-        let mut statement = connection.prepare(query)?;
-        let width = statement.column_count();
-        let rows = statement.query_map([], |row| {
-            (0..width).map(|at| row.get_ref(at).map(text)).collect()
-        })?;
-        rows.collect::<rusqlite::Result<_>>()
-    };
-    rows().unwrap_or_else(|error| panic!("{query}: {error}"))
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY)?;
+    connection.execute_batch(HEARD)?;
+    let mut statement = connection.prepare(query)?;
+    let width = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        (0..width).map(|at| row.get_ref(at).map(text)).collect()
+    })?;
+    rows.collect()
 }
 
 /// Makes a file that holds what these statements make, with a ledger's mode.

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::clock::Clock;
 pub(crate) use self::http::{Answer, Wire, head, request, request_to};
 pub(crate) use self::invoice::{Issued, segment};
-pub(crate) use self::ledger::{KINDS, load_sql, sql};
+pub(crate) use self::ledger::{KINDS, load_sql, sql, try_sql};
 pub(crate) use self::probe::{Probe, cannot_probe};
 pub(crate) use self::process::{Process, Ran, children, run, running_in};
 pub(crate) use self::secrets::{access_token, holding};

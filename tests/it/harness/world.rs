@@ -196,7 +196,8 @@ impl World {
         let mut ended = false;
         wait_until(PATIENCE, "the daemon to listen", || {
             ended = serve.ended().is_some();
-            ended || serve.stdout().contains('\n')
+            // One that is refused prints a line too, before it ends.
+            ended || serve.stdout().contains("\"listen\"")
         });
         if ended {
             return Err((serve.wait(PATIENCE), serve.stderr()));

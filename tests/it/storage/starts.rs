@@ -2,7 +2,8 @@
 //! what is missing is said until it is acknowledged. Relies on the real program.
 //! What is at stake: a mix of two ledgers that is served as one, and a loss that nobody notices.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
 
 use super::attention;
 use crate::harness::{PATIENCE, Setup, World, wait_until};
@@ -79,6 +80,49 @@ fn a_mix_of_two_ledgers_is_refused_and_left_as_it_is() {
     );
     assert!(content(&world) == before, "files were changed");
     world.is_sound = false;
+}
+
+#[test]
+fn a_file_that_was_cut_while_it_was_not_served_is_refused() {
+    let mut world = paid(&["A-1", "A-2"]);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let file = OpenOptions::new().write(true).open(world.ledger());
+    let file = file.expect("opened");
+    let bytes = file.metadata().expect("there").len();
+    file.set_len(bytes / 2).expect("cut");
+    let refused = world.tilld(&["serve"]).ends_with(11);
+    let why = format!("{IN_FULL}a part of the file was cut off");
+    assert!(refused.stderr.contains(&why), "{refused:?}");
+    // It has its length again, and a hole.
+    file.set_len(bytes).expect("long again");
+    let refused = world.tilld(&["serve"]).ends_with(11);
+    assert!(refused.stderr.contains(&why), "{refused:?}");
+    world.is_sound = false;
+}
+
+/// SQLite ends before such a page, and says nothing.
+#[test]
+fn a_log_with_a_page_that_was_written_over_is_read_in_full_and_what_is_missing_is_said() {
+    let mut world = paid(&["A-1", "A-2", "A-3"]);
+    let mark = world.state_dir().join("ledger.mark");
+    wait_until(PATIENCE, "the mark", || {
+        let mark = fs::read_to_string(&mark).unwrap_or_default();
+        mark.contains("\"event\":6")
+    });
+    world.kill9_serve();
+    let log = OpenOptions::new()
+        .write(true)
+        .open(world.ledger().with_extension("db-wal"));
+    // The content of its second page.
+    let over = log
+        .expect("opened")
+        .write_all_at(&[7; 64], 32 + 4_120 + 100);
+    over.expect("written over");
+    world.start_serve();
+    let log = world.serve_log();
+    let why = format!("{IN_FULL}a page of the log beside it was written over");
+    assert!(log.contains(&why), "{log}");
+    assert_eq!(attention_words(&world), ["ledger_behind"]);
 }
 
 #[test]

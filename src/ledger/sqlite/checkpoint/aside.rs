@@ -9,11 +9,13 @@ use rusqlite::InterruptHandle;
 use rusqlite::wal::CheckpointMode;
 
 use super::super::open;
+use super::looked::{Tries, look_and_move};
+use crate::ledger::files::Log;
 use crate::ledger::store::StoreError;
 
 /// A move that is under way.
 pub(super) struct Aside {
-    thread: JoinHandle<rusqlite::Result<(i32, i32)>>,
+    thread: JoinHandle<Tries>,
     stop: InterruptHandle,
 }
 
@@ -24,12 +26,13 @@ impl std::fmt::Debug for Aside {
 }
 
 impl Aside {
-    pub(super) fn start(ledger: &Path, busy: Duration) -> Result<Self, StoreError> {
+    pub(super) fn start(ledger: &Path, log: &Log, busy: Duration) -> Result<Self, StoreError> {
         let connection = open::reopen_writer(ledger, busy)?;
         let stop = connection.get_interrupt_handle();
+        let log = log.clone();
         let thread = Builder::new()
             .name("ledger-log".into())
-            .spawn(move || connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE));
+            .spawn(move || look_and_move(&connection, &log, CheckpointMode::PASSIVE));
         let thread = thread.map_err(|error| StoreError::Io(Box::new(error)))?;
         Ok(Self { thread, stop })
     }
@@ -39,15 +42,15 @@ impl Aside {
     }
 
     /// Pages in the log, and those of them that are in the file. Waits for the end.
-    pub(super) fn join(self) -> rusqlite::Result<(i32, i32)> {
-        let panicked = |_| Err(rusqlite::Error::InvalidQuery);
+    pub(super) fn join(self) -> Tries {
+        let panicked = |_| Ok(Err(rusqlite::Error::InvalidQuery));
         self.thread.join().unwrap_or_else(panicked)
     }
 
     /// Ends it early.
     pub(super) fn stop(self) {
         self.stop.interrupt();
-        if let Err(error) = self.join() {
+        if let Ok(Err(error)) = self.join() {
             tracing::debug!(reason = %error, "the ledger's log is left as it is");
         }
     }

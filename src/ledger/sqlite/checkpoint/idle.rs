@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use rusqlite::wal::CheckpointMode;
 
+use super::looked::look_and_move;
 use super::{INSIST_FOR, Mover, file_bytes};
 
 /// Without a commit for so long it is idle. A shop's busy hour has shorter pauses.
@@ -71,6 +72,9 @@ impl Idle {
             if self.scrub || !mover.is_of_a_command() && file_bytes(&self.ledger) <= LAST_MOST_BYTES
             {
                 self.cut(connection, mover, LAST_FOR);
+            } else if mover.ends_short() {
+                // A page of it that is written over later would hide all behind it, moved or not.
+                self.cut(connection, mover, INSIST_FOR);
             }
             return None;
         }
@@ -106,12 +110,16 @@ impl Idle {
     fn cut(&mut self, connection: &Connection, mover: &mut Mover, patience: Duration) -> bool {
         let busy = mover.busy();
         let cut = connection.busy_timeout(patience).and_then(|()| {
-            let cut = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::TRUNCATE);
+            let cut = look_and_move(connection, &mover.log, CheckpointMode::TRUNCATE);
             connection.busy_timeout(busy)?;
-            cut
+            cut.map_or_else(|part| Ok(Err(part)), |cut| cut.map(Ok))
         });
         match cut {
-            Ok(_) => {
+            Ok(Err(part)) => {
+                mover.wrong = Some(part);
+                false
+            }
+            Ok(Ok(_)) => {
                 mover.is_cut();
                 self.seen = mover.pages();
                 self.scrub = false;

@@ -12,6 +12,7 @@ mod aside;
 mod cause;
 mod held;
 mod idle;
+mod looked;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +28,12 @@ use aside::Aside;
 use cause::Cause;
 use held::{Held, Told};
 pub(super) use idle::Idle;
+use looked::{Tries, look_and_move};
 
 use super::facts::fact;
 use super::failure::from_sqlite;
 use crate::ledger::fact::LOG_HELD;
+use crate::ledger::files::{Log, Part};
 use crate::ledger::health::Health;
 use crate::ledger::log_held::LogHeld;
 
@@ -125,6 +128,9 @@ pub(super) struct Mover {
     long: bool,
     /// Something was written to the database since that was asked; true when it was all of the log.
     wrote: Option<bool>,
+    log: Log,
+    /// A look before a move found a page of this file written over: nothing was moved.
+    wrong: Option<Part>,
 }
 
 /// What a try brought.
@@ -165,6 +171,8 @@ impl Mover {
             held: None,
             long: false,
             wrote: None,
+            log: Log::new(ledger),
+            wrong: None,
         }
     }
 
@@ -294,7 +302,7 @@ impl Mover {
     /// One try by the writer itself.
     fn attempt(&mut self, connection: &Connection, pages: i32) -> Tried {
         let before = self.moved;
-        let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
+        let passive = look_and_move(connection, &self.log, CheckpointMode::PASSIVE);
         let tried = self.judge(passive, pages);
         if pages < INSIST_AT || tried == Tried::Stuck {
             return tried;
@@ -306,14 +314,21 @@ impl Mover {
             connection.busy_timeout(self.busy)?;
             restarted
         });
-        match self.judge(restarted, pages) {
+        match self.judge(Ok(restarted), pages) {
             Tried::Whole => Tried::Whole,
             Tried::Further | Tried::Stuck if further => Tried::Further,
             stuck => stuck,
         }
     }
 
-    fn judge(&mut self, tried: rusqlite::Result<(i32, i32)>, pages: i32) -> Tried {
+    fn judge(&mut self, tried: Tries, pages: i32) -> Tried {
+        let tried = match tried {
+            Ok(tried) => tried,
+            Err(part) => {
+                self.wrong = Some(part);
+                return Tried::Stuck;
+            }
+        };
         self.wrote = Some(matches!(tried, Ok((log, moved)) if moved >= log));
         match tried {
             Ok((log, moved)) => {
@@ -413,7 +428,7 @@ impl Mover {
     }
 
     fn start_aside(&mut self, pages: i32, now: Instant) -> Option<Instant> {
-        match Aside::start(&self.ledger, self.busy) {
+        match Aside::start(&self.ledger, &self.log, self.busy) {
             Ok(aside) => {
                 self.aside = Some(aside);
                 Some(now + ASIDE_PAUSE)
@@ -459,7 +474,7 @@ impl Mover {
         self.stop();
         let short = pages.saturating_sub(self.moved) <= ASIDE;
         if self.is_of_a_command() && pages >= PAGES && short {
-            let passive = connection.wal_checkpoint_v2(Some("main"), CheckpointMode::PASSIVE);
+            let passive = look_and_move(connection, &self.log, CheckpointMode::PASSIVE);
             self.judge(passive, pages);
         }
     }
