@@ -229,10 +229,8 @@ mod tests {
         let refused = pick("501", meanings).expect_err("two meanings");
         assert_eq!(refused.code(), 2);
         assert_eq!(
-            refused.line().as_deref(),
-            Some(
-                "`501` has more than one meaning: there is an order `501`; the invoice id `501` belongs to order `500`"
-            )
+            refused.line(),
+            "`501` has more than one meaning: there is an order `501`; the invoice id `501` belongs to order `500`"
         );
         let hint = refused.way_out();
         assert_eq!(
@@ -264,8 +262,8 @@ mod tests {
         let others = [meaning(Kind::Id, vec![of("500", 2)])];
         let failure = not_found(&Kind::Order.of("501"), &others);
         assert_eq!(
-            failure.line().as_deref(),
-            Some("no order `501` in the ledger; the invoice id `501` belongs to order `500`")
+            failure.line(),
+            "no order `501` in the ledger; the invoice id `501` belongs to order `500`"
         );
         assert_eq!(
             failure.way_out().as_deref(),
@@ -274,8 +272,8 @@ mod tests {
         let others = [meaning(Kind::Order, vec![of("501", 1)])];
         let failure = not_found(&Kind::Id.of("501"), &others);
         assert_eq!(
-            failure.line().as_deref(),
-            Some("no invoice id `501` in the ledger; there is an order `501`")
+            failure.line(),
+            "no invoice id `501` in the ledger; there is an order `501`"
         );
     }
 }

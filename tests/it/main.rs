@@ -67,6 +67,7 @@ mod superseded;
 mod supervised;
 mod tls;
 mod unit;
+mod unread;
 mod unresolved;
 mod upgrade;
 mod values;

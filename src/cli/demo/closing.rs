@@ -233,7 +233,7 @@ pub(super) fn print_all(
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    print(text).map_err(Failure::from_write)
+    print(text)
 }
 
 fn quoted_path(path: &Path) -> String {

@@ -264,10 +264,7 @@ mod tests {
             let busy = remote.asked(&answer(status, "busy"));
             let failure = Failure::from(busy.expect_err("it is no answer"));
             assert_eq!(failure.code(), 8);
-            assert_eq!(
-                failure.line().as_deref(),
-                Some("the daemon on `/run/x.sock` is busy")
-            );
+            assert_eq!(failure.line(), "the daemon on `/run/x.sock` is busy");
             let hint = failure.way_out().unwrap_or_default();
             assert!(hint.contains("try again"), "{hint}");
         }
