@@ -11,7 +11,7 @@ use super::invoice::typed;
 use super::name::{Kind, Name};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
-use crate::ledger::{InvoiceRow, Reader};
+use crate::ledger::{InvoiceKey, InvoiceRow, Reader};
 
 /// The way out where nothing goes by a text.
 const LIST: &str = "`tilld invoice list` shows what is there";
@@ -52,6 +52,14 @@ pub(crate) async fn find(from: &impl Lookup, name: &Name) -> Result<Vec<InvoiceR
 pub(crate) async fn find_one(from: &impl Lookup, name: &Name) -> Result<InvoiceRow, Failure> {
     let found = find(from, name).await?.into_iter().next();
     Ok(found.expect("found are one at least"))
+}
+
+/// The key that the invoices opened before the one with this ref lie below; above all of them when none is given.
+pub(crate) async fn below(from: &impl Lookup, before: Option<&str>) -> Result<InvoiceKey, Failure> {
+    match before {
+        None => Ok(InvoiceKey(i64::MAX)),
+        Some(text) => Ok(find_one(from, &Kind::Ref.of(text)).await?.key),
+    }
 }
 
 /// The invoices of an order, for a command that takes an order id and nothing else. `hint` is for a text that means nothing.

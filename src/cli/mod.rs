@@ -24,6 +24,7 @@ mod logout;
 mod man;
 mod output;
 mod owner;
+mod page;
 mod reach;
 mod refusal;
 mod remote;

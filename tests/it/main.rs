@@ -12,6 +12,7 @@ mod conflicts;
 mod control;
 mod crash;
 mod create;
+mod cut_lists;
 mod delivery;
 mod demo;
 mod docs;
