@@ -14,7 +14,7 @@ use super::tally::Counted;
 use crate::http::{self, Response};
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
-use crate::ledger::{DeliveryRow, Filter, InvoiceRow, Overview, ReadError, Reader};
+use crate::ledger::{DeliveryRow, Filter, InvoiceKey, InvoiceRow, Overview, ReadError, Reader};
 use crate::status::measures::{number, size, span};
 use crate::status::{Need, Report};
 
@@ -34,7 +34,7 @@ impl Lists {
     /// Reads them.
     pub(super) async fn read(reader: &Reader) -> Result<Self, ReadError> {
         let (invoices, abandoned) = tokio::join!(
-            reader.list_invoices(Filter::All, ROWS),
+            reader.list_invoices(Filter::All, InvoiceKey(i64::MAX), ROWS),
             // What a person gave up needs nobody.
             reader.given_up(ROWS)
         );

@@ -20,6 +20,11 @@ pub(crate) fn again() -> String {
     again_of(std::env::args_os())
 }
 
+/// This command with another value of a flag, to be run next: of a list, what lies behind what was shown.
+pub(crate) fn next(flag: &str, value: &str) -> String {
+    next_of(std::env::args_os(), flag, value)
+}
+
 /// `tilld login` for the config and state directory that this command was given; by a daemon, as its user.
 pub(crate) fn login() -> String {
     if !is_daemon(std::env::args_os()) {
@@ -48,6 +53,26 @@ fn flags(args: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString>
 fn again_of(args: impl Iterator<Item = OsString>) -> String {
     let args = args.skip(1).map(|arg| quoted(&arg.to_string_lossy()));
     joined(args)
+}
+
+fn next_of(args: impl Iterator<Item = OsString>, flag: &str, value: &str) -> String {
+    let mut words = Vec::new();
+    let mut args = args.skip(1);
+    while let Some(arg) = args.next() {
+        let arg = arg.to_string_lossy();
+        if arg == flag {
+            args.next();
+        } else if arg != "--"
+            && arg
+                .strip_prefix(flag)
+                .is_none_or(|rest| !rest.starts_with('='))
+        {
+            words.push(quoted(&arg));
+        }
+    }
+    // In one word: a ref may begin with a hyphen.
+    words.push(quoted(&format!("{flag}={value}")));
+    joined(words.into_iter())
 }
 
 fn login_of(args: impl Iterator<Item = OsString>) -> String {
@@ -141,6 +166,20 @@ mod tests {
             again_of(line(&["tilld", "invoice", "show", "it's $5", ""])),
             r"tilld invoice show 'it'\''s $5' ''"
         );
+    }
+
+    #[test]
+    fn the_next_page_has_the_flags_of_this_one_and_goes_on_behind_it() {
+        for words in [
+            ["tilld", "event", "list", "--after", "7", "--order=it's"].as_slice(),
+            &["tilld", "event", "list", "--order=it's", "--after=7"],
+            &["tilld", "event", "list", "--order=it's", "--"],
+        ] {
+            assert_eq!(
+                next_of(line(words), "--after", "9"),
+                r"tilld event list '--order=it'\''s' --after=9"
+            );
+        }
     }
 
     #[test]

@@ -136,8 +136,7 @@ impl Exit {
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: Exit,
-    /// Nothing is printed without it: the reader of stdout went away, which is a normal end.
-    error: Option<Box<dyn Error + Send + Sync>>,
+    error: Box<dyn Error + Send + Sync>,
     hint: Option<String>,
     again_in: Option<Duration>,
     problem: Option<Problem>,
@@ -148,7 +147,7 @@ impl Failure {
     pub(crate) fn new(code: Exit, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self {
             code,
-            error: Some(error.into()),
+            error: error.into(),
             hint: None,
             again_in: None,
             problem: None,
@@ -170,10 +169,10 @@ impl Failure {
     /// Says what could not be done, in front of the cause.
     #[must_use]
     pub(crate) fn context(mut self, doing: impl Into<String>) -> Self {
-        let doing = doing.into();
-        self.error = self
-            .error
-            .map(|source| Box::new(Doing { doing, source }).into());
+        self.error = Box::new(Doing {
+            doing: doing.into(),
+            source: self.error,
+        });
         self
     }
 
@@ -196,11 +195,6 @@ impl Failure {
         self.again_in.map(whole_seconds)
     }
 
-    /// True when there is nothing to say: the reader of stdout went away.
-    pub(crate) const fn is_silent(&self) -> bool {
-        self.error.is_none()
-    }
-
     /// How it ended.
     pub(crate) const fn exit(&self) -> Exit {
         self.code
@@ -217,31 +211,20 @@ impl Failure {
         self.hint.as_deref().map(|hint| escape(hint).into_owned())
     }
 
-    /// What it means that stdout could not be written: nothing when its reader went away.
+    /// What it means that stdout could not be written.
     pub(crate) fn from_write(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            Self {
-                code: Exit::Ok,
-                error: None,
-                hint: None,
-                again_in: None,
-                problem: None,
-            }
-        } else {
-            Self::new(Exit::Error, error).context("could not write to stdout")
-        }
+        Self::new(Exit::Error, error).context("could not write to stdout")
     }
 
     /// The chain of causes as one line.
-    pub(crate) fn line(&self) -> Option<String> {
-        let error: &(dyn Error + Send + Sync) = self.error.as_deref()?;
-        let mut line = error.to_string();
-        let mut cause = error.source();
+    pub(crate) fn line(&self) -> String {
+        let mut line = self.error.to_string();
+        let mut cause = self.error.source();
         while let Some(error) = cause {
             line = format!("{line}: {error}");
             cause = error.source();
         }
-        Some(escape(&line).into_owned())
+        escape(&line).into_owned()
     }
 }
 
@@ -290,16 +273,8 @@ mod tests {
             .context("could not write")
             .context("could not log in");
         assert_eq!(
-            failure.line().as_deref(),
-            Some("could not log in: could not write: no space\\nleft \\u001b[31m")
+            failure.line(),
+            "could not log in: could not write: no space\\nleft \\u001b[31m"
         );
-    }
-
-    #[test]
-    fn a_closed_pipe_is_a_normal_end() {
-        let failure = Failure::from_write(io::ErrorKind::BrokenPipe.into());
-        assert_eq!((failure.code, failure.line()), (Exit::Ok, None));
-        let failure = Failure::from_write(io::ErrorKind::StorageFull.into());
-        assert_eq!(failure.code, Exit::Error);
     }
 }

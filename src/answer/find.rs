@@ -11,7 +11,7 @@ use super::invoice::typed;
 use super::name::{Kind, Name};
 use crate::invoice::opening::Opening;
 use crate::invoice::status::Outcome;
-use crate::ledger::{InvoiceRow, Reader};
+use crate::ledger::{InvoiceKey, InvoiceRow, Reader};
 
 /// The way out where nothing goes by a text.
 const LIST: &str = "`tilld invoice list` shows what is there";
@@ -52,6 +52,14 @@ pub(crate) async fn find(from: &impl Lookup, name: &Name) -> Result<Vec<InvoiceR
 pub(crate) async fn find_one(from: &impl Lookup, name: &Name) -> Result<InvoiceRow, Failure> {
     let found = find(from, name).await?.into_iter().next();
     Ok(found.expect("found are one at least"))
+}
+
+/// The key that the invoices opened before the one with this ref lie below; above all of them when none is given.
+pub(crate) async fn below(from: &impl Lookup, before: Option<&str>) -> Result<InvoiceKey, Failure> {
+    match before {
+        None => Ok(InvoiceKey(i64::MAX)),
+        Some(text) => Ok(find_one(from, &Kind::Ref.of(text)).await?.key),
+    }
 }
 
 /// The invoices of an order, for a command that takes an order id and nothing else. `hint` is for a text that means nothing.
@@ -229,10 +237,8 @@ mod tests {
         let refused = pick("501", meanings).expect_err("two meanings");
         assert_eq!(refused.code(), 2);
         assert_eq!(
-            refused.line().as_deref(),
-            Some(
-                "`501` has more than one meaning: there is an order `501`; the invoice id `501` belongs to order `500`"
-            )
+            refused.line(),
+            "`501` has more than one meaning: there is an order `501`; the invoice id `501` belongs to order `500`"
         );
         let hint = refused.way_out();
         assert_eq!(
@@ -264,8 +270,8 @@ mod tests {
         let others = [meaning(Kind::Id, vec![of("500", 2)])];
         let failure = not_found(&Kind::Order.of("501"), &others);
         assert_eq!(
-            failure.line().as_deref(),
-            Some("no order `501` in the ledger; the invoice id `501` belongs to order `500`")
+            failure.line(),
+            "no order `501` in the ledger; the invoice id `501` belongs to order `500`"
         );
         assert_eq!(
             failure.way_out().as_deref(),
@@ -274,8 +280,8 @@ mod tests {
         let others = [meaning(Kind::Order, vec![of("501", 1)])];
         let failure = not_found(&Kind::Id.of("501"), &others);
         assert_eq!(
-            failure.line().as_deref(),
-            Some("no invoice id `501` in the ledger; there is an order `501`")
+            failure.line(),
+            "no invoice id `501` in the ledger; there is an order `501`"
         );
     }
 }

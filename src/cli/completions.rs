@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if context.output.json() {
         print_json(&json!({ "shell": shell.to_string(), "script": script }))?;
     } else {
-        print(&script).map_err(Failure::from_write)?;
+        print(&script)?;
     }
     Ok(Exit::Ok)
 }

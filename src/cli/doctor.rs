@@ -55,7 +55,7 @@ async fn diagnose(args: &Args, context: &Context) -> Result<Vec<Finding>, Failur
 }
 
 fn of_config(failure: &Failure) -> Finding {
-    let told = failure.line().unwrap_or_default();
+    let told = failure.line();
     let found = Finding::fail("config", told);
     match failure.way_out() {
         Some(hint) => found.hint(hint),

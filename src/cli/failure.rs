@@ -23,9 +23,7 @@ pub(super) fn exit_code_help() -> String {
 
 /// Prints the failure, once and for all, and gives its code.
 pub(super) fn report(failure: &Failure, json: bool) -> Exit {
-    let Some(line) = failure.line() else {
-        return failure.exit();
-    };
+    let line = failure.line();
     let hint = failure.way_out();
     let mut talk = format!("error: {line}\n");
     if let Some(hint) = &hint {

@@ -35,9 +35,9 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
             "cabinet_url": cabinet,
         }))?;
     } else if removed {
-        print("the local token is removed\n").map_err(Failure::from_write)?;
+        print("the local token is removed\n")?;
     } else {
-        print("no login was stored\n").map_err(Failure::from_write)?;
+        print("no login was stored\n")?;
     }
     if removed {
         let place = cabinet.map_or_else(String::new, |cabinet| format!(" at {cabinet}"));

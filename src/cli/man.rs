@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, Failure> {
     if json {
         print_json(&json!({ "file": page.file, "text": text }))?;
     } else {
-        print(&text).map_err(Failure::from_write)?;
+        print(&text)?;
     }
     Ok(Exit::Ok)
 }

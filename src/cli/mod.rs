@@ -24,6 +24,7 @@ mod logout;
 mod man;
 mod output;
 mod owner;
+mod page;
 mod reach;
 mod refusal;
 mod remote;
@@ -308,21 +309,22 @@ fn harmless(mut error: clap::Error) -> clap::Error {
 /// Help and version go to stdout and are no error; all else is exit code 2, in plain text and, when JSON was wished for,
 /// in JSON as well.
 fn usage(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && argv::wants_json() {
-        // As below.
-        drop(output::print(&format!("{}\n", mistake(error))));
+    if error.use_stderr() {
+        if argv::wants_json() {
+            // With stdout or stderr gone the exit code is all that is left to say.
+            drop(output::print(&format!("{}\n", mistake(error))));
+        }
+        drop(error.print());
+        return Exit::Usage.into();
     }
     let printed = if error.kind() == ErrorKind::DisplayVersion {
         output::print(&version())
     } else {
-        error.print()
+        output::written_out(error.print())
     };
-    // Nobody is left to tell when the reader of a help text went away.
-    drop(printed);
-    if error.use_stderr() {
-        Exit::Usage.into()
-    } else {
-        Exit::Ok.into()
+    match printed {
+        Ok(()) => Exit::Ok.into(),
+        Err(failure) => failure::report(&failure, false).into(),
     }
 }
 

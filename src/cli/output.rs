@@ -1,5 +1,6 @@
 //! What commands print. Data goes to stdout: tables for people, JSON lines for programs; talk goes to stderr. Text from
-//! elsewhere never reaches a terminal unescaped. A closed pipe ends the command normally.
+//! elsewhere never reaches a terminal unescaped. A reader that has gone changes nothing of how a command ends; output that is
+//! lost otherwise is an error.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -34,24 +35,41 @@ pub(super) fn escape_lines(bytes: &[u8], indent: &str) -> String {
 }
 
 /// Writes to stdout at once, so that a reader of a stream sees each line when it is there.
-pub(super) fn print(text: &str) -> io::Result<()> {
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    written_out(print_to_reader(text))
+}
+
+/// [`print()`] where a reader that has gone is an error as well: what nobody was shown does not count.
+pub(super) fn print_to_reader(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
+/// What came of writing to stdout. A reader that has gone wants no more, which is no reason to end the work halfway or with
+/// another exit code.
+pub(super) fn written_out(written: io::Result<()>) -> Result<(), Failure> {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    match written {
+        Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset) => Ok(()),
+        other => other.map_err(Failure::from_write),
+    }
+}
+
+/// Whether stdout has a reader still.
+pub(super) fn has_reader() -> bool {
+    let stdout = io::stdout();
+    // Asked for nothing, it tells of errors alone; a file or a terminal has none.
+    let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
+    let ready = poll(&mut asked, Some(&Timespec::default()));
+    let [told] = asked;
+    ready.is_err() || !told.revents().contains(PollFlags::ERR)
+}
+
 /// Resolves when whoever read stdout has gone away, soon after.
 pub(super) async fn reader_gone() {
-    let stdout = io::stdout();
-    loop {
+    while has_reader() {
         tokio::time::sleep(LOOK_FOR_READER_EVERY).await;
-        // Asked for nothing, it tells of errors alone; a file or a terminal has none.
-        let mut asked = [PollFd::new(&stdout, PollFlags::empty())];
-        let ready = poll(&mut asked, Some(&Timespec::default()));
-        let [told] = asked;
-        if ready.is_ok() && told.revents().contains(PollFlags::ERR) {
-            return;
-        }
     }
 }
 
@@ -70,9 +88,14 @@ pub(super) fn prompt(text: &str) {
 
 /// Prints a value as one line of JSON.
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print(&json_line(value))
+}
+
+/// A value as one line of JSON.
+pub(super) fn json_line(value: &impl Serialize) -> String {
     let line = serde_json::to_string(value).expect("answers are plain data");
     // serde_json leaves C1 controls and bidirectional marks as they are.
-    print(&format!("{}\n", escape(&line))).map_err(Failure::from_write)
+    format!("{}\n", escape(&line))
 }
 
 /// How this command answers.
@@ -116,7 +139,7 @@ impl Output {
         reason = "a line is an answer, and answers go out through here"
     )]
     pub(super) fn line(self, line: &str) -> Result<(), Failure> {
-        print(&format!("{line}\n")).map_err(Failure::from_write)
+        print(&format!("{line}\n"))
     }
 
     /// Prints a table; without headings when there are none. Cells are escaped here.
@@ -125,7 +148,7 @@ impl Output {
         headings: Option<[&str; N]>,
         rows: &[[String; N]],
     ) -> Result<(), Failure> {
-        print(&table(self.width, headings, rows)).map_err(Failure::from_write)
+        print(&table(self.width, headings, rows))
     }
 
     /// Prints names with their values, one a line.
@@ -199,7 +222,17 @@ fn table<const N: usize>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::failure::Exit;
     use super::*;
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_error_and_a_full_disk_is_one() {
+        for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset] {
+            assert!(written_out(Err(kind.into())).is_ok());
+        }
+        let failure = written_out(Err(io::ErrorKind::StorageFull.into())).expect_err("lost");
+        assert_eq!(failure.exit(), Exit::Error);
+    }
 
     #[test]
     fn columns_line_up_and_cells_are_escaped() {

@@ -177,7 +177,7 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
         Ok(opened) => ended(opened.into()),
         Err(error) => match lost(inner, order, &error).await {
             Some(answered) => Answered {
-                remark: failure(error, found.source, tried).line(),
+                remark: Some(failure(error, found.source, tried).line()),
                 ..answered
             },
             None => Answered::refused(&failure(error, found.source, tried), None),
@@ -200,7 +200,7 @@ fn ended(ended: Ended) -> Answered {
         }
     };
     Answered {
-        remark: failure.and_then(|failure| failure.line()),
+        remark: failure.map(|failure| failure.line()),
         ..Answered::stands(status, &row)
     }
 }

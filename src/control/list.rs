@@ -7,8 +7,9 @@ use super::Inner;
 use super::call::{Call, json};
 use super::problem::bad;
 use crate::answer::failure::Failure;
+use crate::answer::find;
 use crate::answer::invoice;
-use crate::answer::name::Name;
+use crate::answer::name::{Kind, Name};
 use crate::answer::order;
 use crate::http::{self, Response};
 use crate::ledger::Filter;
@@ -22,6 +23,7 @@ const USUAL: u32 = 50;
 struct Query {
     order_id: Option<String>,
     show: Option<Show>,
+    before: Option<String>,
     limit: Option<String>,
 }
 
@@ -38,22 +40,41 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
     let query: Query = call.query()?;
     let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
     let reader = &inner.parts.reader;
+    let before = query.before.as_deref();
     let mut rows = if let Some(order_id) = &query.order_id {
-        reader.invoices_of_order(order_id).await?
+        let mut rows = reader.invoices_of_order(order_id).await?;
+        if let Some(before) = before {
+            let last = find::find_one(reader, &Kind::Ref.of(before)).await?;
+            let place = rows.iter().position(|row| row.key == last.key);
+            rows.drain(..=place.ok_or_else(|| of_another_order(before))?);
+        }
+        rows
     } else {
         let filter = match query.show.unwrap_or(Show::All) {
             Show::All => Filter::All,
             Show::Open => Filter::Open,
             Show::Attention => Filter::Attention,
         };
-        reader.list_invoices(filter, limit).await?
+        let below = find::below(reader, before).await?;
+        reader.list_invoices(filter, below, limit + 1).await?
     };
-    rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > most;
+    rows.truncate(most);
+    let next = rows.last().filter(|_| more);
+    let next = next.map(|row| row.reference.as_str());
     let rows: Vec<_> = rows.iter().map(invoice::json).collect();
     Ok(json(
         StatusCode::OK,
-        &serde_json::json!({ "invoices": rows }),
+        &serde_json::json!({ "invoices": rows, "next_before": next }),
     ))
+}
+
+fn of_another_order(before: &str) -> Failure {
+    bad(
+        format!("`before` is {before:?}, the ref of another order's invoice"),
+        "give `next_before` of the answer that this one continues",
+    )
 }
 
 /// The order or the invoice that goes by a name.

@@ -77,7 +77,7 @@ impl Reload {
                 Some(keys) => format!("{serves}; `{keys}` stay as they were"),
             },
             Err(failure) => {
-                let line = failure.line().unwrap_or_default();
+                let line = failure.line();
                 let hint = failure.way_out().unwrap_or_default();
                 tracing::error!(
                     hint = %hint,

@@ -34,6 +34,8 @@ pub struct Choice {
     pub since_ms: Option<i64>,
     /// Only of events before this time, milliseconds since 1970.
     pub until_ms: Option<i64>,
+    /// Of those listed, only what lies below this key.
+    pub below: Option<DeliveryKey>,
 }
 
 /// What a person does with deliveries.

@@ -255,15 +255,16 @@ impl Reader {
             .await
     }
 
-    /// Invoices, newest first.
+    /// Invoices below a key, newest first.
     pub async fn list_invoices(
         &self,
         filter: Filter,
+        below: InvoiceKey,
         limit: u32,
     ) -> Result<Vec<InvoiceRow>, ReadError> {
         self.ask(move |store| {
             fault::point("list");
-            store.list_invoices(filter, limit)
+            store.list_invoices(filter, below, limit)
         })
         .await
     }
@@ -279,8 +280,7 @@ impl Reader {
         self.ask(move |store| store.due_after(place, limit)).await
     }
 
-    /// Invoices that are asked about no more because their time is over, since when, and which: those behind a place in the
-    /// order of that time, nearest first.
+    /// Invoices whose polling is over, since when, and which: those behind a place in the order of that time, nearest first.
     pub async fn retired_after(
         &self,
         place: (i64, InvoiceKey),

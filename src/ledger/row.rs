@@ -367,6 +367,8 @@ pub struct Place {
 /// One refused request.
 #[derive(Clone, Debug)]
 pub struct RefusalRow {
+    /// The ledger's number: the newer, the higher.
+    pub number: i64,
     /// When.
     pub at_ms: i64,
     /// The order it was for, if it is one of ours.
@@ -398,4 +400,6 @@ pub struct RefusalFilter {
     pub since_ms: Option<i64>,
     /// Only those whose body has this SHA-256, in lower-case hex.
     pub body_sha256: Option<String>,
+    /// Only those before the one with this number.
+    pub before: Option<i64>,
 }

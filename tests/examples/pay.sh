@@ -1,5 +1,6 @@
 #!/bin/sh
 # pay.sh SOCKET ORDER AMOUNT: opens an invoice, shows the requisites, waits for the money. Ends with 0 when it is paid.
+set -eu
 socket=$1 order=$2 amount=$3
 case $order$amount in '' | *[!A-Za-z0-9._-]*) echo "this script takes only plain order ids" >&2; exit 2 ;; esac
 answer=$(mktemp) || exit 1

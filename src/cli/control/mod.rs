@@ -21,7 +21,7 @@ enum Action {
 /// Runs `control`.
 pub(super) fn run(args: &Args, _context: &Context) -> Result<Exit, Failure> {
     match args.action {
-        Action::Openapi => print(OPENAPI).map_err(Failure::from_write)?,
+        Action::Openapi => print(OPENAPI)?,
     }
     Ok(Exit::Ok)
 }

@@ -4,11 +4,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::output::talk;
-use super::super::{ledger, when};
+use super::super::{ledger, page, when};
 use super::view;
 use crate::invoice::moment::Moment;
-use crate::ledger::{Choice, DeliveryState, Whose};
+use crate::ledger::{Choice, DeliveryKey, DeliveryState, Whose};
 
 /// Flags of `delivery list`.
 #[derive(Debug, clap::Args)]
@@ -28,6 +27,9 @@ pub(super) struct Args {
     /// Only those of events before this time
     #[arg(long, value_name = "TIME", value_parser = when::parse)]
     until: Option<Moment>,
+    /// Only those before the one with this number: how a list that was cut goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    before: Option<i64>,
     /// At most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -49,6 +51,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         order,
         since,
         until,
+        before,
         limit,
     } = args;
     let choice = Choice {
@@ -57,19 +60,15 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         state,
         since_ms: since.map(Moment::as_ms),
         until_ms: until.map(Moment::as_ms),
+        below: before.map(DeliveryKey),
     };
     let reader = ledger::open_reader(&context)?;
-    let mut rows = reader
-        .chosen_deliveries(choice, limit.saturating_add(1))
-        .await?;
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = rows.len() > most;
-    rows.truncate(most);
+    let most = page::one_more(limit);
+    let mut rows = reader.chosen_deliveries(choice, most).await?;
+    let more = page::cut(&mut rows, limit);
     view::print_page(context.output, &rows, true)?;
-    if more {
-        talk(&format!(
-            "there are more than these {limit}: `--limit N` shows more"
-        ));
+    if let Some(last) = rows.last().filter(|_| more) {
+        page::go_on(rows.len(), "--before", &last.key.0.to_string());
     }
     Ok(Exit::Ok)
 }

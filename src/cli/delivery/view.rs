@@ -14,6 +14,8 @@ use crate::ledger::{AttemptRow, DeliveryRow, DeliveryState};
 /// One delivery in the words of `--json`. Times are UTC with milliseconds.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
+    /// What `delivery list --before` takes.
+    number: i64,
     event_id: &'a str,
     seq: i64,
     order_id: &'a str,
@@ -80,6 +82,7 @@ fn json<'a>(row: &'a DeliveryRow, attempts: Option<&'a [AttemptRow]>) -> Shown<'
         stderr: Written::new(&attempt.stderr),
     };
     Shown {
+        number: row.key.0,
         event_id: &row.event_id,
         seq: row.seq,
         order_id: &row.order_id,
@@ -285,7 +288,7 @@ mod tests {
             stderr: vec![0xff],
         };
         let listed = concat!(
-            r#"{"event_id":"0199-e","seq":7,"order_id":"1042","kind":"paid","hook":"fulfil","state":"waiting","#,
+            r#"{"number":1,"event_id":"0199-e","seq":7,"order_id":"1042","kind":"paid","hook":"fulfil","state":"waiting","#,
             r#""attempts":1,"next_at":"2026-11-28T10:12:00.000Z","at":"2026-11-28T10:02:00.000Z","replay":false}"#,
         );
         let text = |shown: &Shown<'_>| serde_json::to_string(shown).expect("plain data");

@@ -12,7 +12,8 @@ use crate::cli::stage::Stage;
 use crate::cli::stage::directory::Directory;
 use crate::invoice::observation::Source;
 use crate::ledger::{
-    AttemptRow, DeliveryRow, EventRow, FILE_NAME, Filter, InvoiceRow, Reader, RefusalFilter,
+    AttemptRow, DeliveryRow, EventRow, FILE_NAME, Filter, InvoiceKey, InvoiceRow, Reader,
+    RefusalFilter,
 };
 
 /// Rows of each kind that are shown. The demo makes fewer.
@@ -33,7 +34,9 @@ pub(super) struct Account {
 impl Account {
     /// Reads it.
     pub(super) async fn read(reader: &Reader) -> Result<Self, Failure> {
-        let mut invoices = reader.list_invoices(Filter::All, MOST_ROWS).await?;
+        let mut invoices = reader
+            .list_invoices(Filter::All, InvoiceKey(i64::MAX), MOST_ROWS)
+            .await?;
         invoices.reverse();
         let mut deliveries = Vec::new();
         for delivery in reader
@@ -233,7 +236,7 @@ pub(super) fn print_all(
 }
 
 fn say(text: &str) -> Result<(), Failure> {
-    print(text).map_err(Failure::from_write)
+    print(text)
 }
 
 fn quoted_path(path: &Path) -> String {

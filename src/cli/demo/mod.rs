@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
 enum End {
     /// A step did not go as promised: there is something to look into.
     Failed(Failure),
-    /// It was interrupted, or nobody reads what it says.
+    /// It was interrupted.
     Other(Failure),
 }
 
@@ -177,10 +177,6 @@ fn interrupted() -> End {
 
 impl From<Failure> for End {
     fn from(failure: Failure) -> Self {
-        if failure.is_silent() {
-            Self::Other(failure)
-        } else {
-            Self::Failed(failure)
-        }
+        Self::Failed(failure)
     }
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::step::Step;
 use crate::cli::failure::{Exit, Failure};
-use crate::cli::output::{Output, escape, print_json};
+use crate::cli::output::{Output, escape, print_json, written_out};
 use crate::cli::stage::trouble::Trouble;
 
 /// Columns before what came of a step: time, name and the gaps between them.
@@ -72,9 +72,7 @@ impl Timeline {
         }
         let text = line(at, step, held, found);
         let written = anstream::stdout().lock().write_all(text.as_bytes());
-        written
-            .and_then(|()| io::stdout().flush())
-            .map_err(Failure::from_write)
+        written_out(written.and_then(|()| io::stdout().flush()))
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::ledger;
-use super::super::output::{reader_gone, talk};
+use super::super::output::{has_reader, reader_gone, talk};
 use super::super::remote::{self, Away, Events, NoAnswer, Remote, Way};
 use super::view;
 use crate::answer::event::{json, not_given};
@@ -97,6 +97,10 @@ async fn over(remote: &Remote, args: &Args, context: &Context) -> Result<Exit, F
         for event in &events {
             view::print(context.output, event)?;
         }
+        // A long backlog is not read to its end for nobody.
+        if !has_reader() {
+            return Ok(Exit::Ok);
+        }
         let is_first = after.replace(next_after).is_none();
         if events.is_empty() && !is_first {
             sleep_until(begun + ASK_EVERY).await;
@@ -137,6 +141,9 @@ async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
         for row in &rows {
             view::print(context.output, &json(row))?;
             after = row.seq;
+        }
+        if !has_reader() {
+            return Ok(Exit::Ok);
         }
         if rows.is_empty() {
             sleep(LOOK_EVERY).await;

@@ -2,10 +2,10 @@
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::ledger;
 use super::super::remote::{self, Way};
+use super::super::{ledger, page};
 use super::view;
-use crate::answer::event::json;
+use crate::answer::event::{Shown, json};
 use crate::ledger::EventRow;
 
 /// As many as a daemon gives at once.
@@ -29,26 +29,37 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match remote::way(&context).await? {
         Way::Socket(remote) => {
-            let told = remote
-                .events(
-                    (None, Some(args.after)),
-                    args.order.as_deref(),
-                    (args.limit, 0),
-                )
-                .await?;
+            let order = args.order.as_deref();
+            let after = (None, Some(args.after));
+            let told = remote.events(after, order, (args.limit, 0)).await?;
             view::print_many(context.output, &told.told)?;
+            // A daemon gives no more than it is asked for, and not always one more than that.
+            if args.limit == u32::try_from(told.told.len()).unwrap_or(u32::MAX) {
+                let after = (told.generation, Some(told.next_after));
+                let more = remote.events(after, order, (1, 0)).await?;
+                go_on(&told.told, !more.told.is_empty());
+            }
         }
         Way::Direct(denied) => {
-            let rows = denied.explain(look(&args, &context).await)?;
+            let mut rows = denied.explain(look(&args, &context).await)?;
+            let more = page::cut(&mut rows, args.limit);
             let shown: Vec<_> = rows.iter().map(json).collect();
             view::print_many(context.output, &shown)?;
+            go_on(&shown, more);
         }
     }
     Ok(Exit::Ok)
 }
 
+fn go_on(shown: &[Shown<'_>], more: bool) {
+    if let Some(last) = shown.last().filter(|_| more) {
+        page::go_on(shown.len(), "--after", &last.seq.to_string());
+    }
+}
+
 async fn look(args: &Args, context: &Context) -> Result<Vec<EventRow>, Failure> {
     let reader = ledger::open_reader(context)?;
     let order = args.order.as_deref();
-    Ok(reader.events(order, args.after, args.limit).await?)
+    let most = page::one_more(args.limit);
+    Ok(reader.events(order, args.after, most).await?)
 }

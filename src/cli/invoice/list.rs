@@ -2,9 +2,10 @@
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::ledger;
 use super::super::remote::{self, MOST_INVOICES, Way};
+use super::super::{ledger, page};
 use super::view;
+use crate::answer::find;
 use crate::ledger::{Filter, InvoiceRow};
 
 /// Flags of `invoice list`.
@@ -16,6 +17,9 @@ pub(super) struct Args {
     /// Only those that need attention
     #[arg(long)]
     attention: bool,
+    /// Only those opened before the one with this ref: how a list that was cut goes on
+    #[arg(long, value_name = "REF")]
+    before: Option<String>,
     /// At most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -35,15 +39,28 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     } else {
         remote::way(&context).await?
     };
-    let rows = match &way {
-        Way::Socket(remote) => remote.list(filter, args.limit).await?,
-        Way::Direct(denied) => denied.explain(look(&context, filter, args.limit).await)?,
+    let before = args.before.as_deref();
+    let (rows, more) = match &way {
+        Way::Socket(remote) => remote.list(filter, before, args.limit).await?,
+        Way::Direct(denied) => denied.explain(look(&context, filter, before, args.limit).await)?,
     };
     view::print_many(context.output, &rows)?;
+    if let Some(last) = rows.last().filter(|_| more) {
+        page::go_on(rows.len(), "--before", last.reference.as_str());
+    }
     Ok(Exit::Ok)
 }
 
-async fn look(context: &Context, filter: Filter, limit: u32) -> Result<Vec<InvoiceRow>, Failure> {
+async fn look(
+    context: &Context,
+    filter: Filter,
+    before: Option<&str>,
+    limit: u32,
+) -> Result<(Vec<InvoiceRow>, bool), Failure> {
     let reader = ledger::open_reader(context)?;
-    Ok(reader.list_invoices(filter, limit).await?)
+    let below = find::below(&reader, before).await?;
+    let most = page::one_more(limit);
+    let mut rows = reader.list_invoices(filter, below, most).await?;
+    let more = page::cut(&mut rows, limit);
+    Ok((rows, more))
 }

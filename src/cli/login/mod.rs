@@ -133,7 +133,7 @@ impl Places {
             );
         }
         talk(&format!("the token is kept in {}", escape(&path)));
-        print(&format!("logged in for shop {}\n", escape(shop))).map_err(Failure::from_write)
+        print(&format!("logged in for shop {}\n", escape(shop)))
     }
 }
 

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
-use super::super::output::{escape, print, print_json, talk};
+use super::super::output::{escape, json_line, print_to_reader, talk};
 use super::qr;
 use crate::client::address::is_loopback_url;
 use crate::invoice::moment::Moment;
@@ -29,18 +29,21 @@ pub(super) fn show(
             "warning: {doubt}; confirm nothing there unless you know why"
         ));
     }
+    // A login nobody was shown must not look like one that is done.
+    let shown = |text: &str| {
+        print_to_reader(text).map_err(|error| {
+            Failure::new(Exit::Error, error).context("could not show where to confirm")
+        })
+    };
     if context.output.json() {
-        return print_json(&fields(started, began_ms, &doubts, more));
+        return shown(&json_line(&fields(started, began_ms, &doubts, more)));
     }
     let lines = format!(
         "{}\n{}",
         escape(&started.verification_url),
         escape(&started.user_code)
     );
-    // A login nobody was shown must not look like one that is done.
-    print(&format!("{lines}\n")).map_err(|error| {
-        Failure::new(Exit::Error, error).context("could not show where to confirm")
-    })?;
+    shown(&format!("{lines}\n"))?;
     // Whoever sends the answer into a file still sits before the terminal.
     if io::stderr().is_terminal() && !io::stdout().is_terminal() {
         talk(&lines);

@@ -5,7 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use super::super::context::Context;
 use super::super::failure::{Exit, Failure};
 use super::super::output::talk;
-use super::super::{ledger, when};
+use super::super::{ledger, page, when};
 use super::view;
 use crate::invoice::moment::Moment;
 use crate::ledger::RefusalFilter;
@@ -23,6 +23,9 @@ pub(super) struct Args {
     /// Only those from this time on
     #[arg(long, value_name = "TIME", value_parser = when::parse)]
     since: Option<Moment>,
+    /// Only those before the one with this number: how a list that was cut goes on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(1..))]
+    before: Option<i64>,
     /// At most N
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -48,17 +51,20 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         order,
         reason,
         since,
+        before,
         limit,
     } = args;
-    let narrowed = order.is_some() || reason.is_some() || since.is_some();
+    let narrowed = order.is_some() || reason.is_some() || since.is_some() || before.is_some();
     let filter = RefusalFilter {
         order_id: order,
         reason: reason.map(Reason::as_str),
         since_ms: since.map(Moment::as_ms),
-        body_sha256: None,
+        before,
+        ..RefusalFilter::default()
     };
     let reader = ledger::open_reader(&context)?;
-    let rows = reader.refusals(filter, limit).await?;
+    let mut rows = reader.refusals(filter, page::one_more(limit)).await?;
+    let more = page::cut(&mut rows, limit);
     if rows.is_empty() {
         talk(if narrowed {
             "no such refused notification in the ledger"
@@ -68,5 +74,8 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
         return Ok(Exit::Ok);
     }
     view::print_many(context.output, &rows)?;
+    if let Some(last) = rows.last().filter(|_| more) {
+        page::go_on(rows.len(), "--before", &last.number.to_string());
+    }
     Ok(Exit::Ok)
 }

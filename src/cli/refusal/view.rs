@@ -11,6 +11,8 @@ use crate::ledger::RefusalRow;
 /// One refused notification in the words of `--json`. What is not known is `null`.
 #[derive(Debug, Serialize)]
 struct Shown<'a> {
+    /// What `--before` takes.
+    number: i64,
     /// UTC with milliseconds.
     at: String,
     reason: &'a str,
@@ -30,6 +32,7 @@ struct Shown<'a> {
 fn json(row: &RefusalRow) -> Shown<'_> {
     let (headers, headers_left_out) = headers(&row.header_names);
     Shown {
+        number: row.number,
         at: Moment::from_ms(row.at_ms).to_string(),
         reason: &row.reason,
         order_id: row.order_id.as_deref(),
@@ -92,6 +95,7 @@ mod tests {
     #[test]
     fn the_json_object_is_what_scripts_rely_on() {
         let row = RefusalRow {
+            number: 7,
             at_ms: 1_795_860_120_004,
             order_id: Some("1042".to_owned()),
             invoice_id: Some("inv-1".to_owned()),
@@ -106,7 +110,7 @@ mod tests {
         assert_eq!(
             text(&row),
             concat!(
-                r#"{"at":"2026-11-28T10:02:00.004Z","reason":"token_wrong","order_id":"1042","invoice_id":"inv-1","#,
+                r#"{"number":7,"at":"2026-11-28T10:02:00.004Z","reason":"token_wrong","order_id":"1042","invoice_id":"inv-1","#,
                 r#""ref_hash":"ba7816bf","client":"127.0.0.1","body_bytes":3,"body_sha256":"ab12","#,
                 r#""headers":["accept","host"],"headers_left_out":3}"#,
             )
@@ -123,7 +127,7 @@ mod tests {
         assert_eq!(
             text(&bare),
             concat!(
-                r#"{"at":"2026-11-28T10:02:00.004Z","reason":"token_wrong","order_id":null,"invoice_id":null,"#,
+                r#"{"number":7,"at":"2026-11-28T10:02:00.004Z","reason":"token_wrong","order_id":null,"invoice_id":null,"#,
                 r#""ref_hash":null,"client":"127.0.0.1","body_bytes":null,"body_sha256":null,"#,
                 r#""headers":[],"headers_left_out":0}"#,
             )

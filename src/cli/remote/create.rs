@@ -146,7 +146,7 @@ fn not_understood(error: NoAnswer, is_anew: bool) -> Failure {
         return failure;
     }
     let failure = Failure::from(error);
-    let line = failure.line().unwrap_or_default();
+    let line = failure.line();
     Failure::new(Exit::Unknown, line)
         .context("nobody knows whether the invoice was opened")
         .hint(again(is_anew))

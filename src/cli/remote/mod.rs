@@ -97,7 +97,7 @@ impl std::fmt::Display for NoAnswer {
                 within.as_secs()
             ),
             Self::Busy(failure) | Self::Restored { failure, .. } | Self::Ended(failure) => {
-                f.write_str(&failure.line().unwrap_or_default())
+                f.write_str(&failure.line())
             }
         }
     }
@@ -271,7 +271,7 @@ mod tests {
         };
         let nobody = absent(io::ErrorKind::ConnectionRefused);
         assert_eq!(nobody.code(), 8);
-        let line = nobody.line().unwrap_or_default();
+        let line = nobody.line();
         assert!(
             line.starts_with("no daemon answers on `/run/x.sock`: "),
             "{line}"

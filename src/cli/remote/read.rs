@@ -59,12 +59,14 @@ pub(in super::super) struct Events {
 #[derive(Deserialize)]
 struct Invoices {
     invoices: Vec<invoice::Shown<'static>>,
+    /// Where the list goes on, if it was cut.
+    next_before: Option<String>,
 }
 
 impl Lookup for Remote {
     async fn look(&self, name: &Name) -> Result<Vec<InvoiceRow>, Failure> {
         if name.kind == Kind::Order {
-            return self.invoices(&of_order(&name.text)).await;
+            return Ok(self.invoices(&of_order(&name.text)).await?.0);
         }
         let answer = self.call(Self::get(name.path())).await?;
         if answer.status == StatusCode::NOT_FOUND {
@@ -76,18 +78,25 @@ impl Lookup for Remote {
 }
 
 impl Remote {
-    /// Invoices, newest first.
+    /// Invoices opened before the one with this ref, newest first, and whether there are more.
     pub(in super::super) async fn list(
         &self,
         filter: Filter,
+        before: Option<&str>,
         limit: u32,
-    ) -> Result<Vec<InvoiceRow>, Failure> {
+    ) -> Result<(Vec<InvoiceRow>, bool), Failure> {
         let show = match filter {
             Filter::All => "all",
             Filter::Open => "open",
             Filter::Attention => "attention",
         };
-        self.invoices(&format!("show={show}&limit={limit}")).await
+        let mut query = Serializer::new(String::new());
+        query.append_pair("show", show);
+        query.append_pair("limit", &limit.to_string());
+        if let Some(before) = before {
+            query.append_pair("before", before);
+        }
+        self.invoices(&query.finish()).await
     }
 
     /// How everything stands, but for the login.
@@ -143,13 +152,16 @@ impl Remote {
         self.read(&answer)
     }
 
-    async fn invoices(&self, query: &str) -> Result<Vec<InvoiceRow>, Failure> {
+    async fn invoices(&self, query: &str) -> Result<(Vec<InvoiceRow>, bool), Failure> {
         let call = Self::get(format!("/v1/invoices?{query}"));
         let answer = self.call(call).await?;
-        let Invoices { invoices } = self.read(&answer)?;
+        let Invoices {
+            invoices,
+            next_before,
+        } = self.read(&answer)?;
         let rows: Result<Vec<InvoiceRow>, NoAnswer> =
             invoices.into_iter().map(|shown| self.row(shown)).collect();
-        Ok(rows?)
+        Ok((rows?, next_before.is_some()))
     }
 
     fn row(&self, shown: invoice::Shown<'_>) -> Result<InvoiceRow, NoAnswer> {
@@ -264,10 +276,7 @@ mod tests {
             let busy = remote.asked(&answer(status, "busy"));
             let failure = Failure::from(busy.expect_err("it is no answer"));
             assert_eq!(failure.code(), 8);
-            assert_eq!(
-                failure.line().as_deref(),
-                Some("the daemon on `/run/x.sock` is busy")
-            );
+            assert_eq!(failure.line(), "the daemon on `/run/x.sock` is busy");
             let hint = failure.way_out().unwrap_or_default();
             assert!(hint.contains("try again"), "{hint}");
         }

@@ -101,7 +101,7 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     let name = args.scenario.clone().unwrap_or_default();
     let text = text_of(&name)?;
     if args.print {
-        print(&text).map_err(Failure::from_write)?;
+        print(&text)?;
         return Ok(Exit::Ok);
     }
     let scenario = parse(&name, &text)?;

@@ -291,7 +291,7 @@ impl Player<'_> {
                 let asked = self.scene.remote.poll(&Kind::Order.of(order)).await;
                 let asked = asked.and_then(|asked| asked.failure.map_or(Ok(()), Err));
                 asked.map_err(|failure| {
-                    let found = failure.line().unwrap_or_default();
+                    let found = failure.line();
                     Trouble::otherwise(format!("an answer about order {order}"), found)
                 })?;
                 Ok(order.clone())

@@ -193,7 +193,7 @@ pub(super) fn one(
             text.push_str(&escape(line));
             text.push('\n');
         }
-        print(&format!("{text}\n")).map_err(Failure::from_write)?;
+        print(&format!("{text}\n"))?;
     }
     let cells = |row: &Row| {
         let [what, expected, seen] = WIDEST;

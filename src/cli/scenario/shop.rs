@@ -175,6 +175,6 @@ fn order(asked: &Asked, another: bool) -> Result<Order, Trouble> {
 }
 
 fn unexpected(order: &str, failure: &Failure) -> Trouble {
-    let found = failure.line().unwrap_or_default();
+    let found = failure.line();
     Trouble::otherwise(format!("an invoice for order {order}"), found)
 }

@@ -8,7 +8,7 @@ use super::super::failure::{Exit, Failure, report};
 use super::super::{ledger, service};
 use crate::client::error::Error;
 use crate::invoice::ids::InvoiceId;
-use crate::ledger::{FILE_NAME, Filter};
+use crate::ledger::{FILE_NAME, Filter, InvoiceKey};
 
 /// Newest invoices looked through for one whose id is known; only a create that was lost or refused leaves it unknown.
 const LOOKED_THROUGH: u32 = 1_000;
@@ -122,7 +122,9 @@ async fn newest(context: &Context) -> Result<Option<InvoiceId>, Failure> {
         return Ok(None);
     }
     let reader = ledger::open_reader(context)?;
-    let rows = reader.list_invoices(Filter::All, LOOKED_THROUGH).await?;
+    let rows = reader
+        .list_invoices(Filter::All, InvoiceKey(i64::MAX), LOOKED_THROUGH)
+        .await?;
     let id = rows.into_iter().find_map(|row| row.invoice_id);
     Ok(id.and_then(|id| InvoiceId::new(id).ok()))
 }

@@ -226,6 +226,7 @@ impl MemoryStore {
         let rows = self.deliveries().into_iter().rev();
         rows.filter(|row| is_meant(row, choice))
             .filter(|row| choice.state.is_none_or(|state| state == row.state))
+            .filter(|row| choice.below.is_none_or(|below| row.key < below))
             .take(usize::try_from(limit).unwrap_or(usize::MAX))
             .collect()
     }

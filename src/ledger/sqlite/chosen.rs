@@ -74,8 +74,16 @@ fn listed(choice: &Choice, limit: u32) -> (String, Vec<Box<dyn ToSql>>) {
     } else {
         chosen
     };
+    // The plus is for where an index names the few that are meant, as in `changeable`.
+    let key = match (&choice.whose, choice.state) {
+        (Whose::All, None | Some(DeliveryState::Done)) => "d.id",
+        _few => "+d.id",
+    };
+    let below = choice.below.unwrap_or(DeliveryKey(i64::MAX));
+    values.push(Box::new(below.0));
     values.push(Box::new(limit));
-    (format!("{chosen} ORDER BY d.id DESC LIMIT ?5"), values)
+    let listed = format!("{chosen} AND {key} < ?5 ORDER BY d.id DESC LIMIT ?6");
+    (listed, values)
 }
 
 /// What was chosen, newest first.

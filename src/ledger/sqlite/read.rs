@@ -125,6 +125,7 @@ pub(super) fn invoice_by_key(
 pub(super) fn list_invoices(
     connection: &Connection,
     filter: Filter,
+    below: InvoiceKey,
     limit: u32,
 ) -> rusqlite::Result<Vec<InvoiceRow>> {
     let wish = match filter {
@@ -132,7 +133,7 @@ pub(super) fn list_invoices(
         Filter::Open => "i.outcome = 'open' AND i.opening <> 'refused'",
         Filter::Attention => "i.attention <> ''",
     };
-    newest(connection, wish, InvoiceKey(i64::MAX), limit)
+    newest(connection, wish, below, limit)
 }
 
 /// The newest below a key with a reason that ends with `tilld ack`.

@@ -134,9 +134,10 @@ impl ReadStore {
     pub(in crate::ledger) fn list_invoices(
         &self,
         filter: Filter,
+        below: InvoiceKey,
         limit: u32,
     ) -> Result<Vec<InvoiceRow>, StoreError> {
-        list_invoices(&self.0, filter, limit).map_err(from_sqlite)
+        list_invoices(&self.0, filter, below, limit).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn sealed_by_ref(

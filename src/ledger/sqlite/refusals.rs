@@ -52,13 +52,14 @@ pub(super) fn list(
     limit: u32,
 ) -> rusqlite::Result<Vec<RefusalRow>> {
     let mut statement = connection.prepare_cached(
-        "SELECT r.at_ms, i.order_id, i.invoice_id, r.ref_hash, r.header_names, r.reason, r.peer, r.body_bytes, \
+        "SELECT r.id, r.at_ms, i.order_id, i.invoice_id, r.ref_hash, r.header_names, r.reason, r.peer, r.body_bytes, \
          r.body_sha256 FROM refusal r LEFT JOIN invoice i ON i.id = r.invoice \
          WHERE (?1 IS NULL OR i.order_id = ?1) AND (?2 IS NULL OR r.reason = ?2) AND (?3 IS NULL OR r.at_ms >= ?3) \
-         AND (?4 IS NULL OR r.body_sha256 = ?4) ORDER BY r.id DESC LIMIT ?5",
+         AND (?4 IS NULL OR r.body_sha256 = ?4) AND r.id < ?5 ORDER BY r.id DESC LIMIT ?6",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
         Ok(RefusalRow {
+            number: row.get("id")?,
             at_ms: row.get("at_ms")?,
             order_id: row.get("order_id")?,
             invoice_id: row.get("invoice_id")?,
@@ -75,11 +76,9 @@ pub(super) fn list(
         reason,
         since_ms,
         body_sha256,
+        before,
     } = filter;
-    statement
-        .query_map(
-            params![order_id, reason, since_ms, body_sha256, limit],
-            read,
-        )?
-        .collect()
+    let before = before.unwrap_or(i64::MAX);
+    let asked = params![order_id, reason, since_ms, body_sha256, before, limit];
+    statement.query_map(asked, read)?.collect()
 }

@@ -112,3 +112,32 @@ fn the_python_lines_answer() {
     let first: Vec<&str> = said.lines().take(2).collect();
     assert_eq!(first, ["1 opened 1042", "2 paid 1042"], "{said}");
 }
+
+/// A program that cannot read the ledger must not look like one that found nothing to say.
+#[test]
+fn the_lines_fail_without_a_ledger() {
+    for (program, name, args) in [
+        ("sh", "sqlite3", ["-e", "-c"].as_slice()),
+        ("php", "php", &["-r"]),
+        ("python3", "python", &["-c"]),
+    ] {
+        if !works(
+            program,
+            if program == "sh" {
+                &["-c", ":"]
+            } else {
+                &["--version"]
+            },
+        ) {
+            skip!("{program} is not installed");
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let text = block(&docs(), name).replace("/var/lib/tilld", &dir.path().to_string_lossy());
+        let mut command = Command::new(program);
+        command.args(args).arg(text.trim_start_matches("<?php"));
+        let ran = command.stdin(Stdio::null()).output().expect("it runs");
+        assert!(!ran.status.success(), "{name}: {ran:?}");
+        let file = dir.path().join("ledger.db");
+        assert!(!file.exists(), "{name} makes no empty ledger");
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tilld::hook::Selector;
@@ -10,7 +12,7 @@ use tilld::hook::abandonment::STDERR_TAIL;
 use tilld::hook::payload::VARIABLES;
 
 use super::{block, column, docs, table};
-use crate::harness::{Setup, skip, sql};
+use crate::harness::{Setup, load_sql, skip, sql};
 
 #[test]
 fn the_variables_are_those_a_script_gets() {
@@ -81,6 +83,82 @@ fn what_was_given_up_is_told_with_the_fields_it_shows() {
     let stderr = given.pointer("/abandoned/stderr").and_then(Value::as_str);
     assert_eq!(stderr.map(str::len), Some(STDERR_TAIL));
     assert!(docs.contains(&format!("at most {STDERR_TAIL} bytes as text")));
+}
+
+/// One run of an example script in a shop of its own, with the programs of this path.
+fn run_script(name: &str, dir: &Path, path: &Path) -> Output {
+    let script = dir.join("fulfil");
+    fs::write(&script, block(&docs(), name)).expect("written");
+    let mut command = Command::new("/bin/sh");
+    command.arg(&script).stdin(Stdio::null()).env_clear();
+    command.env("PATH", path).env("HOME", dir.join("home"));
+    command.env("TILLD_OUTCOME", "paid");
+    command.env("TILLD_EVENT_ID", "e-1");
+    command.env("TILLD_ORDER_ID", "1042");
+    command.output().expect("sh runs")
+}
+
+/// Whatever is missing or breaks, a script does not end with 0, and lists nothing; afterwards it lists the order, once.
+#[test]
+fn the_example_scripts_crash_closed() {
+    if Command::new("sqlite3").arg("--version").output().is_err() {
+        skip!("sqlite3 is not installed");
+    }
+    for (name, book) in [("fulfil", "shop.db"), ("first-script", "to-ship.db")] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (home, bin) = (dir.path().join("home"), dir.path().join("bin"));
+        for made in [&home, &bin] {
+            fs::create_dir(made).expect("a directory");
+        }
+        let with = |program: &str| {
+            let places =
+                ["/usr/bin", "/bin", "/usr/local/bin"].map(|place| Path::new(place).join(program));
+            let found = places.into_iter().find(|place| place.exists());
+            symlink(found.expect("it is installed"), bin.join(program)).expect("a link");
+        };
+        let listed = || -> Vec<Vec<String>> {
+            let book = home.join(book);
+            let query = "SELECT count(*) FROM sqlite_master WHERE name = 'to_ship'";
+            if !book.is_file() || sql(&book, query) == [["0"]] {
+                return Vec::new();
+            }
+            sql(&book, "SELECT order_id FROM to_ship")
+        };
+        let fails = |why: &str| {
+            let ran = run_script(name, dir.path(), &bin);
+            assert!(!ran.status.success(), "{name}, {why}: {ran:?}");
+            assert_eq!(listed(), Vec::<Vec<String>>::new(), "{name}, {why}");
+        };
+        fails("no program is there");
+        with("sqlite3");
+        fails("`sed` is not there");
+        with("sed");
+        fs::rename(&home, dir.path().join("away")).expect("moved");
+        fails("the database is gone");
+        fs::create_dir_all(home.join(book)).expect("a directory");
+        fails("the database is something else");
+        fs::remove_dir_all(&home).expect("removed");
+        fs::rename(dir.path().join("away"), &home).expect("moved back");
+        let columns = if name == "fulfil" {
+            "order_id, event_id"
+        } else {
+            "order_id"
+        };
+        load_sql(
+            &home.join(book),
+            &format!(
+                "CREATE TABLE to_ship ({columns}); CREATE TRIGGER broken BEFORE INSERT ON to_ship \
+                 BEGIN SELECT RAISE(ABORT, 'in the middle'); END"
+            ),
+        );
+        fails("the work breaks off");
+        load_sql(&home.join(book), "DROP TABLE to_ship");
+        for _ in 0..2 {
+            let ran = run_script(name, dir.path(), &bin);
+            assert!(ran.status.success(), "{name}: {ran:?}");
+            assert_eq!(listed(), [["1042"]], "{name}");
+        }
+    }
 }
 
 #[test]

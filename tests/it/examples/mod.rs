@@ -1,6 +1,7 @@
 //! What a merchant pastes into the shop: each file of `tests/examples` run as another Unix user, who may use the control
 //! socket and holds nothing else, and what the socket answers held against its description.
 
+mod broken;
 mod described;
 mod handed;
 mod probed;

@@ -58,6 +58,21 @@ impl Process {
         }
     }
 
+    /// [`Process::spawn`] with this as its stdout.
+    #[track_caller]
+    fn spawn_into(command: &mut Command, into: Stdio, dir: &Path, name: &str) -> Self {
+        let path = |end: &str| dir.join(format!("{name}.{end}"));
+        let (stdout, stderr) = (path("out"), path("err"));
+        let errors = File::create(&stderr).expect("a log file");
+        command.stdin(Stdio::null()).stdout(into).stderr(errors);
+        let child = command.spawn().expect("the program starts");
+        Self {
+            child,
+            stdout,
+            stderr,
+        }
+    }
+
     /// Its process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
@@ -106,7 +121,17 @@ impl Drop for Process {
 /// Runs a command to its end, within [`PATIENCE`].
 #[track_caller]
 pub(crate) fn run(command: &mut Command, dir: &Path, name: &str) -> Ran {
-    let mut process = Process::spawn(command, dir, name);
+    ran(Process::spawn(command, dir, name))
+}
+
+/// [`run`] with this as the command's stdout.
+#[track_caller]
+pub(super) fn run_into(command: &mut Command, stdout: Stdio, dir: &Path, name: &str) -> Ran {
+    ran(Process::spawn_into(command, stdout, dir, name))
+}
+
+#[track_caller]
+fn ran(mut process: Process) -> Ran {
     let code = process.wait(PATIENCE);
     Ran {
         code,

@@ -1,7 +1,7 @@
 //! What a shop's programs and its owner do in a scenario: run `tilld` with an environment, open invoices of all kinds, tell
 //! the service what to do wrong, and look how often it was asked.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -58,6 +58,23 @@ impl World {
         let under: Vec<String> = under.iter().map(|&word| word.to_owned()).collect();
         let mut command = self.command(&under);
         process::run(command.args(args), &self.log_dir(), &next_name())
+    }
+
+    /// [`World::tilld`] with this as its stdout: what it says there is not in the answer.
+    #[track_caller]
+    pub(crate) fn tilld_into(&self, stdout: Stdio, args: &[&str]) -> Ran {
+        let mut command = self.command(&[]);
+        let name = next_name();
+        process::run_into(command.args(args), stdout, &self.log_dir(), &name)
+    }
+
+    /// The same for a command that reads no settings.
+    #[track_caller]
+    pub(crate) fn alone_into(&self, stdout: Stdio, args: &[&str]) -> Ran {
+        let mut command = Command::new(under_test());
+        bare(&mut command, self.dir());
+        let name = next_name();
+        process::run_into(command.args(args), stdout, &self.log_dir(), &name)
     }
 
     /// [`World::start_tilld`] by way of this program, which must become it in the same process.

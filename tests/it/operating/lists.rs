@@ -55,7 +55,11 @@ fn a_list_is_narrowed_by_all_that_is_said() {
         told.stdout.starts_with("EVENT") && told.stdout.lines().count() == 3,
         "{told:?}"
     );
-    assert!(told.stderr.contains("`--limit N` shows more"), "{told:?}");
+    assert!(
+        told.stderr
+            .contains("2 shown, and there are more. Go on with: tilld "),
+        "{told:?}"
+    );
     assert_eq!(delivery(&world, &["list", "--limit=6"], 0).stderr, "");
     let wrong = delivery(&world, &["list", "--since=yesterday"], 2);
     assert!(wrong.stderr.contains("`2h` for two hours ago"), "{wrong:?}");

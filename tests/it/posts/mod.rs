@@ -2,6 +2,7 @@
 //! becomes of a post when the shop, its address, its secret or tilld itself is gone.
 
 mod endpoint;
+mod pages;
 mod secret;
 mod stop;
 mod tls;

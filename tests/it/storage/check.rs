@@ -149,3 +149,47 @@ fn the_contract_is_told_without_a_ledger_and_is_what_the_ledger_has() {
     let version = served.value("PRAGMA user_version");
     assert_eq!(told.get("schema").map(Value::to_string), Some(version));
 }
+
+/// A list of findings that is cut says so: the end of it is not the end of the damage.
+#[test]
+fn more_damage_than_is_listed_is_said() {
+    let mut world = paid();
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let neighbour = world.neighbour();
+    neighbour.tamper(
+        "CREATE INDEX shop_notes_note ON shop_notes (note); \
+         WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30) \
+         INSERT INTO shop_notes (note) SELECT i FROM n; PRAGMA wal_checkpoint(TRUNCATE)",
+    );
+    drop(neighbour);
+    let root = world.value("SELECT rootpage FROM sqlite_schema WHERE name = 'shop_notes_note'");
+    let root: u64 = root.parse().expect("a number");
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(world.ledger());
+    let (file, page) = (file.expect("the ledger"), (root - 1) * 4096);
+    let mut kept = [0; 8];
+    file.read_exact_at(&mut kept, page).expect("read");
+    // The page of an index without entries: each row that it lacks is a finding.
+    let empty = [0x0a, 0, 0, 0, 0, 0x10, 0, 0];
+    file.write_all_at(&empty, page).expect("written");
+    let told = world.tilld(&["db", "check", "--json"]).ends_with(11).json();
+    let list = told.get("findings").and_then(Value::as_array);
+    let findings: Vec<&str> = list
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    let lacking = findings
+        .iter()
+        .filter(|found| found.contains("shop_notes_note"));
+    assert_eq!(lacking.count(), 20, "{told}");
+    let cut = "more is damaged than these 20 findings about pages say";
+    assert!(findings.contains(&cut), "{told}");
+    let people = world.tilld(&["db", "check"]).ends_with(11).stdout;
+    assert!(people.contains(cut), "{people}");
+    // Else the look after the test would find it too.
+    file.write_all_at(&kept, page).expect("written");
+    world.tilld(&["db", "check"]).ends_with(0);
+}

@@ -119,7 +119,10 @@ impl Pair {
     }
 
     pub(in crate::ledger::tests) fn compare(&mut self, now_ms: i64) {
-        let mut invoices = self.beside.list_invoices(Filter::All, ALL).expect("read");
+        let mut invoices = self
+            .beside
+            .list_invoices(Filter::All, InvoiceKey(i64::MAX), ALL)
+            .expect("read");
         invoices.reverse();
         let beside: Vec<_> = self.memory.invoices().collect();
         self.same("invoices", &invoices, &beside);
@@ -249,6 +252,7 @@ impl Pair {
                 state: (place == 1).then_some(DeliveryState::Abandoned),
                 since_ms: Some(now_ms - 200_000),
                 until_ms: Some(now_ms),
+                below: (place == 0).then_some(DeliveryKey(9)),
             };
             let (in_file, in_memory) = (choice(in_file), choice(in_memory));
             let file = self.beside.chosen_deliveries(&in_file, 3).expect("read");
