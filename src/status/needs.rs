@@ -7,9 +7,10 @@ use super::polling::Polling;
 use super::reason::{Need, Reason};
 use super::report::{Count, UnderAttention, Unsorted};
 use crate::config;
+use crate::hook::abandonment;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::CLOCK_IS_SET_MS;
-use crate::ledger::{Overview, WrongClock};
+use crate::ledger::{Overview, Owed, Undelivered, WrongClock};
 
 /// What the list is made of.
 pub(super) struct Known<'a> {
@@ -21,6 +22,7 @@ pub(super) struct Known<'a> {
     /// Deliveries that are held because of a restore.
     pub(super) held_restored: Option<Count>,
     pub(super) unknown_hooks: &'a [String],
+    pub(super) hooks: &'a [config::Hook],
     pub(super) unsorted: &'a [Unsorted],
     /// Of the ledger's file and disk.
     pub(super) storage: &'a [UnderAttention],
@@ -50,6 +52,13 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if !overview.missing.is_empty() {
         needs.push(Need::missing(&overview.missing, overview.more_missing));
     }
+    needs.extend(
+        known
+            .overview
+            .undelivered
+            .iter()
+            .filter_map(|of| undelivered(&known, of)),
+    );
     needs.extend(known.unknown_hooks.iter().map(|hook| Need::unowned(hook)));
     needs.extend(known.storage.iter().map(Need::storage));
     needs.extend(of_invoices(&known));
@@ -71,6 +80,20 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
         unmapped = Some(Need::unmapped(known.unsorted, unmapped));
     }
     others.into_iter().chain(unmapped).collect()
+}
+
+/// What a hook of the settings has owed for longer than it may.
+fn undelivered(known: &Known<'_>, of: &Undelivered) -> Option<Need> {
+    let configured = abandonment::configured(&of.hook);
+    let hook = known.hooks.iter().find(|hook| hook.name == configured)?;
+    let after_ms = i64::try_from(hook.undelivered_after_s)
+        .ok()?
+        .checked_mul(1_000)?;
+    let is_late = |owed: &&Owed| after_ms > 0 && owed.for_ms >= after_ms;
+    let late: Vec<&Owed> = of.owed.iter().filter(is_late).collect();
+    let for_ms = late.first()?.for_ms;
+    let orders = late.iter().map(|owed| owed.order_id.clone()).collect();
+    Some(Need::undelivered(of, for_ms, orders))
 }
 
 /// A clock that was never set is seen at once; all else is the daemon's to find out.

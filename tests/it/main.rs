@@ -66,6 +66,7 @@ mod strangers;
 mod superseded;
 mod supervised;
 mod tls;
+mod undelivered;
 mod unit;
 mod unresolved;
 mod upgrade;

@@ -52,6 +52,8 @@ pub(crate) enum Reason {
     Reversed,
     /// No notification arrives.
     Silent,
+    /// A hook has not done for long what it is owed.
+    Undelivered,
     /// Deliveries wait for a hook that is not configured.
     Unowned,
     /// An invoice of the ledger cannot be read.
@@ -70,7 +72,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 21] = [
+    const OWN: [Self; 22] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -87,6 +89,7 @@ impl Reason {
         Self::ReadOnly,
         Self::Reversed,
         Self::Silent,
+        Self::Undelivered,
         Self::Unowned,
         Self::Unreadable,
         Self::WalFull,
@@ -121,6 +124,7 @@ impl Reason {
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
             Self::Silent => ("silent", Critical, ByItself),
+            Self::Undelivered => ("undelivered", Critical, ByItself),
             Self::Unowned => ("unowned", Critical, ByItself),
             Self::Unreadable => ("unreadable", Critical, ByItself),
             Self::WalFull => ("wal_full", Critical, ByItself),

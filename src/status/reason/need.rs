@@ -7,7 +7,7 @@ use super::Reason;
 use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
 use crate::invoice::moment::Moment;
-use crate::ledger::{Lost, Missing, WrongClock};
+use crate::ledger::{AttentionCount, LastAttempt, Lost, Missing, Undelivered, WrongClock};
 use crate::poller::standing::LoginState;
 use crate::status::measures::{number, span};
 use crate::status::report::{Count, UnderAttention, Unsorted};
@@ -248,6 +248,34 @@ impl Need {
     /// Something of the ledger's file or disk; the sentence holds the advice.
     pub(in crate::status) fn storage(of: &UnderAttention) -> Self {
         Self::new(of.reason, of.advice.as_ref())
+    }
+
+    /// A hook has not done for so long what it is owed; `orders`, the longest first, may be one more than is named.
+    pub(in crate::status) fn undelivered(
+        of: &Undelivered,
+        for_ms: i64,
+        mut orders: Vec<String>,
+    ) -> Self {
+        let more = orders.len() > AttentionCount::ORDERS_MOST;
+        orders.truncate(AttentionCount::ORDERS_MOST);
+        orders.dedup();
+        let (hook, for_how_long) = (&of.hook, span(for_ms));
+        let others = if more { " and more" } else { "" };
+        let last = match &of.last {
+            None => "it was not run yet".to_owned(),
+            Some(LastAttempt { result, line: None }) => format!("its last run: {result}"),
+            Some(LastAttempt {
+                result,
+                line: Some(line),
+            }) => format!("its last run: {result}, {line}"),
+        };
+        let told = format!(
+            "hook {hook} has not finished for {for_how_long}, order {}{others}; {last}",
+            orders.join(", ")
+        );
+        Self::new(Reason::Undelivered, told).about(&orders).helped_by(
+            "`tilld delivery list --state waiting` shows them; fix the script, then `tilld delivery retry EVENT`",
+        )
     }
 
     /// Deliveries wait for a hook that is not configured.

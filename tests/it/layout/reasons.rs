@@ -48,7 +48,7 @@ const OTHER_THINGS: &[(&str, &[&str])] = &[
     ("src/ledger/row.rs", &["abandoned", "held"]),
     ("src/ledger/sqlite/chosen.rs", &["abandoned"]),
     ("src/ledger/sqlite/held.rs", &["abandoned", "held"]),
-    ("src/ledger/sqlite/overview.rs", &["abandoned", "held"]),
+    ("src/ledger/sqlite/overview/mod.rs", &["abandoned", "held"]),
     ("src/ledger/sqlite/rows.rs", &["reversed"]),
     ("src/sandbox/routes.rs", &["not_found"]),
     ("src/sandbox/state/faults/endpoint.rs", &["login"]),
