@@ -382,6 +382,7 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("ledger.batch", (1, 1024)),
         ("attention.timeout_s", (1, 3600)),
         ("attention.polled_in_a_row", (0, 1000)),
+        ("attention.outage_after_s", (0, 90 * DAY_S)),
         ("attention.silent_after_s", (0, 90 * DAY_S)),
         ("ledger.log_attention_bytes", (16 * 1_048_576, 1 << 40)),
         ("ledger.log_bound_bytes", (32 * 1_048_576, 1 << 40)),

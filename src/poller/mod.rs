@@ -30,7 +30,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
-use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{DueRow, Filter, InvoiceKey, Reader, Writer};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
@@ -43,12 +43,14 @@ use login::{Login, Token};
 use pass::Sorted;
 use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
-use standing::{Book, Found};
+use standing::{Book, Found, LoginState};
 use tidy::{Tidied, tidy};
 use unanswered::Unanswered;
 
 /// Due invoices of each class read to choose one, beside those that are being asked about.
 const CHOSEN_FROM: usize = 16;
+/// The newest invoices among which one with an id is looked for.
+const PROBED_AMONG: u32 = 16;
 /// Between two looks while due times are counted again: a million of them in some minutes, and none of it in a hurry.
 const RECHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -169,10 +171,11 @@ impl Work for Poller {
     async fn look(&mut self) -> Seen {
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
+        self.login.hear(self.asker.client.fetches().last_said());
         let may_ask = self.login.token().is_some();
         let seen = match self.tidy(now_ms).await {
             Ok(tidied) => {
-                let is_due = !tidied.ask.is_empty();
+                let is_due = !tidied.ask.is_empty() || self.must_probe();
                 Seen {
                     wants: is_due && may_ask,
                     next_in: if is_due {
@@ -207,9 +210,12 @@ impl Work for Poller {
         if self.asker.gate.view().outage.is_some() {
             due = pass::to_try_with(due);
         }
-        let row = pass::choose(&due, 1, now_ms, &mut self.turn)
-            .into_iter()
-            .next()?;
+        let chosen = pass::choose(&due, 1, now_ms, &mut self.turn);
+        let row = match chosen.into_iter().next() {
+            Some(row) => row.clone(),
+            None => self.to_probe_with().await?,
+        };
+        let row = &row;
         Some(Chosen {
             question: (row.clone(), token),
             class: class(row),
@@ -262,6 +268,29 @@ impl Poller {
             now_ms,
         )
         .await
+    }
+
+    /// The service is out, or rejects the login, as far as is known: the next answer ends that, so there must be one.
+    fn must_probe(&self) -> bool {
+        self.asker.gate.view().outage.is_some() || self.login.state() == LoginState::Refused
+    }
+
+    /// The newest invoice, whatever its outcome, when nothing is due.
+    async fn to_probe_with(&self) -> Option<DueRow> {
+        if !self.must_probe() || !self.asked.is_empty() {
+            return None;
+        }
+        let newest = self
+            .reader
+            .list_invoices(Filter::All, PROBED_AMONG)
+            .await
+            .ok()?;
+        for row in newest {
+            if let Some(row) = self.reader.pollable(row.key).await.ok().flatten() {
+                return Some(row);
+            }
+        }
+        None
     }
 
     /// The first of each class that may be asked about now.

@@ -39,6 +39,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     }
     needs.extend(wrong_clock(&known));
     needs.extend(login(known.polling));
+    needs.extend(outage(&known));
     needs.extend(silent(&known));
     needs.extend(polled(&known));
     if overview.held.count > 0 {
@@ -108,6 +109,16 @@ fn login(polling: &Polling) -> Option<Need> {
     let since = polling.login_since.as_deref().unwrap_or_default();
     let state = polling.login;
     (!state.is_usable()).then(|| Need::login(state, since))
+}
+
+/// No answer of the service for as long as the merchant finds too long.
+fn outage(known: &Known<'_>) -> Option<Need> {
+    let after_ms = i64::try_from(known.limits.outage_after_s)
+        .ok()?
+        .checked_mul(1_000)?;
+    let for_ms = known.polling.outage_ms?;
+    let reason = known.polling.outage_reason.as_deref().unwrap_or_default();
+    (after_ms > 0 && for_ms >= after_ms).then(|| Need::outage(for_ms, reason))
 }
 
 /// No notification for as long as the merchant finds too long, whether invoices are open or not. Before the first one it is

@@ -56,6 +56,7 @@ mod remote;
 mod sandbox;
 mod scenarios;
 mod secrets;
+mod service_out;
 mod shapes;
 mod shop;
 mod stamps;

@@ -44,6 +44,8 @@ pub(crate) enum Reason {
     Login,
     /// Events are without a delivery they were to have.
     Missing,
+    /// The service gives no answer, or something else answers in its place.
+    Outage,
     /// Changes are found by polling alone.
     Polled,
     /// The ledger's file system is mounted read-only.
@@ -72,7 +74,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 22] = [
+    const OWN: [Self; 23] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -85,6 +87,7 @@ impl Reason {
         Self::LedgerNew,
         Self::Login,
         Self::Missing,
+        Self::Outage,
         Self::Polled,
         Self::ReadOnly,
         Self::Reversed,
@@ -120,6 +123,7 @@ impl Reason {
             Self::LedgerNew => ("ledger_new", Warning, Ack),
             Self::Login => ("login", Critical, ByItself),
             Self::Missing => ("missing", Critical, ByItself),
+            Self::Outage => ("outage", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),

@@ -250,6 +250,17 @@ impl Need {
         Self::new(of.reason, of.advice.as_ref())
     }
 
+    /// The service has given no answer for so long; what the last request met.
+    pub(in crate::status) fn outage(for_ms: i64, reason: &str) -> Self {
+        let told = format!(
+            "the payment service has not answered for {}: {reason}",
+            span(for_ms)
+        );
+        Self::new(Reason::Outage, told).helped_by(
+            "until it does, payments are found by webhooks alone; `tilld doctor` tries `service.url` from this machine",
+        )
+    }
+
     /// A hook has not done for so long what it is owed; `orders`, the longest first, may be one more than is named.
     pub(in crate::status) fn undelivered(
         of: &Undelivered,

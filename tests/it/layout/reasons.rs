@@ -30,6 +30,7 @@ const OTHER_THINGS: &[(&str, &[&str])] = &[
     ("src/cli/mod.rs", &["login"]),
     ("src/cli/scenario/report.rs", &["held"]),
     ("src/cli/status/people/mod.rs", &["daemon", "login"]),
+    ("src/cli/status/people/polling.rs", &["outage"]),
     ("src/client/address.rs", &["login"]),
     ("src/client/fetches.rs", &["other"]),
     ("src/doctor/mod.rs", &["daemon"]),
