@@ -38,7 +38,7 @@ pub(crate) fn failure(error: Error, source: Option<TokenSource>) -> Failure {
             Exit::Unreachable,
             Some("the service, or something on the way to it, is in trouble: try again later".to_owned()),
         ),
-        Error::NotTheService { .. } => (
+        Error::Page { .. } | Error::NotTheService { .. } => (
             Exit::Unreachable,
             Some(
                 "something else may answer in the service's place: look at `service.url` and the network"

@@ -7,6 +7,7 @@ use reqwest::{RequestBuilder, Response};
 
 use super::LARGEST_ANSWER;
 use super::error::{Cut, Error, Foreign};
+use super::page::Page;
 use super::retry_after;
 use crate::clock;
 use crate::invoice::observation::Report;
@@ -30,6 +31,8 @@ pub(super) struct Answer {
     body: Result<Vec<u8>, Error>,
     /// The service's `error` text, with every secret of the request cut out: some services echo what they were sent (A21).
     text: Option<String>,
+    /// It is a web page, so not the service's.
+    page: Option<Page>,
 }
 
 /// The `Authorization` header of an access token, marked so that no library prints it.
@@ -81,7 +84,10 @@ impl Answer {
         let date = date.and_then(|value| value.to_str().ok());
         let service_ms = date.and_then(http_date);
         let target = pointed_to(&response);
+        let headers = response.headers().clone();
         let body = read(response).await;
+        let whole = body.as_deref().unwrap_or_default();
+        let page = Page::of(&headers, whole, hidden);
         let text = body
             .as_ref()
             .ok()
@@ -94,6 +100,7 @@ impl Answer {
             target,
             body,
             text,
+            page,
         })
     }
 
@@ -110,6 +117,15 @@ impl Answer {
     /// True for a 4xx that will stay one: the service has judged the request.
     pub(super) const fn is_final_refusal(&self) -> bool {
         matches!(self.status, 400..=499) && !matches!(self.status, 408 | 429)
+    }
+
+    /// The answer, unless it is a page of something else than the service.
+    pub(super) fn of_the_service(mut self) -> Result<Self, Error> {
+        let status = self.status;
+        match self.page.take() {
+            Some(page) if !matches!(status, 300..=399) => Err(Error::Page { status, page }),
+            Some(_) | None => Ok(self),
+        }
     }
 
     /// Status and `error` text of a refusal. A refusal whose body did not arrive may have said anything.
@@ -129,18 +145,19 @@ impl Answer {
 
     /// The answer if it is a 2xx; otherwise the error its status stands for, a final 4xx being named by `refusal`.
     pub(super) fn success(self, refusal: fn(Self) -> Error) -> Result<Self, Error> {
-        match self.status {
-            200..=299 => Ok(self),
+        let answer = self.of_the_service()?;
+        match answer.status {
+            200..=299 => Ok(answer),
             300..=399 => Err(Error::Redirected {
-                status: self.status,
-                target: self.target,
+                status: answer.status,
+                target: answer.target,
             }),
             408 | 429 | 500..=599 => Err(Error::Busy {
-                status: self.status,
-                retry_after: self.retry_after,
-                text: self.text,
+                status: answer.status,
+                retry_after: answer.retry_after,
+                text: answer.text,
             }),
-            400..=499 => Err(refusal(self)),
+            400..=499 => Err(refusal(answer)),
             other => Err(Error::NotTheService {
                 why: Foreign::Status(other),
             }),

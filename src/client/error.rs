@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::gate::outage::Verdict;
+use super::page::Page;
 use crate::telemetry::{chain, escape};
 use crate::wire::invoice::NotAnInvoice;
 use crate::wire::json::ShapeError;
@@ -80,6 +81,14 @@ pub(crate) enum Error {
         status: u16,
         /// Scheme, host and port it points to. Nothing behind them: a path or query may hold a secret.
         target: Option<String>,
+    },
+    /// A web page, of a firewall or a proxy: nobody asked the service.
+    #[error("something else than the payment service answered {status} with {page}")]
+    Page {
+        /// The HTTP status.
+        status: u16,
+        /// What the page says of itself.
+        page: Page,
     },
     /// 2xx, but not the service's word: a proxy, a maintenance page, a cut document (A31).
     #[error("the answer is not the payment service's")]
@@ -159,6 +168,7 @@ impl Error {
             Self::NotSent { .. }
             | Self::Unanswered { .. }
             | Self::Busy { .. }
+            | Self::Page { .. }
             | Self::NotTheService { .. } => true,
             Self::LoginNeeded
             | Self::Forbidden { .. }
@@ -180,6 +190,7 @@ impl Error {
             | Self::NotFound { .. }
             | Self::Refused { .. }
             | Self::Redirected { .. }
+            | Self::Page { .. }
             | Self::NotTheService { .. }
             | Self::TokenUnusable => None,
         }
@@ -190,6 +201,8 @@ impl Error {
         match self {
             Self::Unanswered { .. } | Self::NotTheService { .. } => true,
             Self::Busy { status, .. } => *status >= 500,
+            // A firewall's 4xx stands in the way; another page may stand in for an answer that was lost.
+            Self::Page { status, .. } => !matches!(*status, 400..=499),
             // 301, 307 and 308 only point elsewhere; 302 and 303 are also how a server says "done, look there".
             Self::Redirected { status, .. } => !matches!(*status, 301 | 307 | 308),
             Self::NotSent { .. }
@@ -267,7 +280,10 @@ impl Error {
                 | Foreign::TooLarge
                 | Foreign::Status(_) => false,
             },
-            Self::NotSent { .. } | Self::Unanswered { .. } | Self::Redirected { .. } => false,
+            Self::NotSent { .. }
+            | Self::Unanswered { .. }
+            | Self::Redirected { .. }
+            | Self::Page { .. } => false,
         };
         if is_alive {
             Verdict::Alive

@@ -2,11 +2,13 @@
 //! an answer is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
 use super::error::Error;
 use crate::clock::Reading;
+use crate::secret::Secret;
 
 /// The service's own clock as one of its answers told it: milliseconds since 1970, and when that was heard here.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +33,21 @@ const CODES: [u16; 13] = [
     200, 301, 302, 400, 401, 403, 404, 408, 429, 500, 502, 503, 504,
 ];
 
+/// What the service said of a token on a request that somebody waited for.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenWord {
+    /// Counts them.
+    pub(crate) number: u64,
+    /// The token.
+    pub(crate) token: Secret,
+    /// It was accepted.
+    pub(crate) is_good: bool,
+}
+
 /// The counts, cheap to clone with the client that holds them.
 #[derive(Debug, Default)]
 pub(crate) struct Fetches {
+    said: Mutex<Option<TokenWord>>,
     codes: [AtomicU64; CODES.len()],
     other: AtomicU64,
     none: AtomicU64,
@@ -47,6 +61,24 @@ impl Fetches {
             let clock = ServiceClock(service_ms, Reading::now());
             self.clock.send_replace(Some(clock));
         }
+    }
+
+    /// The service accepted this token, or rejected it.
+    pub(crate) fn said_of(&self, token: &Secret, is_good: bool) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = said.as_ref().map_or(0, |said| said.number) + 1;
+        let token = token.clone();
+        *said = Some(TokenWord {
+            number,
+            token,
+            is_good,
+        });
+    }
+
+    /// The last word on a token.
+    pub(crate) fn last_said(&self) -> Option<TokenWord> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.clone()
     }
 
     /// The service's clock, `None` until an answer told it.

@@ -34,6 +34,7 @@ pub(crate) mod error;
 pub(crate) mod fetches;
 pub(crate) mod gate;
 pub(crate) mod login;
+mod page;
 mod private_file;
 pub(crate) mod proxy;
 pub(crate) mod retry_after;
@@ -195,6 +196,7 @@ impl Client {
         let answer = self
             .post(self.0.address.token(), None, &body, &[device_code])
             .await?;
+        let answer = answer.of_the_service()?;
         if answer.is_final_refusal() {
             let (status, text) = answer.into_problem()?;
             return Ok(match text.as_deref() {
@@ -217,6 +219,18 @@ impl Client {
         token: &Secret,
         request: &CreateRequest,
     ) -> Result<Report, CreateError> {
+        let created = self.create(token, request).await;
+        match &created {
+            Ok(_) | Err(CreateError::NoRequisites { .. }) => self.0.fetches.said_of(token, true),
+            Err(CreateError::NotCreated {
+                source: Error::LoginNeeded,
+            }) => self.0.fetches.said_of(token, false),
+            Err(_) => {}
+        }
+        created
+    }
+
+    async fn create(&self, token: &Secret, request: &CreateRequest) -> Result<Report, CreateError> {
         let hidden = [token, &request.notification_token];
         let sent = self
             .post(

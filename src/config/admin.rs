@@ -64,9 +64,11 @@ pub struct Attention {
     pub run: Vec<String>,
     /// Seconds a run may take. Default 30, as for a hook.
     pub timeout_s: u64,
-    /// So many changes in a row, found by asking and none by a notification, need a person; 0 for never. Default 5: one or
-    /// two are lost now and then, five are a wrong address.
+    /// So many changes in a row, found by asking and none by a notification, need a person; 0 for never. Default 3: one or
+    /// two are lost now and then, three are a wrong address.
     pub polled_in_a_row: u64,
+    /// Seconds without an answer of the service after which that is an alert; 0 for never. Default 900.
+    pub outage_after_s: u64,
     /// Seconds without any notification after which a person is needed; 0 for never. Default 0: how long a shop is quiet at
     /// night only the merchant knows.
     pub silent_after_s: u64,
@@ -77,7 +79,8 @@ impl Default for Attention {
         Self {
             run: Vec::new(),
             timeout_s: 30,
-            polled_in_a_row: 5,
+            polled_in_a_row: 3,
+            outage_after_s: 900,
             silent_after_s: 0,
         }
     }

@@ -60,6 +60,9 @@ pub struct Hook {
     /// Seconds one attempt may take. Default 30.
     #[serde(default = "Hook::default_timeout_s")]
     pub timeout_s: u64,
+    /// Seconds an event may be undelivered before it is an alert, counted while tilld serves. Default 900; 0 is never.
+    #[serde(default = "Hook::default_undelivered_after_s")]
+    pub undelivered_after_s: u64,
     /// Runs of this hook at once, at most and whatever `outbox` says: 1 for a script that must never run twice at a
     /// time. No default: `outbox.concurrency` and `outbox.slow_concurrency` hold.
     #[serde(default)]
@@ -70,6 +73,11 @@ impl Hook {
     /// The default of `timeout_s`: a script that needs longer usually waits for something that does not come.
     pub const fn default_timeout_s() -> u64 {
         30
+    }
+
+    /// The default of `undelivered_after_s`: a customer waits for a quarter of an hour, and then asks.
+    pub const fn default_undelivered_after_s() -> u64 {
+        900
     }
 }
 
@@ -90,6 +98,9 @@ pub struct OnAbandoned {
     /// As a hook's. Default 30.
     #[serde(default = "Hook::default_timeout_s")]
     pub timeout_s: u64,
+    /// As a hook's. Default 900.
+    #[serde(default = "Hook::default_undelivered_after_s")]
+    pub undelivered_after_s: u64,
 }
 
 /// The name under which `[on_abandoned]` is a hook. No `[[hook]]` may have it.
@@ -103,6 +114,7 @@ impl OnAbandoned {
             post,
             secret_file,
             timeout_s,
+            undelivered_after_s,
         } = self.clone();
         Hook {
             name: ON_ABANDONED.to_owned(),
@@ -111,6 +123,7 @@ impl OnAbandoned {
             post,
             secret_file,
             timeout_s,
+            undelivered_after_s,
             concurrency: None,
         }
     }

@@ -138,6 +138,9 @@ pub fn keys() -> Vec<Key> {
                 "hook.timeout_s" | "on_abandoned.timeout_s" => {
                     Some(Hook::default_timeout_s().to_string())
                 }
+                "hook.undelivered_after_s" | "on_abandoned.undelivered_after_s" => {
+                    Some(Hook::default_undelivered_after_s().to_string())
+                }
                 _ => defaults.find_ref(key).and_then(as_toml),
             };
             keys.push(Key {

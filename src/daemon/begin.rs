@@ -13,7 +13,7 @@ use super::handed::Socket;
 use super::loops::Loops;
 use super::reload::Taker;
 use super::schedule::CronBell;
-use super::{Error, admin, alarm, clock_watch, control, reassess, retention, takers};
+use super::{Error, admin, alarm, clock_watch, control, reassess, retention, serving_time, takers};
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
@@ -164,6 +164,11 @@ fn look_after(
     loops.spawn(async move {
         clock_watch::run(noting, asking, asked, stopping).await;
         "the look at the clock"
+    });
+    let (noting, asking, stopping) = (writer.clone(), reader.clone(), stop.clone());
+    loops.spawn(async move {
+        serving_time::run(noting, asking, stopping).await;
+        "the count of the time served"
     });
     let (emptier, walker, stopping) = (writer.clone(), reader.clone(), stop.clone());
     let (keep, clock) = (retention::Keep::of(settings), service.fetches().clock());

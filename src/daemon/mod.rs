@@ -17,6 +17,7 @@ mod reassess;
 pub(crate) mod reload;
 mod retention;
 mod schedule;
+mod serving_time;
 mod signals;
 mod starting;
 mod systemd;

@@ -59,6 +59,8 @@ facts! {
     pub(super) static SERVICE_AHEAD_MS: Fact<i64> = Fact::text(Key("service_ahead_ms"));
     /// Since when a daemon serves: notifications of before that were lost. By the daemon.
     pub(crate) static SERVING_SINCE: Fact<i64> = Fact::text(Key("serving_since"));
+    /// How long daemons have served while something was owed to a hook. By the daemon.
+    pub(crate) static SERVED_FOR_MS: Fact<i64> = Fact::text(Key("served_for_ms"));
     /// When a notification was last stored, and of which invoice. By the listener, once a minute at most; the history
     /// forgets, this does not.
     pub(crate) static LAST_HEARD: Fact<LastHeard> = Fact::json(Key("last_heard"));

@@ -73,7 +73,8 @@ pub(crate) use command::{
 };
 pub(crate) use error::{OpenError, ReadError, WriteError};
 pub(crate) use fact::{
-    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, REPOLL, SERVING_SINCE,
+    ALARMED, CLOCK, CLOCK_MARK, Fact, LAST_HEARD, LOST, POLLER, PRESENTATION, REPOLL,
+    SERVED_FOR_MS, SERVING_SINCE,
 };
 pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
@@ -83,7 +84,9 @@ pub(crate) use lock::{LockError, ServeLock, is_served};
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;
-pub(crate) use overview::{DueOf, LastHeard, Overview, Tally};
+pub(crate) use overview::{
+    AttentionCount, DueOf, LastAttempt, LastHeard, Overview, Owed, Tally, Undelivered,
+};
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};
 pub(crate) use reader::Reader;

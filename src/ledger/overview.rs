@@ -13,6 +13,7 @@ use super::log_held::LogHeld;
 use super::reader::Reader;
 use super::repoll::Repolled;
 use super::row::InvoiceKey;
+use super::sqlite::ReadStore;
 use super::starts::Lost;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
@@ -82,6 +83,8 @@ pub struct Overview {
     pub abandoned: Tally,
     /// The orders of the newest of them, at most [`AttentionCount::ORDERS_MOST`], each once.
     pub abandoned_orders: Vec<String>,
+    /// For each hook that something is owed to, what has been owed to it longest.
+    pub(crate) undelivered: Vec<Undelivered>,
     /// The newest events that are without a delivery they were to have, at most [`Overview::MISSING_MOST`].
     pub missing: Vec<Missing>,
     /// There are more of them.
@@ -120,6 +123,35 @@ impl Overview {
     pub const CHANGES_LOOKED_AT: u32 = 2_000;
     /// Missing deliveries that are named.
     pub const MISSING_MOST: u32 = 5;
+}
+
+/// What is owed to a hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Undelivered {
+    /// The name in the column `hook`.
+    pub(crate) hook: String,
+    /// The longest first, one beyond [`AttentionCount::ORDERS_MOST`] at most.
+    pub(crate) owed: Vec<Owed>,
+    /// The last attempt at the one that was owed longest of those that were tried.
+    pub(crate) last: Option<LastAttempt>,
+}
+
+/// A delivery that is owed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// The order of its event.
+    pub(crate) order_id: String,
+    /// For so long, milliseconds in which a daemon served.
+    pub(crate) for_ms: i64,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LastAttempt {
+    /// In one word or two, such as `exit 1`.
+    pub(crate) result: String,
+    /// The last line on its standard error.
+    pub(crate) line: Option<String>,
 }
 
 /// What the daemon serves by.
@@ -187,5 +219,10 @@ impl Reader {
     pub async fn overview(&self, now_ms: i64, since_ms: i64) -> Result<Overview, ReadError> {
         self.ask(move |store| store.overview(now_ms, since_ms))
             .await
+    }
+
+    /// Whether something is owed to a hook: neither done, given up nor held.
+    pub(crate) async fn is_owed(&self) -> Result<bool, ReadError> {
+        self.ask(ReadStore::is_owed).await
     }
 }

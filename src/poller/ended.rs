@@ -30,13 +30,7 @@ impl Ended {
     /// Takes the end of a question.
     pub(super) fn of(row: DueRow, mark: Mark, asked: Result<Decision, Nothing>) -> Self {
         let nothing = asked.err();
-        let word = match &nothing {
-            Some(Nothing::Fetch { source, .. }) => said_of_the_token(source),
-            None
-            | Some(Nothing::OtherOrder { .. } | Nothing::Read { .. } | Nothing::Store { .. }) => {
-                Word::Accepted
-            }
-        };
+        let word = said_by(nothing.as_ref());
         Self {
             key: row.key,
             mark,
@@ -98,6 +92,16 @@ fn is_told(unanswered: &mut Unanswered) -> bool {
     true
 }
 
+/// What the end of a question says of its token.
+pub(super) fn said_by(nothing: Option<&Nothing>) -> Word {
+    match nothing {
+        Some(Nothing::Fetch { source, .. }) => said_of_the_token(source),
+        None | Some(Nothing::OtherOrder { .. } | Nothing::Read { .. } | Nothing::Store { .. }) => {
+            Word::Accepted
+        }
+    }
+}
+
 /// A service that says about an invoice that there is none, or that this shop may not see it, knows whose token it is.
 fn said_of_the_token(error: &FetchError) -> Word {
     match error {
@@ -108,6 +112,7 @@ fn said_of_the_token(error: &FetchError) -> Word {
         | FetchError::Busy { .. }
         | FetchError::Refused { .. }
         | FetchError::Redirected { .. }
+        | FetchError::Page { .. }
         | FetchError::NotTheService { .. }
         | FetchError::TokenUnusable => Word::Nothing,
     }

@@ -1,9 +1,9 @@
 //! The access token as the poller sees it: read anew in every look, so that a login or logout takes effect by itself, and
-//! left alone once the service has refused it, until another login was made (A30): one that yields the same token once more
+//! left alone once the service has rejected it, until another login was made (A30): one that yields the same token once more
 //! is another login too.
 //!
-//! One 401 may be a proxy's mood. It stops the questions for [`ASK_AGAIN_AFTER`], then one more is asked with the same
-//! token; only when that is refused as well is nothing asked until the login changes.
+//! One 401 may be a proxy's mood. It stops the polls for [`ASK_AGAIN_AFTER`], then one more is sent with the same token.
+//! When that is rejected as well, one is sent every [`PROBE_EVERY`]. Any request that the service accepts starts all again.
 
 use std::time::Duration;
 
@@ -11,11 +11,15 @@ use tokio::time::Instant;
 
 use super::standing::LoginState;
 use crate::client::credentials::{Elsewhere, Store};
+use crate::client::fetches::TokenWord;
 use crate::secret::Secret;
 use crate::telemetry::chain;
 
 /// From a first refusal to the one question that confirms it.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(5);
+
+/// From one question with a rejected token to the next.
+const PROBE_EVERY: Duration = Duration::from_mins(10);
 
 /// An access token, and which one it is.
 #[derive(Clone, Debug)]
@@ -53,8 +57,8 @@ enum Trust {
     Good,
     /// It was refused once: one more question, not before this time.
     Doubted { again: Instant, is_asked: bool },
-    /// It was refused twice.
-    Refused,
+    /// It was refused twice: one more question, not before this time.
+    Refused { again: Instant, is_asked: bool },
 }
 
 /// The token that lies there.
@@ -73,6 +77,8 @@ pub(super) struct Login {
     /// Counts the tokens seen.
     number: u64,
     trust: Trust,
+    /// The last word on another request that was heard.
+    heard: u64,
     /// The last trouble that was logged, so that it is logged once.
     told: Option<String>,
 }
@@ -86,7 +92,25 @@ impl Login {
             current: None,
             number: 0,
             trust: Trust::Good,
+            heard: 0,
             told: None,
+        }
+    }
+
+    /// What the service said of a token on a request that somebody waited for. There is one: no proxy's mood is waited out.
+    pub(super) fn hear(&mut self, said: Option<TokenWord>) {
+        let Some(said) = said.filter(|said| said.number > self.heard) else {
+            return;
+        };
+        self.heard = said.number;
+        let current = self.current.as_ref();
+        if current.is_none_or(|current| current.secret.expose() != said.token.expose()) {
+            return;
+        }
+        if said.is_good {
+            self.accept();
+        } else {
+            self.refuse(ASK_AGAIN_AFTER);
         }
     }
 
@@ -95,18 +119,17 @@ impl Login {
         let (secret, number) = self.find()?;
         let confirms = match self.trust {
             Trust::Good => false,
-            Trust::Doubted { again, is_asked } => {
+            Trust::Doubted { again, is_asked } | Trust::Refused { again, is_asked } => {
                 if is_asked || Instant::now() < again {
+                    if matches!(self.trust, Trust::Refused { .. }) {
+                        tracing::debug!("nothing is asked: the access token was refused");
+                    }
                     return None;
                 }
                 true
             }
-            Trust::Refused => {
-                tracing::debug!("nothing is asked: the access token was refused");
-                return None;
-            }
         };
-        if self.told.take().is_some() {
+        if !matches!(self.trust, Trust::Refused { .. }) && self.told.take().is_some() {
             tracing::info!("an access token is there: asking again");
         }
         let mark = Mark { number, confirms };
@@ -115,7 +138,7 @@ impl Login {
 
     /// A question leaves with this token.
     pub(super) fn leaves(&mut self, mark: Mark) {
-        if let Trust::Doubted { is_asked, .. } = &mut self.trust {
+        if let Trust::Doubted { is_asked, .. } | Trust::Refused { is_asked, .. } = &mut self.trust {
             *is_asked |= mark.confirms;
         }
     }
@@ -139,19 +162,33 @@ impl Login {
                 );
                 self.trust = doubted;
             }
-            (Trust::Doubted { .. }, Word::Refused) if mark.confirms => {
-                self.trust = Trust::Refused;
-                self.tell("login needed: the service refuses the access token, so nothing is asked; run `tilld login`".to_owned());
+            (Trust::Doubted { .. } | Trust::Refused { .. }, Word::Refused) if mark.confirms => {
+                self.refuse(PROBE_EVERY);
             }
             (Trust::Doubted { .. }, Word::Nothing) if mark.confirms => self.trust = doubted,
-            (Trust::Doubted { .. }, Word::Accepted) => {
-                tracing::info!("the payment service takes the access token after all");
-                self.trust = Trust::Good;
+            (Trust::Refused { .. }, Word::Nothing) if mark.confirms => {
+                self.trust = refused(PROBE_EVERY);
             }
+            (Trust::Doubted { .. } | Trust::Refused { .. }, Word::Accepted) => self.accept(),
             (Trust::Good, Word::Accepted | Word::Nothing)
-            | (Trust::Doubted { .. }, Word::Refused | Word::Nothing)
-            | (Trust::Refused, Word::Accepted | Word::Refused | Word::Nothing) => {}
+            | (Trust::Doubted { .. } | Trust::Refused { .. }, Word::Refused | Word::Nothing) => {}
         }
+    }
+
+    fn accept(&mut self) {
+        if self.trust != Trust::Good {
+            tracing::info!("the payment service accepts the access token again");
+            self.trust = Trust::Good;
+            self.told = None;
+        }
+    }
+
+    fn refuse(&mut self, wait: Duration) {
+        self.trust = refused(wait);
+        self.tell(format!(
+            "login needed: the service rejects the access token, so tilld polls once every {} minutes; run `tilld login`",
+            PROBE_EVERY.as_secs() / 60
+        ));
     }
 
     /// How long until a refusal may be confirmed, while that is what everything waits for.
@@ -160,8 +197,12 @@ impl Login {
             Trust::Doubted {
                 again,
                 is_asked: false,
+            }
+            | Trust::Refused {
+                again,
+                is_asked: false,
             } => Some(again.saturating_duration_since(Instant::now())),
-            Trust::Good | Trust::Doubted { .. } | Trust::Refused => None,
+            Trust::Good | Trust::Doubted { .. } | Trust::Refused { .. } => None,
         }
     }
 
@@ -169,7 +210,7 @@ impl Login {
     pub(super) fn state(&self) -> LoginState {
         match (&self.current, self.trust) {
             (None, _) => LoginState::Needed,
-            (Some(_), Trust::Refused) => LoginState::Refused,
+            (Some(_), Trust::Refused { .. }) => LoginState::Refused,
             (Some(_), Trust::Good | Trust::Doubted { .. }) => LoginState::Good,
         }
     }
@@ -209,6 +250,12 @@ impl Login {
             self.told = Some(text);
         }
     }
+}
+
+fn refused(wait: Duration) -> Trust {
+    let again = Instant::now() + wait;
+    let is_asked = false;
+    Trust::Refused { again, is_asked }
 }
 
 #[cfg(test)]
@@ -278,9 +325,24 @@ mod tests {
         let second = shop.ask().expect("one more");
         assert!(shop.ask().is_none(), "and only one");
         shop.login.ended(second, Word::Refused);
-        pass(3_600).await;
+        pass(599).await;
         assert!(shop.ask().is_none() && shop.login.told.is_some());
         assert_eq!(shop.login.state(), LoginState::Refused);
+        // Now and then one more, whatever it brings.
+        for word in [Word::Refused, Word::Nothing] {
+            pass(1).await;
+            let probe = shop.ask().expect("a probe");
+            assert!(shop.ask().is_none(), "and only one");
+            shop.login.ended(probe, word);
+            assert_eq!(shop.login.state(), LoginState::Refused);
+            pass(599).await;
+            assert!(shop.ask().is_none());
+        }
+        pass(1).await;
+        let probe = shop.ask().expect("a probe");
+        shop.login.ended(probe, Word::Accepted);
+        assert_eq!(shop.login.state(), LoginState::Good);
+        assert!(shop.ask().is_some() && shop.login.told.is_none());
         shop.log_in("two");
         assert!(shop.ask().is_some() && shop.login.told.is_none());
         assert_eq!(shop.login.state(), LoginState::Good);
@@ -303,6 +365,31 @@ mod tests {
         shop.login.ended(second, Word::Refused);
         shop.login.ended(third, Word::Accepted);
         assert!(shop.ask().is_some());
+    }
+
+    /// A create that succeeds, or is rejected, says as much of the token as a poll.
+    #[tokio::test(start_paused = true)]
+    async fn a_word_on_another_request_counts_once() {
+        let mut shop = Shop::new();
+        shop.log_in("one");
+        assert!(shop.ask().is_some());
+        let word = |number, token: &str, is_good| {
+            let token = Secret::new(token.to_owned());
+            Some(TokenWord {
+                number,
+                token,
+                is_good,
+            })
+        };
+        shop.login.hear(word(1, "other", false));
+        assert_eq!(shop.login.state(), LoginState::Good);
+        shop.login.hear(word(2, "one", false));
+        assert_eq!(shop.login.state(), LoginState::Refused);
+        assert!(shop.ask().is_none());
+        shop.login.hear(word(3, "one", true));
+        assert_eq!(shop.login.state(), LoginState::Good);
+        shop.login.hear(word(2, "one", false));
+        assert!(shop.ask().is_some() && shop.login.told.is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
-use crate::ledger::{DueRow, InvoiceKey, Reader, Writer};
+use crate::ledger::{DueRow, Filter, InvoiceKey, Reader, Writer};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 use crate::telemetry::chain;
@@ -46,12 +46,14 @@ use login::{Login, Token};
 use pass::Sorted;
 use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
-use standing::{Book, Found};
+use standing::{Book, Found, LoginState};
 use tidy::{Tidied, tidy};
 use unanswered::Unanswered;
 
 /// Due invoices of each class read to choose one, beside those that are being asked about.
 const CHOSEN_FROM: usize = 16;
+/// The newest invoices among which one with an id is looked for.
+const PROBED_AMONG: u32 = 16;
 /// Between two looks while due times are counted again: a million of them in some minutes, and none of it in a hurry.
 const RECHECK_EVERY: Duration = Duration::from_millis(100);
 
@@ -177,6 +179,7 @@ impl Work for Poller {
     async fn look(&mut self) -> Seen {
         let now_ms = clock::wall_ms();
         // Looked for whether anything is due or not, so that a login that is needed is said at once.
+        self.login.hear(self.asker.client.fetches().last_said());
         let may_ask = self.login.token().is_some();
         let seen = match self.tidy_and_file(now_ms).await {
             Ok((tidied, is_due)) => Seen {
@@ -213,12 +216,16 @@ impl Work for Poller {
         if self.asker.gate.view().outage.is_some() {
             due = pass::to_try_with(due);
         }
-        let row = pass::choose(&due, 1, now_ms, &mut self.turn)
-            .into_iter()
-            .next()?;
+        let chosen = pass::choose(&due, 1, now_ms, &mut self.turn);
+        let row = match chosen.into_iter().next() {
+            Some(row) => row.clone(),
+            None => self.to_probe_with().await?,
+        };
+        let class = class(&row);
+        let question = (row, token);
         Some(Chosen {
-            question: (row.clone(), token),
-            class: class(row),
+            question,
+            class,
             more,
         })
     }
@@ -278,13 +285,36 @@ impl Poller {
         let ledger = (&self.reader, &self.writer);
         let now = (Instant::now().into_std(), now_ms);
         let filed = poll_again(&mut self.again, ledger, waits, now).await?;
-        let is_due = filed || !tidied.ask.is_empty();
+        let is_due = filed || !tidied.ask.is_empty() || self.must_probe();
         Ok((tidied, is_due))
     }
 
     /// How long until more may be filed of what a restore wants polled.
     fn more_in(&self) -> Option<Duration> {
         self.again.wait(Instant::now().into_std())
+    }
+
+    /// The service is out, or rejects the login, as far as is known: the next answer ends that, so there must be one.
+    fn must_probe(&self) -> bool {
+        self.asker.gate.view().outage.is_some() || self.login.state() == LoginState::Refused
+    }
+
+    /// The newest invoice, whatever its outcome, when nothing is due.
+    async fn to_probe_with(&self) -> Option<DueRow> {
+        if !self.must_probe() || !self.asked.is_empty() {
+            return None;
+        }
+        let newest = self
+            .reader
+            .list_invoices(Filter::All, InvoiceKey(i64::MAX), PROBED_AMONG)
+            .await
+            .ok()?;
+        for row in newest {
+            if let Some(row) = self.reader.pollable(row.key).await.ok().flatten() {
+                return Some(row);
+            }
+        }
+        None
     }
 
     /// The first of each class that may be asked about now.

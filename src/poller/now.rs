@@ -11,6 +11,8 @@ use crate::shutdown::Shutdown;
 
 use super::ask::Asker;
 pub(crate) use super::ask::Nothing;
+use super::ended::said_by;
+use super::login::Word;
 
 /// How long a request may wait for its turn at the gate: a person waits for it.
 const TURN_WITHIN: Duration = Duration::from_secs(30);
@@ -83,6 +85,13 @@ impl Inquirer {
         if stop.is_requested() {
             return Err(Error::Stopping);
         }
-        Ok(self.asker.ask(&row, &self.token, permit).await?)
+        let asked = self.asker.ask(&row, &self.token, permit).await;
+        let fetches = self.asker.client.fetches();
+        match said_by(asked.as_ref().err()) {
+            Word::Accepted => fetches.said_of(&self.token, true),
+            Word::Refused => fetches.said_of(&self.token, false),
+            Word::Nothing => {}
+        }
+        Ok(asked?)
     }
 }

@@ -7,9 +7,10 @@ use super::polling::Polling;
 use super::reason::{Need, Reason};
 use super::report::{Count, UnderAttention, Unsorted};
 use crate::config;
+use crate::hook::abandonment;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::CLOCK_IS_SET_MS;
-use crate::ledger::{Overview, WrongClock};
+use crate::ledger::{Overview, Owed, Undelivered, WrongClock};
 
 /// What the list is made of.
 pub(super) struct Known<'a> {
@@ -21,6 +22,7 @@ pub(super) struct Known<'a> {
     /// Deliveries that are held because of a restore.
     pub(super) held_restored: Option<Count>,
     pub(super) unknown_hooks: &'a [String],
+    pub(super) hooks: &'a [config::Hook],
     pub(super) unsorted: &'a [Unsorted],
     /// Of the ledger's file and disk.
     pub(super) storage: &'a [UnderAttention],
@@ -37,6 +39,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     }
     needs.extend(wrong_clock(&known));
     needs.extend(login(known.polling));
+    needs.extend(outage(&known));
     needs.extend(silent(&known));
     needs.extend(polled(&known));
     if overview.held.count > 0 {
@@ -50,6 +53,13 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if !overview.missing.is_empty() {
         needs.push(Need::missing(&overview.missing, overview.more_missing));
     }
+    needs.extend(
+        known
+            .overview
+            .undelivered
+            .iter()
+            .filter_map(|of| undelivered(&known, of)),
+    );
     needs.extend(known.unknown_hooks.iter().map(|hook| Need::unowned(hook)));
     needs.extend(known.storage.iter().map(Need::storage));
     needs.extend(of_invoices(&known));
@@ -73,6 +83,20 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
     others.into_iter().chain(unmapped).collect()
 }
 
+/// What a hook of the settings has owed for longer than it may.
+fn undelivered(known: &Known<'_>, of: &Undelivered) -> Option<Need> {
+    let configured = abandonment::configured(&of.hook);
+    let hook = known.hooks.iter().find(|hook| hook.name == configured)?;
+    let after_ms = i64::try_from(hook.undelivered_after_s)
+        .ok()?
+        .checked_mul(1_000)?;
+    let is_late = |owed: &&Owed| after_ms > 0 && owed.for_ms >= after_ms;
+    let late: Vec<&Owed> = of.owed.iter().filter(is_late).collect();
+    let for_ms = late.first()?.for_ms;
+    let orders = late.iter().map(|owed| owed.order_id.clone()).collect();
+    Some(Need::undelivered(of, for_ms, orders))
+}
+
 /// A clock that was never set is seen at once; all else is the daemon's to find out.
 fn wrong_clock(known: &Known<'_>) -> Option<Need> {
     let not_set = (known.now_ms < CLOCK_IS_SET_MS).then_some(WrongClock::NotSet);
@@ -85,6 +109,16 @@ fn login(polling: &Polling) -> Option<Need> {
     let since = polling.login_since.as_deref().unwrap_or_default();
     let state = polling.login;
     (!state.is_usable()).then(|| Need::login(state, since))
+}
+
+/// No answer of the service for as long as the merchant finds too long.
+fn outage(known: &Known<'_>) -> Option<Need> {
+    let after_ms = i64::try_from(known.limits.outage_after_s)
+        .ok()?
+        .checked_mul(1_000)?;
+    let for_ms = known.polling.outage_ms?;
+    let reason = known.polling.outage_reason.as_deref().unwrap_or_default();
+    (after_ms > 0 && for_ms >= after_ms).then(|| Need::outage(for_ms, reason))
 }
 
 /// No notification for as long as the merchant finds too long, whether invoices are open or not. Before the first one it is

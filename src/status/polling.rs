@@ -32,6 +32,9 @@ pub(crate) struct Polling {
     pub(crate) outage_since: Option<String>,
     /// What the last request met.
     pub(crate) outage_reason: Option<String>,
+    /// For how long it has given none when this was built, milliseconds.
+    #[serde(skip)]
+    pub(crate) outage_ms: Option<i64>,
     pub(crate) left_alone_until: Option<String>,
     /// An invoice is young below this age.
     pub(crate) young_below_ms: i64,
@@ -94,6 +97,7 @@ impl Polling {
             login_since: login_since_ms.map(time),
             outage_since: outage.map(|outage| time(outage.since_ms)),
             outage_reason: outage.map(|outage| outage.reason.clone()),
+            outage_ms: outage.map(|outage| around.now_ms.saturating_sub(outage.since_ms)),
             left_alone_until: left_alone_until_ms.map(time),
             young_below_ms: YOUNG_MS,
             young: young.into(),

@@ -252,6 +252,7 @@ impl Report {
             polling: &polling,
             held_restored: restored.as_ref().map(|restored| restored.held),
             unknown_hooks: &unknown_hooks,
+            hooks: &settings.every_hook(),
             unsorted: &unsorted,
             storage: &storage,
             invoices: &invoices,
@@ -264,12 +265,7 @@ impl Report {
                 ..around.ledger
             },
             login: around.caller.login,
-            last_notification: overview.last_notification.as_ref().map(|(at_ms, order)| {
-                LastNotification {
-                    at: time(*at_ms),
-                    order_id: order.clone(),
-                }
-            }),
+            last_notification: last_notification(overview),
             presentation: Presentation {
                 last: overview.presentation.clone().filter(|_| !pinned),
                 pinned,
@@ -297,6 +293,12 @@ impl Report {
             needs,
         }
     }
+}
+
+fn last_notification(overview: &Overview) -> Option<LastNotification> {
+    let (at_ms, order_id) = overview.last_notification.clone()?;
+    let at = time(at_ms);
+    Some(LastNotification { at, order_id })
 }
 
 /// Those that the present lists do not have.

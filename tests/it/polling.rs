@@ -261,7 +261,7 @@ fn one_refused_login_is_confirmed_before_polling_stops() {
     });
     // The answer is in the ledger first, and then what it says of the token is believed.
     wait_until(PATIENCE, "the end of the doubt", || {
-        logged(&world, "takes the access token after all") == 1
+        logged(&world, "accepts the access token again") == 1
     });
     assert_eq!(logged(&world, "login needed"), 0);
     assert_eq!(standing(&world, "$.login"), "good");

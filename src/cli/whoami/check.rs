@@ -112,6 +112,7 @@ pub(super) async fn check(context: &Context) -> Result<Verdict, Failure> {
         | Error::Unanswered { .. }
         | Error::Busy { .. }
         | Error::Redirected { .. }
+        | Error::Page { .. }
         | Error::NotTheService { .. }) => Verdict::Unreachable(id, failure(error)),
     })
 }

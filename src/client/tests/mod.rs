@@ -76,7 +76,7 @@ async fn only_the_invoice_asked_for_in_a_2xx_json_object_is_an_answer() {
     let cut = INVOICE.get(..30).expect("long enough");
     let cases = [
         (
-            "<html>please wait</html>",
+            "please wait",
             Foreign::Shape(wire::json::ShapeError::NotJson),
         ),
         ("", Foreign::Shape(wire::json::ShapeError::Empty)),

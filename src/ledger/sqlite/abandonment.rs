@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::deliveries::in_front;
+use super::deliveries::{in_front, served_for};
 use crate::hook::abandonment::{self, GivenUp};
 use crate::ledger::row::{DeliveryKey, EventRow};
 
@@ -13,12 +13,15 @@ pub(super) fn owe(connection: &Connection, key: DeliveryKey, at_ms: i64) -> rusq
         return Ok(());
     };
     let mut owe = connection.prepare_cached(concat!(
-        "INSERT INTO delivery (event, invoice, hook, state, next_ms, gave_up_after, blocked_by) \
+        "INSERT INTO delivery (event, invoice, hook, state, next_ms, gave_up_after, blocked_by, served_ms) \
          SELECT event, invoice, ?2, 'waiting', ?3, attempts, ",
         in_front!("d.event", "d.invoice", "?2"),
+        ", ",
+        served_for!(),
         " FROM delivery d WHERE d.id = ?1 \
          ON CONFLICT (event, hook) DO UPDATE SET gave_up_after = excluded.gave_up_after, \
            next_ms = iif(state IN ('done', 'abandoned'), excluded.next_ms, next_ms), \
+           served_ms = iif(state IN ('done', 'abandoned'), excluded.served_ms, served_ms), \
            wait_ms = iif(state IN ('done', 'abandoned'), 0, wait_ms), \
            round_start = iif(state IN ('done', 'abandoned'), attempts, round_start), \
            abandoned_by = iif(state IN ('done', 'abandoned'), NULL, abandoned_by), \

@@ -4,7 +4,7 @@
 
 use rusqlite::{Connection, ToSql, params};
 
-use super::deliveries::aside;
+use super::deliveries::{aside, served_for};
 use super::rows;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::row::{DeliveryKey, DeliveryRow, DeliveryState};
@@ -168,16 +168,24 @@ pub(super) fn page(
 /// True for all but what is acknowledged already.
 const NOT_ACKNOWLEDGED: &str = "d.acknowledged = 0";
 
+macro_rules! waits_anew {
+    () => {
+        concat!(
+            "state = 'waiting', next_ms = ?2, wait_ms = 0, served_ms = ",
+            served_for!()
+        )
+    };
+}
+
 /// Changes those of the named that still stand so that the act takes them. Returns how many.
 pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<usize> {
     let set = match acting.act {
-        Act::Retry => {
-            "state = 'waiting', next_ms = ?2, wait_ms = 0, round_start = attempts, abandoned_by = NULL, acknowledged = 0"
-        }
-        Act::Replay => {
-            "state = 'waiting', next_ms = ?2, wait_ms = 0, round_start = attempts, replay = 1"
-        }
-        Act::Release => "state = 'waiting', next_ms = ?2, wait_ms = 0, held_why = NULL",
+        Act::Retry => concat!(
+            waits_anew!(),
+            ", round_start = attempts, abandoned_by = NULL, acknowledged = 0"
+        ),
+        Act::Replay => concat!(waits_anew!(), ", round_start = attempts, replay = 1"),
+        Act::Release => concat!(waits_anew!(), ", held_why = NULL"),
         Act::Abandon => {
             "state = 'abandoned', next_ms = NULL, held_why = NULL, abandoned_by = 'operator', acknowledged = 1"
         }

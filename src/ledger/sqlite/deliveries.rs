@@ -44,9 +44,19 @@ macro_rules! aside {
 }
 pub(super) use aside;
 
+/// How long daemons have served with something owed, as the last look noted it.
+macro_rules! served_for {
+    () => {
+        "coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'served_for_ms'), 0)"
+    };
+}
+pub(super) use served_for;
+
 pub(super) const INSERT_WAITING: &str = concat!(
-    "INSERT INTO delivery (event, invoice, hook, state, next_ms, wait_ms, blocked_by) VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ",
+    "INSERT INTO delivery (event, invoice, hook, state, next_ms, wait_ms, blocked_by, served_ms) VALUES (?1, ?2, ?3, 'waiting', ?4, ?5, ",
     in_front!("?1", "?2", "?3"),
+    ", ",
+    served_for!(),
     ")"
 );
 

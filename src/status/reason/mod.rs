@@ -1,21 +1,21 @@
-//! Why tilld needs an operator: the one table of words, sentences, advice, severity and how each reason ends. What is wrong
+//! Why tilld needs an operator: the one table of words, severity and how each reason ends. What is wrong
 //! with one invoice has its own table, [`Attention`].
 //!
 //! Pure; relies on its caller for what was measured. Promises that each word is read back as it was written, so `status`, the
 //! alarms, the page and the control socket name a reason alike.
+
+mod need;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::measures::{number, span};
-use super::report::{Count, UnderAttention, Unsorted};
-use crate::answer::argv;
 use crate::invoice::attention::{Attention, End, Severity};
-use crate::invoice::moment::Moment;
-use crate::ledger::{Lost, Missing, WrongClock};
-use crate::poller::standing::LoginState;
+
+pub(crate) use need::Need;
 
 /// A reason, in the order of their words; those of invoices come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,6 +44,8 @@ pub(crate) enum Reason {
     Login,
     /// Events are without a delivery they were to have.
     Missing,
+    /// The service gives no answer, or something else answers in its place.
+    Outage,
     /// Changes are found by polling alone.
     Polled,
     /// The ledger's file system is mounted read-only.
@@ -52,6 +54,8 @@ pub(crate) enum Reason {
     Reversed,
     /// No notification arrives.
     Silent,
+    /// A hook has not done for long what it is owed.
+    Undelivered,
     /// Deliveries wait for a hook that is not configured.
     Unowned,
     /// An invoice of the ledger cannot be read.
@@ -70,7 +74,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 21] = [
+    const OWN: [Self; 23] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -83,10 +87,12 @@ impl Reason {
         Self::LedgerNew,
         Self::Login,
         Self::Missing,
+        Self::Outage,
         Self::Polled,
         Self::ReadOnly,
         Self::Reversed,
         Self::Silent,
+        Self::Undelivered,
         Self::Unowned,
         Self::Unreadable,
         Self::WalFull,
@@ -117,10 +123,12 @@ impl Reason {
             Self::LedgerNew => ("ledger_new", Warning, Ack),
             Self::Login => ("login", Critical, ByItself),
             Self::Missing => ("missing", Critical, ByItself),
+            Self::Outage => ("outage", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
             Self::Silent => ("silent", Critical, ByItself),
+            Self::Undelivered => ("undelivered", Critical, ByItself),
             Self::Unowned => ("unowned", Critical, ByItself),
             Self::Unreadable => ("unreadable", Critical, ByItself),
             Self::WalFull => ("wal_full", Critical, ByItself),
@@ -194,287 +202,3 @@ impl fmt::Display for Reason {
         f.write_str(self.as_str())
     }
 }
-
-/// One thing that needs an operator. Texts are not escaped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Need {
-    /// Why. Several entries may share one.
-    pub(crate) reason: Reason,
-    /// What is so, in a sentence.
-    pub(crate) told: String,
-    /// What helps, a sentence or a line of the config each.
-    pub(crate) advice: Vec<String>,
-    /// The newest orders it is about, a few; none when it is about no order.
-    pub(crate) orders: Vec<String>,
-    /// How much it matters.
-    pub(crate) severity: Severity,
-    /// How it ends.
-    pub(crate) ends: End,
-}
-
-/// What to do when notifications do not arrive.
-const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
-
-/// What to do about a certificate's end.
-const RENEW: &str = "renew it: new files are taken up within 20 s";
-
-impl Need {
-    fn new(reason: Reason, told: impl Into<String>) -> Self {
-        Self {
-            reason,
-            told: told.into(),
-            advice: Vec::new(),
-            orders: Vec::new(),
-            severity: reason.severity(),
-            ends: reason.end(),
-        }
-    }
-
-    fn helped_by(mut self, advice: impl Into<String>) -> Self {
-        self.advice.push(advice.into());
-        self
-    }
-
-    fn about(mut self, orders: &[String]) -> Self {
-        self.orders = orders.to_vec();
-        self
-    }
-
-    /// Deliveries were given up, the newest of them of these orders.
-    pub(super) fn abandoned(abandoned: Count, orders: &[String]) -> Self {
-        let of_orders = if orders.is_empty() {
-            String::new()
-        } else {
-            format!(", order {}", orders.join(", "))
-        };
-        let told = format!("{}{of_orders}", deliveries(abandoned));
-        Self::new(Reason::Abandoned, told).about(orders).helped_by(
-            "`tilld delivery list --state abandoned` shows them; fix the script, then `tilld delivery retry EVENT`, or \
-             `tilld ack ORDER`",
-        )
-    }
-
-    /// The ledger cannot be read, so no list can be made of what it holds.
-    pub(crate) fn cannot_read(why: &str) -> Self {
-        Self::new(
-            Reason::CannotRead,
-            format!("the ledger cannot be read: {why}"),
-        )
-        .helped_by("look at its disk, and at what `tilld db check` says of it")
-    }
-
-    /// The listener's certificate cannot be used.
-    pub(super) fn certificate_unusable(why: &str, help: String) -> Self {
-        let told = format!(
-            "the certificate of the listener cannot be used, and tilld would not start with it: {why}"
-        );
-        Self {
-            severity: Severity::Critical,
-            ..Self::new(Reason::Certificate, told).helped_by(help)
-        }
-    }
-
-    /// It ended.
-    pub(super) fn certificate_ended(file: &str, at: Moment) -> Self {
-        let told = format!("the certificate `{file}` ended at {at}: no sender takes it");
-        Self {
-            severity: Severity::Critical,
-            ..Self::new(Reason::Certificate, told).helped_by(RENEW)
-        }
-    }
-
-    /// It ends soon.
-    pub(super) fn certificate_ends(file: &str, days: i64, at: Moment) -> Self {
-        let told = format!("the certificate `{file}` ends in {days} days, at {at}");
-        Self::new(Reason::Certificate, told).helped_by(RENEW)
-    }
-
-    /// The machine's clock cannot be right.
-    pub(super) fn wrong_clock(wrong: WrongClock) -> Self {
-        let told = match wrong {
-            WrongClock::NotSet => {
-                "this machine's clock shows a time before 2025: it was never set".to_owned()
-            }
-            WrongClock::Behind { newest_ms } => format!(
-                "this machine's clock is behind the newest event, which was recorded at {}",
-                Moment::from_ms(newest_ms)
-            ),
-            WrongClock::Differs { ahead_ms } => {
-                let way = if ahead_ms < 0 { "behind" } else { "ahead of" };
-                let by_ms = ahead_ms.saturating_abs();
-                format!(
-                    "this machine's clock is {} {way} the service's",
-                    span(by_ms)
-                )
-            }
-        };
-        Self::new(Reason::Clock, told).helped_by(
-            "set the clock by NTP (`timedatectl set-ntp true`); the views mark what was dated meanwhile with `time_unsure`",
-        )
-    }
-
-    /// No daemon runs.
-    pub(super) fn daemon() -> Self {
-        let told = "none runs, so no notification is heard, nothing is asked and no hook is run";
-        Self::new(Reason::Daemon, told)
-            .helped_by("`systemctl start tilld`, or `tilld serve`, starts one")
-    }
-
-    /// Deliveries are held. What may have run before a restore is not to be released all at once.
-    pub(super) fn held(held: Count, restored: Option<Count>) -> Self {
-        let all = deliveries(held);
-        let list = "`tilld delivery list --state held` shows them";
-        let Some(restored) = restored.filter(|restored| restored.count > 0) else {
-            return Self::new(Reason::Held, all)
-                .helped_by(format!("{list}, `tilld delivery release --all` runs them"));
-        };
-        let of_it = if number(restored) == number(held) {
-            " that".to_owned()
-        } else {
-            format!(", {} of which", number(restored))
-        };
-        let told = format!("{all}{of_it} may have run before the ledger was put back");
-        Self::new(Reason::Held, told).helped_by(format!(
-            "{list}; look at what the shop has done, then `tilld delivery abandon --order ORDER` where it is done, \
-             `tilld delivery release --order ORDER` where it is not"
-        ))
-    }
-
-    /// Invoices need an operator for the same reason.
-    pub(super) fn invoices(of: &UnderAttention, more: bool) -> Self {
-        let invoices = if of.count == 1 { "invoice" } else { "invoices" };
-        let at_least = if more { "at least " } else { "" };
-        let named = u64::try_from(of.orders.len()).unwrap_or_default();
-        let others = if of.count > named || more {
-            " and others"
-        } else {
-            ""
-        };
-        let orders = of.orders.join(", ");
-        let told = format!("{at_least}{} {invoices}, order {orders}{others}", of.count);
-        Self::new(of.reason, told)
-            .about(&of.orders)
-            .helped_by(&*of.advice)
-    }
-
-    /// Nothing can be polled with the login.
-    pub(super) fn login(state: LoginState, since: &str) -> Self {
-        let why = state.sentence();
-        let told = format!("{why} since {since}, so nothing is asked");
-        Self::new(Reason::Login, told).helped_by(format!("run `{}`", argv::login()))
-    }
-
-    /// Events are missing, or the whole ledger before this one.
-    pub(super) fn lost(lost: Lost) -> Self {
-        let (missing, at) = (lost.missing, Moment::from_ms(lost.at_ms));
-        let (reason, told) = if lost.is_new {
-            let told =
-                format!("a new ledger was made at {at} where one with {missing} events was known");
-            (Reason::LedgerNew, told)
-        } else {
-            let told = format!(
-                "the ledger lacks {missing} events that were acknowledged, as was found at {at}"
-            );
-            (Reason::LedgerBehind, told)
-        };
-        Self::new(reason, told).helped_by(format!(
-            "put a newer backup back with `tilld db restore FILE`; where there is none, `tilld ack --all --reason {reason}`"
-        ))
-    }
-
-    /// Events are without a delivery they were to have: these, and others where there are `more`.
-    pub(super) fn missing(of: &[Missing], more: bool) -> Self {
-        let named: Vec<String> = of
-            .iter()
-            .map(|one| {
-                format!(
-                    "event {} of order {} for hook {}",
-                    one.seq, one.order_id, one.hook
-                )
-            })
-            .collect();
-        let others = if more { " and others" } else { "" };
-        let told = format!(
-            "no delivery stands for {}{others}, though the hook is owed it: another program wrote to the ledger",
-            named.join(", ")
-        );
-        let mut orders: Vec<String> = of.iter().map(|one| one.order_id.clone()).collect();
-        orders.dedup();
-        Self::new(Reason::Missing, told).about(&orders).helped_by(
-            "`tilld delivery replay EVENT --hook HOOK` makes it and runs the hook; where that is done already, \
-             `tilld delivery abandon EVENT --hook HOOK`",
-        )
-    }
-
-    /// So many changes in a row were found by polling alone.
-    pub(super) fn polled(count: u64) -> Self {
-        let told = format!(
-            "the last {count} changes were found by asking, none was told by a notification"
-        );
-        Self::new(Reason::Polled, told).helped_by(WAY_IN)
-    }
-
-    /// Money went back.
-    pub(crate) fn reversed(orders: &[String]) -> Self {
-        let told = format!("money went back, order {}", orders.join(", "));
-        Self::new(Reason::Reversed, told)
-            .about(orders)
-            .helped_by("look at what was handed over for it: `tilld explain ORDER` tells all")
-    }
-
-    /// No notification arrived for so long, milliseconds.
-    pub(super) fn silent(for_ms: i64) -> Self {
-        let told = format!("no notification was heard for {}", span(for_ms));
-        Self::new(Reason::Silent, told).helped_by(WAY_IN)
-    }
-
-    /// Something of the ledger's file or disk; the sentence holds the advice.
-    pub(super) fn storage(of: &UnderAttention) -> Self {
-        Self::new(of.reason, of.advice.as_ref())
-    }
-
-    /// Deliveries wait for a hook that is not configured.
-    pub(super) fn unowned(hook: &str) -> Self {
-        let told =
-            format!("deliveries wait for hook {hook}, which is not configured, and are never run:");
-        Self::new(Reason::Unowned, told).helped_by(format!(
-            "configure it again and restart `serve`, or `tilld delivery abandon --all --hook {hook} --state waiting`"
-        ))
-    }
-
-    /// Statuses that are not mapped, with the invoices that have one now: one thing to do.
-    pub(super) fn unmapped(names: &[Unsorted], invoices: Option<Self>) -> Self {
-        let counted = names.iter().map(|name| {
-            let events = if name.events == 1 { "event" } else { "events" };
-            format!("{} {events} with the status {}", name.events, name.status)
-        });
-        let counted: Vec<String> = counted.collect();
-        let stand = if names.len() == 1 { "stands" } else { "stand" };
-        let named = format!("{}, which {stand} on no list:", counted.join(", "));
-        let lines = names.iter().map(|name| name.line.clone());
-        let Some(need) = invoices else {
-            let need = Self::new(Reason::Invoice(Attention::UnsortedStatus), named);
-            return Self {
-                advice: lines.collect(),
-                ..need
-            };
-        };
-        Self {
-            told: format!("{}; {named}", need.told),
-            advice: lines.chain(need.advice).collect(),
-            ..need
-        }
-    }
-}
-
-fn deliveries(count: Count) -> String {
-    let plural = if count.count == 1 && !count.more {
-        "delivery"
-    } else {
-        "deliveries"
-    };
-    format!("{} {plural}", number(count))
-}
-
-#[cfg(test)]
-mod tests;

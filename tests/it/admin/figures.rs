@@ -290,6 +290,8 @@ fn what_is_not_done_is_counted_to_the_last_and_what_was_seen_to_hides_nothing() 
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let neighbour = world.neighbour();
     neighbour.tamper(&many(MANY));
+    // Another program wrote here, so the next start checks all of it.
+    neighbour.tamper("INSERT INTO secret SELECT id, x'00' FROM invoice WHERE id >= 1000");
     // Of hooks that are not configured, so that they stay as they are.
     neighbour.tamper(&format!(
         "BEGIN; INSERT INTO delivery (event, invoice, hook, state, next_ms) SELECT seq, invoice, 'gone', 'waiting', 0 FROM event; \

@@ -34,7 +34,8 @@ pub(super) struct Hook {
     pub(super) on: Vec<String>,
     does: Does,
     timeout_s: u64,
-    at_once: Option<u32>,
+    /// Further lines of its block.
+    more: String,
 }
 
 /// What it does.
@@ -123,7 +124,7 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             does: Does::Script(script.to_owned()),
             timeout_s: 30,
-            at_once: None,
+            more: String::new(),
         });
         self
     }
@@ -135,14 +136,23 @@ impl Setup {
             on: on.iter().map(|&selector| selector.to_owned()).collect(),
             does: Does::Post(address.to_owned()),
             timeout_s: 30,
-            at_once: None,
+            more: String::new(),
         });
         self
     }
 
     /// The last hook may have so many runs at once whatever `outbox` says.
-    pub(crate) fn at_once(mut self, most: u32) -> Self {
-        self.hooks.last_mut().expect("a hook").at_once = Some(most);
+    pub(crate) fn at_once(self, most: u32) -> Self {
+        self.more(&format!("concurrency = {most}\n"))
+    }
+
+    /// What is owed to the last hook is an alert after so many seconds instead of 900.
+    pub(crate) fn late_after_s(self, seconds: u64) -> Self {
+        self.more(&format!("undelivered_after_s = {seconds}\n"))
+    }
+
+    fn more(mut self, line: &str) -> Self {
+        self.hooks.last_mut().expect("a hook").more.push_str(line);
         self
     }
 
@@ -232,7 +242,7 @@ impl Setup {
                 on,
                 does,
                 timeout_s,
-                at_once,
+                more,
             } = hook;
             let does = match does {
                 Does::Script(script) => format!("run = {:?}", run(&hooks, name, script)),
@@ -245,10 +255,7 @@ impl Setup {
             let block = format!(
                 "[[hook]]\nname = \"{name}\"\non = {on:?}\n{does}\ntimeout_s = {timeout_s}\n"
             );
-            text.push_str(&block);
-            if let Some(most) = at_once {
-                text.extend(["concurrency = ", &most.to_string(), "\n"]);
-            }
+            text.extend([block.as_str(), more]);
         }
         if let Some(script) = &self.on_abandoned {
             let run = run(&hooks, "on_abandoned", script);

@@ -73,7 +73,7 @@ const IMPORTS: [(&str, &[&str]); 17] = [
     (
         "status",
         &[
-            "answer", "config", "http", "invoice", "ledger", "parts", "poller",
+            "answer", "config", HOOK_PURE, "http", "invoice", "ledger", "parts", "poller",
         ],
     ),
     (

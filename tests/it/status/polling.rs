@@ -164,7 +164,7 @@ fn caps_and_delay_are_those_of_the_settings() {
     );
     let shown = people(
         &world,
-        0,
+        16,
         &["no answers since 1970-01-01T00:00:00.000Z: odd \\u001b[31m\\u202e"],
     );
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");

@@ -160,6 +160,7 @@ CREATE INDEX event_unvouched ON event (seq) WHERE vouched = 0;
 CREATE INDEX event_unsure ON event (invoice) WHERE time_unsure = 1;
 
 -- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
+-- `served_ms`: how long daemons had served with something owed when this was owed; what is late is counted from it.
 -- `next_ms` was planned at `next_ms - wait_ms`: what lies ahead of the clock there was planned by a clock that was ahead.
 CREATE TABLE delivery (
   id INTEGER PRIMARY KEY,
@@ -184,10 +185,12 @@ CREATE TABLE delivery (
   abandoned_by TEXT CHECK (typeof(abandoned_by) <> 'blob'),
   acknowledged INTEGER NOT NULL DEFAULT 0 CHECK (typeof(acknowledged) = 'integer'),
   wait_ms INTEGER NOT NULL DEFAULT 0 CHECK (typeof(wait_ms) = 'integer'),
+  served_ms INTEGER NOT NULL DEFAULT 0 CHECK (typeof(served_ms) = 'integer'),
   UNIQUE (event, hook)
 );
 -- By hook, so that the due ones of one hook are found without reading past those of another that hangs.
 CREATE INDEX delivery_due ON delivery (hook, blocked_by, next_ms) WHERE state = 'waiting';
+CREATE INDEX delivery_owed ON delivery (hook, served_ms) WHERE state <> 'done' AND state <> 'abandoned' AND state <> 'held';
 CREATE INDEX delivery_unfinished ON delivery (invoice, hook, event) WHERE state <> 'done' AND state <> 'abandoned';
 -- An index costs a new delivery something even when it does not file it. So these two serve all searches by state, and the
 -- third the documented question for what was given up.

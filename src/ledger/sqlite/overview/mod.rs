@@ -2,20 +2,12 @@
 //! the question is refused instead of slow when it does not fit; tables without one are looked at from their newest row,
 //! up to a bound.
 
+mod undelivered;
+
 use std::collections::BTreeMap;
 
 use rusqlite::{Connection, OptionalExtension as _, Params};
 
-use super::deliveries::aside;
-use super::due;
-use super::facts::{fact, of_family};
-use super::failure::from_sqlite;
-use super::heard::found_by;
-use super::last_heard;
-use super::missing::missing;
-use super::read_store::ReadStore;
-use super::rows;
-use super::silent::silent;
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
@@ -26,6 +18,16 @@ use crate::ledger::fact::{
 };
 use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
 use crate::ledger::repoll::Repolled;
+use crate::ledger::sqlite::deliveries::aside;
+use crate::ledger::sqlite::due;
+use crate::ledger::sqlite::facts::{fact, of_family};
+use crate::ledger::sqlite::failure::from_sqlite;
+use crate::ledger::sqlite::heard::found_by;
+use crate::ledger::sqlite::last_heard;
+use crate::ledger::sqlite::missing::missing;
+use crate::ledger::sqlite::read_store::ReadStore;
+use crate::ledger::sqlite::rows;
+use crate::ledger::sqlite::silent::silent;
 use crate::ledger::store::StoreError;
 
 /// Unsorted names that are told at most; a service has a handful.
@@ -90,6 +92,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
             [],
         )?,
         abandoned_orders: abandoned_orders(connection)?,
+        undelivered: undelivered::undelivered(connection)?,
         missing: missing.of,
         more_missing: missing.more,
         served: served_by(connection)?,
@@ -298,12 +301,12 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, 
 
 #[cfg(test)]
 mod tests {
-    use super::super::check::as_made;
-    use super::super::facts::note;
     use super::*;
     use crate::ledger::fact::LAST_HEARD;
     use crate::ledger::overview::LastHeard;
     use crate::ledger::row::InvoiceKey;
+    use crate::ledger::sqlite::check::as_made;
+    use crate::ledger::sqlite::facts::note;
 
     fn ledger() -> Connection {
         as_made().expect("in memory")
