@@ -201,9 +201,40 @@ impl Store {
         Ok(private_file::rehearse(&self.path, REHEARSAL)?)
     }
 
-    /// Removes the stored login. False when there was none.
+    /// Removes the stored login. False when there was none. The shop's name stays: the ledger's invoices are that shop's.
     pub(crate) fn remove(&self) -> Result<bool, CredentialsError> {
+        // A file that cannot be read names no shop, and is removed all the same.
+        if let Ok(Some(stored)) = self.load() {
+            let known = json!({ "shop_name": stored.shop_name, "service": stored.origin });
+            private_file::replace(&self.last_shop(), format!("{known}\n").as_bytes())?;
+        }
         Ok(private_file::remove(&self.path)?)
+    }
+
+    /// The shop of the stored login at this service, else of the one that was removed last; `None` when none is known by name.
+    pub(crate) fn known_shop(&self, origin: &str) -> Result<Option<String>, CredentialsError> {
+        let stored = self.load()?.map(|stored| (stored.shop_name, stored.origin));
+        let known = match stored {
+            Some(stored) => Some(stored),
+            None => self.removed_shop()?,
+        };
+        let of_service = known.filter(|(shop, service)| service == origin && !shop.is_empty());
+        Ok(of_service.map(|(shop, _)| shop))
+    }
+
+    fn removed_shop(&self) -> Result<Option<(String, String)>, CredentialsError> {
+        let Some(bytes) = private_file::read(&self.last_shop())? else {
+            return Ok(None);
+        };
+        let Ok(object) = json::object(&bytes) else {
+            return Ok(None);
+        };
+        let field = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(field("shop_name").zip(field("service")))
+    }
+
+    fn last_shop(&self) -> PathBuf {
+        self.path.with_file_name("last-shop")
     }
 
     /// The access token to use towards `origin`, from the first place that has one: `SERVICE_TOKEN`, the file, the systemd

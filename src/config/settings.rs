@@ -81,6 +81,8 @@ pub struct Service {
     /// The proxy towards the service: `http://HOST:PORT`, or `environment` for the usual variables. No default, and then
     /// no proxy is used whatever the variables say. A service on this machine is never asked through one.
     pub proxy: Option<String>,
+    /// The shop's name as the service gives it at a login. No default: a login must be for the shop of the one before.
+    pub shop: Option<String>,
 }
 
 impl Default for Service {
@@ -93,6 +95,7 @@ impl Default for Service {
             start_deal: true,
             allow_plain_http: false,
             proxy: None,
+            shop: None,
         }
     }
 }

@@ -41,6 +41,12 @@ impl WorkDir {
         Ok(dir)
     }
 
+    /// The root directory, which is left alone.
+    pub(super) fn none() -> Self {
+        let (path, is_removed) = (PathBuf::from("/"), true);
+        Self { path, is_removed }
+    }
+
     fn at(path: PathBuf) -> Self {
         let is_removed = false;
         Self { path, is_removed }
@@ -48,6 +54,9 @@ impl WorkDir {
 
     /// Removes it when nothing but the document is left in it, which two calls do. Otherwise it is given back. Blocks.
     pub(super) fn remove_bare(mut self) -> Result<(), Self> {
+        if self.is_removed {
+            return Ok(());
+        }
         // Whatever keeps the document there keeps the directory as well.
         fs::remove_file(self.payload_file()).unwrap_or_default();
         self.is_removed = fs::remove_dir(&self.path).is_ok();
@@ -59,8 +68,11 @@ impl WorkDir {
         &self.path
     }
 
-    /// Where the document lies.
+    /// Where the document lies: on the standard input alone, without a directory.
     pub(super) fn payload_file(&self) -> PathBuf {
+        if self.is_removed {
+            return PathBuf::from("/dev/stdin");
+        }
         self.path.join(PAYLOAD_FILE)
     }
 }

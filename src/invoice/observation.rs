@@ -6,6 +6,7 @@ use std::fmt;
 use super::amount::Amount;
 use super::ids::InvoiceId;
 use super::moment::Moment;
+use super::silence::CLOCK_IS_SET_MS;
 use super::status::Status;
 use crate::secret::{Cutter, Secret};
 
@@ -242,7 +243,11 @@ impl Observation {
     /// for older. `ahead_ms`: how far the service's clock was ahead of ours when it was last seen.
     pub fn is_ahead(&self, ahead_ms: i64) -> bool {
         let ours_ms = self.received_ms.saturating_add(ahead_ms);
-        let service_ms = self.report.service_ms.unwrap_or(ours_ms);
+        // A clock that was never set says nothing.
+        let ours_ms = (self.received_ms >= CLOCK_IS_SET_MS).then_some(ours_ms);
+        let Some(service_ms) = self.report.service_ms.or(ours_ms) else {
+            return false;
+        };
         let latest_ms = service_ms.saturating_add(DATE_STEP_MS + AHEAD_MOST_MS);
         self.report
             .updated_at

@@ -66,7 +66,7 @@ fn foreign() -> Vec<(&'static str, u16, String, &'static str)> {
     let slow = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"id\":".to_owned();
     let not_its_own = "the answer is not the payment service's";
     vec![
-        ("a page", 200, page.clone(), not_its_own),
+        ("a page", 200, page.clone(), "answered 200 with a web page"),
         ("nothing", 200, String::new(), not_its_own),
         ("an empty object", 200, "{}".to_owned(), not_its_own),
         (

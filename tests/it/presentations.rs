@@ -118,7 +118,7 @@ fn all_logs(dir: &Path) -> String {
 
 #[test]
 fn auto_takes_the_token_however_the_service_presents_it() {
-    let world = Setup::new().quiet().start();
+    let world = Setup::new().plain().quiet().start();
     let invoice = world.create("A-1");
     let forms = [
         "header:x-notification-token",

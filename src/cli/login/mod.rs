@@ -32,6 +32,16 @@ pub(super) struct Args {
     /// Show no QR code of the address
     #[arg(long, conflicts_with = "finish")]
     no_qr: bool,
+    #[command(flatten)]
+    step: Step,
+    /// Take a login for another shop than the one before. Invoices of that one are then unknown to the service
+    #[arg(long, conflicts_with = "start")]
+    another_shop: bool,
+}
+
+/// One of the two steps of a login.
+#[derive(Debug, clap::Args)]
+struct Step {
     /// Only begin: show address and code, keep the login request for `--finish`, and do not wait
     #[arg(long, conflicts_with = "finish")]
     start: bool,
@@ -53,13 +63,13 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 
 /// Runs `login`.
 pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
-    let places = Places::find(&context)?;
-    if args.finish {
-        return steps::finish(&context, &places, args.wait.unwrap_or(0)).await;
+    let places = Places::find(&context, args.another_shop)?;
+    if args.step.finish {
+        return steps::finish(&context, &places, args.step.wait.unwrap_or(0)).await;
     }
     let mut stop = Stop::listen();
     let started = begin(&context, &places, &mut stop).await?;
-    if args.start {
+    if args.step.start {
         return steps::keep(&context, &places, &started, args.no_qr);
     }
     let earlier = places.requests.discard().map_err(unkept)?;
@@ -82,14 +92,42 @@ struct Places {
     client: Client,
     store: Store,
     requests: RequestStore,
+    shop: Shop,
+}
+
+/// Which shop a login must be for.
+struct Shop {
+    /// `service.shop`.
+    pinned: Option<String>,
+    /// Of the login before.
+    known: Option<String>,
+    /// Another one than that will do.
+    another: bool,
+}
+
+impl Shop {
+    /// The name that a login for `shop` should have been for, when it may not be kept.
+    fn expected(&self, shop: &str) -> Option<&str> {
+        let known = self.known.as_deref().filter(|_| !self.another);
+        let expected = self.pinned.as_deref().or(known)?;
+        (expected != shop).then_some(expected)
+    }
 }
 
 impl Places {
     /// Finds them, and tries to write before anything is asked for: a token that was issued and cannot be stored is lost,
     /// and stays good.
-    fn find(context: &Context) -> Result<Self, Failure> {
+    fn find(context: &Context, another: bool) -> Result<Self, Failure> {
         let client = service::client(context)?;
         let store = service::store(context)?;
+        let pinned = context.settings()?.service.shop.clone();
+        // What cannot be read names no shop, and a new login takes its place.
+        let known = store.known_shop(&client.origin()).unwrap_or_default();
+        let shop = Shop {
+            pinned,
+            known,
+            another,
+        };
         store
             .check_writable()
             .map_err(|error| unprepared(error).context("could not prepare to store the login"))?;
@@ -98,12 +136,16 @@ impl Places {
             client,
             store,
             requests,
+            shop,
         })
     }
 
     /// Puts the new login in the place of the old one.
     fn keep(&self, issued: TokenIssued, json: bool) -> Result<(), Failure> {
         let TokenIssued { token, shop_name } = issued;
+        if let Some(expected) = self.shop.expected(&shop_name) {
+            return Err(self.of_another_shop(&shop_name, expected));
+        }
         let credentials = Credentials {
             token,
             shop_name,
@@ -134,6 +176,25 @@ impl Places {
         }
         talk(&format!("the token is kept in {}", escape(&path)));
         print(&format!("logged in for shop {}\n", escape(shop)))
+    }
+}
+
+impl Places {
+    /// The token is good, and is not kept.
+    fn of_another_shop(&self, shop: &str, expected: &str) -> Failure {
+        let told = format!(
+            "the login is for shop `{}`, not for `{}`: it was not stored, and the login before stands",
+            escape(shop),
+            escape(expected)
+        );
+        let way = if self.shop.pinned.is_some() {
+            "set `service.shop` to the new name and log in again"
+        } else {
+            "log in again with `--another-shop`"
+        };
+        Failure::new(Exit::LoginMaybe, told).hint(format!(
+            "revoke the new token in the cabinet; if the shop was renamed, or shall be another one, {way}"
+        ))
     }
 }
 

@@ -5,7 +5,8 @@
 //! Works from the ledger's state alone, as `status` does, so whatever is on that list is told here. What was told is a small
 //! fact of the ledger: a restart repeats nothing. Relies on [`crate::hook::process`] for the isolation that hooks have.
 //! Promises that a program that fails is run a few times more and then every hour, as long as there is something to tell; that
-//! one that hangs holds up no other word, and that it is run at least once: one that was cut off by a stop runs again.
+//! it runs once at a time, that one that hangs holds up another word for its time limit alone, and that it is run at least
+//! once: one that was cut off by a stop runs again.
 
 mod episodes;
 mod told;
@@ -17,6 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
 
@@ -81,6 +83,7 @@ pub(super) async fn run(parts: Parts, shutdown: Shutdown) {
         runs: JoinSet::new(),
         parts: Arc::new(parts),
         shutdown: shutdown.clone(),
+        turn: Arc::default(),
         begun: Instant::now(),
         unseen: 0,
     };
@@ -112,6 +115,8 @@ struct Watch {
     /// Each gives its word, and whether it is told now.
     runs: JoinSet<Told>,
     shutdown: Shutdown,
+    /// Whoever has it runs the program.
+    turn: Arc<Mutex<()>>,
     begun: Instant,
     /// Looks in a row that could not read the ledger.
     unseen: u32,
@@ -216,8 +221,9 @@ impl Watch {
             needs,
             at_ms: wall_ms(),
         };
+        let turn = Arc::clone(&self.turn);
         self.runs.spawn(async move {
-            let done = tell(&parts, &alarm, &stop).await;
+            let done = tell(&parts, &alarm, &turn, &stop).await;
             Told {
                 word: alarm.word,
                 upto,
@@ -262,10 +268,13 @@ impl Watch {
 
 /// Runs the program until it ends with 0, a few times. False when it did not, after [`LEAVE_FOR`], or when the daemon stops
 /// before: then it is told anew, if it still stands.
-async fn tell(parts: &Parts, alarm: &Alarm, stop: &Shutdown) -> bool {
+async fn tell(parts: &Parts, alarm: &Alarm, turn: &Mutex<()>, stop: &Shutdown) -> bool {
     let pauses = AGAIN_AFTER.into_iter().map(Some).chain([None]);
     for (attempt, pause) in (1_u32..).zip(pauses) {
-        let ending = run_once(parts, alarm, attempt, stop).await;
+        let ending = {
+            let _turn = turn.lock().await;
+            run_once(parts, alarm, attempt, stop).await
+        };
         let word = &alarm.word;
         match ending {
             Ending::Exited(0) => {

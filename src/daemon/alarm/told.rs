@@ -10,9 +10,12 @@ use crate::hook::payload::ALARM_VARIABLES;
 use crate::hook::process::Told;
 use crate::invoice::moment::Moment;
 use crate::status::{Need, Reason};
+use crate::telemetry::escape;
 
 /// The version of the document's shape, as of a hook's.
 const SCHEMA: u32 = 1;
+/// Characters of a variable: many orders may stand under one word.
+const LONGEST_LINE: usize = 2_000;
 /// The kind of what is told, where a hook reads the kind of its event.
 const KIND: &str = "attention";
 
@@ -49,10 +52,13 @@ pub(super) fn told(alarm: &Alarm, attempt: u32) -> Told {
     };
     let mut text = serde_json::to_string(&document).expect("texts and numbers serialise");
     text.push('\n');
+    let needs = || alarm.needs.iter();
     let values = [
         KIND.to_owned(),
         attempt.to_string(),
         alarm.word.to_string(),
+        line(needs().map(|need| need.told.as_str())),
+        line(needs().flat_map(|need| need.advice.iter().map(String::as_str))),
         at,
     ];
     Told {
@@ -67,15 +73,24 @@ pub(super) fn told(alarm: &Alarm, attempt: u32) -> Told {
     }
 }
 
+/// Sentences as one line that a shell, a mail or a messenger may show.
+fn line<'a>(sentences: impl Iterator<Item = &'a str>) -> String {
+    let sentences: Vec<&str> = sentences.collect();
+    let all = sentences.join("; ");
+    escape(&all).chars().take(LONGEST_LINE).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_document_and_the_variables_say_the_same() {
+        let need = Need::reversed(&["A-1".to_owned()]);
+        let (message, advice) = (need.told.clone(), need.advice.join("; "));
         let alarm = Alarm {
             word: Reason::Reversed,
-            needs: vec![Need::reversed(&["A-1".to_owned()])],
+            needs: vec![need],
             at_ms: 1_795_860_120_004,
         };
         let Told {
@@ -102,7 +117,9 @@ mod tests {
             [
                 ("TILLD_EVENT", "attention"),
                 ("TILLD_ATTEMPT", "2"),
-                ("TILLD_REASON", "reversed"),
+                ("TILLD_ALERT", "reversed"),
+                ("TILLD_MESSAGE", message.as_str()),
+                ("TILLD_ADVICE", advice.as_str()),
                 ("TILLD_OCCURRED_AT", "2026-11-28T10:02:00.004Z"),
                 ("TILLD_PAYLOAD_FILE", "/tmp/payload.json"),
             ]

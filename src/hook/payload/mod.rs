@@ -45,10 +45,12 @@ pub const VARIABLES: [&str; 21] = [
 ];
 
 /// Every variable the program of `[attention]` is given besides `PATH`, `HOME` and `LANG`, the path of its document last.
-pub const ALARM_VARIABLES: [&str; 5] = [
+pub const ALARM_VARIABLES: [&str; 7] = [
     "TILLD_EVENT",
     "TILLD_ATTEMPT",
-    "TILLD_REASON",
+    "TILLD_ALERT",
+    "TILLD_MESSAGE",
+    "TILLD_ADVICE",
     "TILLD_OCCURRED_AT",
     "TILLD_PAYLOAD_FILE",
 ];

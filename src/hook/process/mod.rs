@@ -202,6 +202,15 @@ fn fixed(around: &Surroundings) -> [(&'static str, OsString); 3] {
     ]
 }
 
+/// Whether a program runs without a directory of its own when none can be made.
+#[derive(Clone, Copy)]
+enum DirNeed {
+    /// A hook may write there what it cannot do without.
+    Required,
+    /// What an alert says may be why: a full disk.
+    Optional,
+}
+
 /// As [`launch()`], for a program that is told of something else than an event.
 pub async fn launch_told(
     program: &Program,
@@ -218,7 +227,7 @@ pub async fn launch_told(
         fixed.chain(variables(file)).collect()
     };
     waiting
-        .make_ready(program, around, document, variables)
+        .make_ready(program, around, (document, DirNeed::Optional), variables)
         .await
 }
 
@@ -269,15 +278,15 @@ impl Waiting {
         facts: &Facts,
     ) -> Result<Launched, LaunchError> {
         let variables = |file: &Path| environment(around, facts, file);
-        self.make_ready(program, around, payload::document(facts), variables)
-            .await
+        let document = (payload::document(facts), DirNeed::Required);
+        self.make_ready(program, around, document, variables).await
     }
 
     async fn make_ready(
         self,
         program: &Program,
         around: &Surroundings,
-        document: String,
+        (document, need): (String, DirNeed),
         variables: impl FnOnce(&Path) -> Vec<(&'static str, OsString)>,
     ) -> Result<Launched, LaunchError> {
         // Not in place, though to hand it over takes longer than it does: a disk that never answers must hold this run alone,
@@ -285,8 +294,16 @@ impl Waiting {
         let (parent, content) = (around.work_dir.clone(), document.clone());
         let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
         let work_dir = made.map_err(io::Error::other).flatten();
-        let work_dir =
-            work_dir.map_err(|error| LaunchError::WorkDir(around.work_dir.clone(), error))?;
+        let work_dir = match (work_dir, need) {
+            (Ok(work_dir), _) => work_dir,
+            (Err(error), DirNeed::Optional) => {
+                tracing::warn!(dir = %around.work_dir.display(), %error, "a program runs without a directory of its own: {error}");
+                WorkDir::none()
+            }
+            (Err(error), DirNeed::Required) => {
+                return Err(LaunchError::WorkDir(around.work_dir.clone(), error));
+            }
+        };
         let variables = variables(&work_dir.payload_file());
         let order = Order {
             dir: work_dir.path().to_owned(),

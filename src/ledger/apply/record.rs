@@ -165,7 +165,9 @@ fn without_instant_ahead<S: Store>(
         return Ok(Some(undated));
     }
     let shown = stored.invoice.claim.as_ref().map(|claim| &claim.status);
-    let may_be_known = at <= stored.newest && shown != Some(&observation.report.status);
+    // What a poll says is so now, and its answer has the service's own time.
+    let is_told = observation.source == Source::Notification;
+    let may_be_known = is_told && at <= stored.newest && shown != Some(&observation.report.status);
     if may_be_known && store.was_undated(stored.row.key, &at.to_string())? {
         return Ok(Some(observation.undated()));
     }

@@ -13,8 +13,8 @@ fn alarmed(setup: Setup, dir: &tempfile::TempDir, then: &str) -> Setup {
     let file = dir.path().join("alarm.sh");
     let log = dir.path().join("alarm.log");
     let script = format!(
-        "#!/bin/sh\ncat >\"$1.$TILLD_REASON.json\"\ncmp -s \"$TILLD_PAYLOAD_FILE\" \"$1.$TILLD_REASON.json\" || exit 9\n\
-         echo \"$TILLD_EVENT $TILLD_REASON $TILLD_ATTEMPT\" >>\"$1\"\n{then}\n"
+        "#!/bin/sh\ncat >\"$1.$TILLD_ALERT.json\"\ncmp -s \"$TILLD_PAYLOAD_FILE\" \"$1.$TILLD_ALERT.json\" || exit 9\n\
+         echo \"$TILLD_EVENT $TILLD_ALERT $TILLD_ATTEMPT\" >>\"$1\"\n{then}\n"
     );
     fs::write(&file, script).expect("written");
     let run = [

@@ -1,6 +1,7 @@
 //! README.md, CONTRIBUTING.md and the pages of `docs` read as data: what they promise is compared with the program, or run
 //! against a real ledger. Tables are found by their heading, blocks by the mark `test=NAME` behind their language.
 
+mod alarms;
 mod backup;
 mod benches;
 mod cited;

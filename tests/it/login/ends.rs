@@ -20,9 +20,10 @@ pub(super) fn ways() -> Vec<(Vec<Say>, i32)> {
         (vec![Say::Lost, gone.clone()], 14),
         (vec![page(502), says(400, "invalid_grant")], 14),
         (vec![Say::Lost, pending(), gone], 13),
-        (vec![Say::Lost, denied], 12),
+        (vec![Say::Lost, denied.clone()], 12),
         (vec![says(400, "odd")], 1),
-        (vec![page(400)], 1),
+        // Not the service's word, so no end.
+        (vec![page(400), denied.clone()], 12),
         (vec![Say::Answer(302, String::new(), None)], 1),
         (vec![Say::Lost, Say::Answer(302, String::new(), None)], 14),
     ]

@@ -5,6 +5,7 @@ mod check;
 mod ends;
 mod places;
 mod plain;
+mod shops;
 mod steps;
 mod stub;
 mod terminal;
@@ -51,7 +52,7 @@ impl Scene {
         let secret = self.secret();
         std::fs::create_dir_all(&secret).expect("made");
         let text = serde_json::json!({
-            "token": token, "shop_name": "Old", "service": origin, "stored_at": "2026-01-01T00:00:00Z",
+            "token": token, "shop_name": stub::SHOP, "service": origin, "stored_at": "2026-01-01T00:00:00Z",
         });
         write_private(&self.file(), &text.to_string());
     }

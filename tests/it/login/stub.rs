@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+/// The shop's name as the service gives it.
+pub(super) const SHOP: &str = "Shop\u{1b}[31m\u{202e}";
 pub(super) const TOKEN: &str = "shop-1:token-that-nobody-sees";
 pub(super) const DEVICE_CODE: &str = "dc_code-that-nobody-sees";
 
@@ -34,7 +36,7 @@ pub(super) fn pending() -> Say {
 }
 
 pub(super) fn granted() -> Say {
-    let body = json!({ "token": TOKEN, "shopName": "Shop\u{1b}[31m\u{202e}" });
+    let body = json!({ "token": TOKEN, "shopName": SHOP });
     Say::Answer(200, body.to_string(), None)
 }
 

@@ -252,15 +252,28 @@ fn a_disk_that_becomes_full_is_told_by_the_alarm_and_the_log_is_said_to_want_roo
     if let Some(why) = lacks() {
         skip!("{why}");
     }
+    // Its own directory is on the full disk, unless systemd gives another.
+    for has_runtime_directory in [true, false] {
+        tells_of_a_full_disk(has_runtime_directory);
+    }
+}
+
+fn tells_of_a_full_disk(has_runtime_directory: bool) {
     let elsewhere = tempfile::tempdir().expect("a directory");
     let at = |name: &str| elsewhere.path().join(name).display().to_string();
     let runtime = format!("RUNTIME_DIRECTORY={}", elsewhere.path().display());
-    let note = format!("echo \"$TILLD_REASON\" >>{}", at("told"));
+    let under = ["env", &runtime];
+    let under = if has_runtime_directory {
+        &under[..]
+    } else {
+        &under[..1]
+    };
+    let note = format!("echo \"$TILLD_ALERT\" >>{}", at("told"));
     let setup = Setup::new()
         .quiet()
         .set("control.socket", format!("{:?}", at("control.sock")))
         .set("attention.run", format!("{:?}", ["/bin/sh", "-c", &note]))
-        .under(&["env", &runtime]);
+        .under(under);
     let mut disk = Disk::of(setup, "24m");
     disk.world.start_serve();
     let world = &disk.world;
