@@ -205,24 +205,25 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     drop(watching.await);
     ledger.close(STOP_MARGIN).await;
     drop(lock);
-    log_stopped(&state_dir.join(ledger::FILE_NAME));
+    // An accident has said where its commits are.
+    if ended.is_ok() {
+        log_stopped(&state_dir.join(ledger::FILE_NAME));
+    }
     ended
 }
 
 /// Says whether the ledger's file alone has every commit: a copy of it is complete only then.
 fn log_stopped(ledger: &Path) {
-    let mut log = ledger.as_os_str().to_owned();
-    log.push("-wal");
-    let bytes = std::fs::metadata(&log).map_or(0, |about| about.len());
-    if bytes == 0 {
-        tracing::info!("tilld has stopped");
-    } else {
+    let pages = ledger::unmoved_pages(ledger).unwrap_or_default();
+    if pages > 0 {
         tracing::warn!(
-            bytes,
-            "tilld has stopped; the newest commits are in `{}` only: another program keeps them there, or they were too many \
+            pages,
+            "tilld has stopped; the newest commits are in `{}-wal` only: another program keeps them there, or they were too many \
              for a stop. Copy the ledger by `tilld db backup`, or with this file",
-            Path::new(&log).display()
+            ledger.display()
         );
+    } else {
+        tracing::info!("tilld has stopped");
     }
 }
 

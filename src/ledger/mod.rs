@@ -293,6 +293,11 @@ struct Parts {
     served: Option<Vec<&'static str>>,
 }
 
+/// How many pages of the WAL are not in the ledger's file; `None` where that cannot be read.
+pub(crate) fn unmoved_pages(ledger: &Path) -> Option<i64> {
+    sqlite::unmoved_pages(ledger)
+}
+
 /// Opens file and key for writing, making what is missing.
 fn parts(options: Options) -> Result<Parts, OpenError> {
     let path = options.state_dir.join(FILE_NAME);

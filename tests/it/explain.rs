@@ -141,7 +141,7 @@ fn a_refusal_a_doubt_and_a_failing_script_are_told_in_their_order() {
         ": taken over; the first word about the invoice",
         "  answer ",
         "from 127.0.0.1, ",
-        "paid, 599.80 RUB, without a readable time: doubted, the service is asked; no readable `updatedAt`",
+        "paid, 599.80 RUB, without a time to order it by: doubted, the service is asked; its `updatedAt` is missing",
         "paid: outcome open -> paid, status new -> paid, by poll",
         "event 2 to `fulfil`: done, 2 attempts",
         "`fulfil` for event 2: exit 1 after ",

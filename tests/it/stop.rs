@@ -142,6 +142,14 @@ fn a_clean_stop_leaves_every_commit_in_the_file() {
         ["paid"]
     );
 
+    // One that reads what is newest keeps nothing from being moved.
+    world.start_serve();
+    let reading = world.neighbour();
+    reading.keep_reading();
+    let log = world.stop_serve_log();
+    assert!(log.trim_end().ends_with("tilld has stopped"), "{log}");
+    drop(reading);
+
     // A reader keeps the newest ones from being moved, and the last line says so.
     world.start_serve();
     let neighbour = world.neighbour();

@@ -194,7 +194,7 @@ fn said(fact: &Fact<'_>) -> String {
     }
     told = match updated_at {
         Some(at) => format!("{told}, as of {at}"),
-        None => format!("{told}, without a readable time"),
+        None => format!("{told}, without a time to order it by"),
     };
     format!("{told}: {made}; {sentence}")
 }
@@ -371,7 +371,7 @@ mod tests {
         }
         assert_eq!(
             told(&fact).1,
-            "paid, without a readable time: newer_word; amount or currency differ from what was agreed"
+            "paid, without a time to order it by: newer_word; amount or currency differ from what was agreed"
         );
     }
 

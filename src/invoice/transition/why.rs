@@ -161,7 +161,9 @@ impl Why {
             Self::Unconfirmed => "says paid, and `confirm_paid` wants a poll to agree",
             Self::SumDiffers => "amount or currency differ from what was agreed",
             Self::NoAmount => "says paid and names no amount that can be read",
-            Self::NoInstant => "no readable `updatedAt` to order it by",
+            Self::NoInstant => {
+                "its `updatedAt` is missing, unreadable or ahead of the service's clock"
+            }
             Self::SameInstant => "another status at the same instant",
             Self::LeavesPaid => "would take back a payment",
             Self::OlderPaid => "says paid, but is older than what stands",

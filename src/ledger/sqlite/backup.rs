@@ -12,8 +12,8 @@ use rusqlite::{Connection, OpenFlags};
 use super::check;
 use super::facts::{fact, note};
 use super::failure::from_sqlite;
-use super::open;
 use super::schema::{APPLICATION_ID, STEPS};
+use super::{open, rescue};
 use crate::fault;
 use crate::ledger::backup::{BackupError, Counts, Stamp};
 use crate::ledger::fact::BACKUP;
@@ -154,4 +154,14 @@ fn same<T: Debug + PartialEq>(what: &str, found: &T, wanted: &T) -> Result<(), S
     } else {
         Err(format!("{what}: {found:?} instead of {wanted:?}"))
     }
+}
+/// How many pages of the WAL are not in the ledger's file: a copy of the file alone lacks them. `None` where that cannot be read.
+pub(in crate::ledger) fn unmoved_pages(path: &Path) -> Option<i64> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).ok()?;
+    // The index is opened by the first read.
+    let read = connection.query_row("SELECT 1 FROM meta LIMIT 1", [], |_row| Ok(()));
+    read.ok()?;
+    let progress = rescue::progress(&connection, path)?;
+    Some(progress.frames.saturating_sub(progress.moved))
 }

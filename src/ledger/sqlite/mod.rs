@@ -61,7 +61,7 @@ use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::status::Outcome;
 use crate::invoice::transition::Claim;
 use crate::process_mark::ProcessMark;
-pub(super) use backup::{copy, verify};
+pub(super) use backup::{copy, unmoved_pages, verify};
 pub(super) use check::{check, findings, position_of};
 pub(crate) use checkpoint::{Checkpoint, KEPT_BYTES, LogLimits, TRIED_BYTES};
 use checkpoint::{Idle, Mover};

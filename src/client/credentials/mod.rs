@@ -3,12 +3,14 @@
 //! `login` writes it to `STATE_DIR/secret/credentials` and nowhere else. A token is bound to the origin that issued it:
 //! towards any other it is refused here, before a request is made. The old login stands until the new one is on disk.
 
+mod shop;
+
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::address::is_loopback_url;
-use super::private_file::{self, FileError};
+use crate::client::address::is_loopback_url;
+use crate::client::private_file::{self, FileError};
 use crate::invoice::moment::Moment;
 use crate::secret::Secret;
 use crate::wire::json;
@@ -209,32 +211,6 @@ impl Store {
             private_file::replace(&self.last_shop(), format!("{known}\n").as_bytes())?;
         }
         Ok(private_file::remove(&self.path)?)
-    }
-
-    /// The shop of the stored login at this service, else of the one that was removed last; `None` when none is known by name.
-    pub(crate) fn known_shop(&self, origin: &str) -> Result<Option<String>, CredentialsError> {
-        let stored = self.load()?.map(|stored| (stored.shop_name, stored.origin));
-        let known = match stored {
-            Some(stored) => Some(stored),
-            None => self.removed_shop()?,
-        };
-        let of_service = known.filter(|(shop, service)| service == origin && !shop.is_empty());
-        Ok(of_service.map(|(shop, _)| shop))
-    }
-
-    fn removed_shop(&self) -> Result<Option<(String, String)>, CredentialsError> {
-        let Some(bytes) = private_file::read(&self.last_shop())? else {
-            return Ok(None);
-        };
-        let Ok(object) = json::object(&bytes) else {
-            return Ok(None);
-        };
-        let field = |name: &str| object.get(name).and_then(Value::as_str).map(str::to_owned);
-        Ok(field("shop_name").zip(field("service")))
-    }
-
-    fn last_shop(&self) -> PathBuf {
-        self.path.with_file_name("last-shop")
     }
 
     /// The access token to use towards `origin`, from the first place that has one: `SERVICE_TOKEN`, the file, the systemd
