@@ -49,14 +49,18 @@ impl Polled {
         }
     }
 
+    /// For how long the service has said that there is no such invoice, milliseconds.
+    pub fn gone_for_ms(self) -> i64 {
+        let both = self.gone_ms.zip(self.gone_since_ms);
+        both.map_or(0, |(last, since)| last.saturating_sub(since))
+    }
+
     /// True when the service has said since the end that an invoice with this status was not paid. Only `new` says so of an
     /// open one: what other names mean for the money is unknown.
     pub fn says_unpaid(&self, closes_ms: i64, status: Option<&str>) -> bool {
         let is_after = |at: Option<i64>| at.filter(|at| *at >= closes_ms);
         let is_new = status == Some(NEW) && is_after(self.answered_ms).is_some();
-        let is_gone = is_after(self.gone_ms)
-            .zip(self.gone_since_ms)
-            .is_some_and(|(last, since)| last.saturating_sub(since) >= GONE_MS);
+        let is_gone = is_after(self.gone_ms).is_some() && self.gone_for_ms() >= GONE_MS;
         is_new || is_gone
     }
 }

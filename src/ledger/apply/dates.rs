@@ -14,8 +14,9 @@ use crate::ledger::fact::{CLOCK_MARK, SERVICE_AHEAD_MS};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 
-/// Questions without an answer after which a person must look: the first may come before the service can find its own.
-const NOT_FOUND_AFTER: u32 = 2;
+/// For so long the service must have said that it has no such invoice before that is an alert, milliseconds: it may need some
+/// minutes to find its own.
+const NOT_FOUND_AFTER_MS: i64 = 600_000;
 /// Questions that only met an outage count no further than this: 40 s of stepping back, less than it takes to notice the
 /// end. The most pressing invoice is what an outage is tried with, and would be put back by ten minutes for it.
 const OUTAGE_COUNTS: u32 = 4;
@@ -241,7 +242,7 @@ pub(super) fn poll_failed<S: Store>(
         // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt
         // may be paid, and only an answer would tell.
         let is_strange = stored.invoice.claim.is_none() || stored.invoice.doubt || is_over;
-        if is_strange && state.failures >= NOT_FOUND_AFTER {
+        if is_strange && state.polled.gone_for_ms() >= NOT_FOUND_AFTER_MS {
             stored.row.set_attention(Attention::NotFound, true);
             store.save(&stored)?;
         }

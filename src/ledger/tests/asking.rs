@@ -145,11 +145,13 @@ async fn one_in_doubt_that_the_service_does_not_know_is_shown_to_a_person() {
     writer.record(doubtful, odd).await.expect("stored");
     let plain = opened(&writer, "b").await;
     for (key, wanted) in [(doubtful, true), (plain, false)] {
-        for number in 1..=2 {
+        for minutes in [1, 2, 10, 11] {
+            let row = reader.invoice(key).await.expect("read").expect("there");
+            assert!(!row.needs(Attention::NotFound), "{minutes}");
             let failed = PollFailed {
                 key,
-                asked_ms: NOW + number * 60_000,
-                now_ms: NOW + number * 60_000,
+                asked_ms: NOW + minutes * 60_000,
+                now_ms: NOW + minutes * 60_000,
                 why: NoAnswer::NotFound { service_ms: None },
             };
             writer.poll_failed(failed).await.expect("stored");

@@ -246,8 +246,19 @@ fn an_id_the_service_does_not_have_wants_a_person() {
     let more = ["--token-file", file.as_str()];
     let mistyped = "00000000-0000-4000-8000-000000000000";
     world.tilld(&track(mistyped, "A-1", &more)).ends_with(0);
-    // Twice, since the service may need a moment to find its own.
-    wait_until(PATIENCE, "the second refusal", || {
+    let refusals = |count: u64| {
+        let so_far = world.requests("fetch");
+        wait_until(PATIENCE, "refusals", || {
+            world.requests("fetch") >= so_far + count
+        });
+    };
+    refusals(3);
+    // Ten minutes, since the service may need some to find its own.
+    assert_eq!(world.invoice("A-1", "coalesce(attention, '')"), "");
+    world
+        .neighbour()
+        .tamper("UPDATE poll SET gone_since_ms = gone_since_ms - 600000");
+    wait_until(PATIENCE, "the alert", || {
         world.invoice("A-1", "attention") == "not_found"
     });
     let told = world.tilld(&["invoice", "show", "A-1"]).ends_with(0);
