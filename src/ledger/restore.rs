@@ -81,8 +81,9 @@ fn lost(found: &Found, now: &Mark, is_new: bool, at_ms: i64) -> Option<Lost> {
     let known = marked.or_else(|| is_new.then(starts::remembered).flatten())?;
     let is_new = known.ledger != now.ledger && now.event == 0;
     let missing = known.event.saturating_sub(now.event);
-    let is_lost = is_new || known.ledger == now.ledger;
-    (is_lost && missing > 0).then_some(Lost {
+    // The mark may be a second behind, so a ledger without a known event may have had some.
+    let is_lost = is_new || known.ledger == now.ledger && missing > 0;
+    is_lost.then_some(Lost {
         missing,
         is_new,
         at_ms,
@@ -100,9 +101,10 @@ fn tell_lost(store: &mut SqliteStore, lost: Lost) -> Result<(), StoreError> {
     noted?;
     let missing = lost.missing;
     if lost.is_new {
+        let before = lost.known_before();
         tracing::warn!(
             missing,
-            "a new ledger was made where one with {missing} events was known; hint: put the newest backup back with \
+            "a new ledger was made where {before} was known; hint: put the newest backup back with \
              `tilld db restore FILE`, or `tilld ack --all --reason ledger_new`"
         );
     } else {

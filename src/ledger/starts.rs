@@ -69,6 +69,16 @@ pub struct Lost {
     pub at_ms: i64,
 }
 
+impl Lost {
+    /// For a new ledger: which one was known before it.
+    pub(crate) fn known_before(self) -> String {
+        match self.missing {
+            0 => "another one".to_owned(),
+            events => format!("one with {events} events"),
+        }
+    }
+}
+
 /// Why a ledger is to be read in full before it is served. What was never served by a tilld that keeps such a mark is.
 fn doubt(found: &Found, lies: &Lies) -> Option<&'static str> {
     let Found::Mark(mark) = found else {

@@ -185,8 +185,8 @@ impl Need {
     pub(in crate::status) fn lost(lost: Lost) -> Self {
         let (missing, at) = (lost.missing, Moment::from_ms(lost.at_ms));
         let (reason, told) = if lost.is_new {
-            let told =
-                format!("a new ledger was made at {at} where one with {missing} events was known");
+            let before = lost.known_before();
+            let told = format!("a new ledger was made at {at} where {before} was known");
             (Reason::LedgerNew, told)
         } else {
             let told = format!(

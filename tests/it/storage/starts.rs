@@ -165,21 +165,27 @@ fn a_new_ledger_where_one_was_known_says_so() {
     let runtime = tempfile::tempdir().expect("a directory");
     let variable = format!("RUNTIME_DIRECTORY={}", runtime.path().display());
     let mut world = Setup::new().quiet().under(&["env", &variable]).start();
-    pay(&world, "A-1");
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    world.start_serve();
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
-        fs::remove_file(world.state_dir().join(name)).expect("removed");
+    // The first life of a daemon, with events and without.
+    for (events, word) in [
+        (0, "another one was known"),
+        (2, "one with 2 events was known"),
+    ] {
+        if events > 0 {
+            pay(&world, "A-1");
+        }
+        assert_eq!(world.stop_serve(PATIENCE), 0);
+        for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+            fs::remove_file(world.state_dir().join(name)).expect("removed");
+        }
+        world.start_serve();
+        let word = format!("a new ledger was made where {word}");
+        wait_until(PATIENCE, "it to be told", || {
+            world.serve_log().contains(&word)
+        });
+        assert_eq!(attention_words(&world), ["ledger_new"]);
+        world.tilld(&["ack", "--all"]).ends_with(0);
+        assert!(attention_words(&world).is_empty());
     }
-    world.start_serve();
-    let word = "a new ledger was made where one with 2 events was known";
-    wait_until(PATIENCE, "it to be told", || {
-        world.serve_log().contains(word)
-    });
-    assert_eq!(attention_words(&world), ["ledger_new"]);
-    world.tilld(&["ack", "--all"]).ends_with(0);
-    assert!(attention_words(&world).is_empty());
 }
 
 /// The reasons of the ledger itself.
