@@ -187,6 +187,15 @@ impl From<OpenError> for Failure {
                 let hint = format!("{}; {begin}", put_back(kept.as_deref()));
                 return Self::new(Exit::Ledger, error).hint(hint);
             }
+            OpenError::Behind { kept, .. } => {
+                let kept = kept.display().to_string();
+                let kept = escape(&kept);
+                let hint = format!(
+                    "put the kept copy back with `tilld db restore {kept}`; to serve this ledger all the same, move that copy \
+                     to another directory; nothing was changed"
+                );
+                return Self::new(Exit::Ledger, error).hint(hint);
+            }
             OpenError::Mixed { kept, .. } => {
                 let hint = format!("{}; nothing was changed", put_back(kept.as_deref()));
                 return Self::new(Exit::Ledger, error).hint(hint);

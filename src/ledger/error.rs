@@ -84,6 +84,14 @@ pub(crate) enum OpenError {
         /// A copy that a daemon kept at its end.
         kept: Option<PathBuf>,
     },
+    /// It lacks what a daemon kept when it ended.
+    #[error("ledger `{path}` is behind `{kept}`, which was kept when the daemon ended")]
+    Behind {
+        /// The file.
+        path: PathBuf,
+        /// The copy that the daemon kept.
+        kept: PathBuf,
+    },
     /// Database and log are of two ledgers, or damaged.
     #[error("ledger `{path}` is a mix of files, or damaged: {what}")]
     Mixed {
@@ -144,6 +152,7 @@ impl OpenError {
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Gone { .. }
+            | Self::Behind { .. }
             | Self::Mixed { .. }
             | Self::Absent { .. }
             | Self::Rights(_)

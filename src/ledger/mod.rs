@@ -366,6 +366,12 @@ fn gone(state_dir: &Path, path: &Path) -> Option<OpenError> {
     })
 }
 
+/// The copy that a daemon kept at its end, when nobody serves the ledger and it lacks some of it.
+pub(crate) fn kept_ahead(state_dir: &Path) -> Option<PathBuf> {
+    let is_idle = !is_served(state_dir);
+    is_idle.then(|| starts::kept_ahead(&state_dir.join(FILE_NAME)))?
+}
+
 /// Looks where the ledger lies, or will.
 fn check_place(state_dir: &Path, file: &Path, network: Network) -> Result<(), OpenError> {
     if place::is_mounted_alone(file) {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
 use super::files::{Alone, How, LogHead, Moved, Part, is_torn, lacks, log_head};
-use super::mark::{Found, Mark};
+use super::mark::{Found, Mark, Restored};
 use super::store::StoreError;
 use super::{mark, sqlite};
 
@@ -137,10 +137,30 @@ const fn follows([_, before, _]: LogHead, [_, now, _]: LogHead) -> bool {
 
 /// Looks at what lies there, and reads it in full where that is in doubt.
 pub(super) fn check(ledger: &Path, found: &Found) -> Result<(), OpenError> {
-    match doubt(found, &look(ledger)) {
-        Some(why) => check_in_full(ledger, why),
-        None => Ok(()),
+    if let Some(why) = doubt(found, &look(ledger)) {
+        check_in_full(ledger, why)?;
     }
+    kept_ahead(ledger).map_or(Ok(()), |kept| {
+        Err(OpenError::Behind {
+            path: ledger.to_owned(),
+            kept,
+        })
+    })
+}
+
+/// The newest copy that a daemon kept at its end, when the ledger lacks some of it. One that was put in place since by
+/// `db restore` is meant to.
+pub(super) fn kept_ahead(ledger: &Path) -> Option<PathBuf> {
+    let kept = kept(ledger)?;
+    let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+    let Alone::At(ended) = sqlite::alone(&kept) else {
+        return None;
+    };
+    let now = sqlite::position_of(ledger).ok()?;
+    let is_newer = written(&kept)? > written(ledger)?;
+    let is_ahead = ended.ledger == now.ledger
+        && mark::judge(&Found::Mark(ended), &now, false) == Some(Restored::Behind);
+    (is_newer && is_ahead).then_some(kept)
 }
 
 /// A ledger that a daemon serves has its WAL and shared memory. Whoever opened it without them would make new ones, and

@@ -2,8 +2,8 @@
 //! what is missing is said until it is acknowledged. Relies on the real program.
 //! What is at stake: a mix of two ledgers that is served as one, and a loss that nobody notices.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::attention;
@@ -181,13 +181,13 @@ fn a_longer_copy_of_before_a_restore_lacks_what_was_acknowledged_since() {
     }
     assert_eq!(world.stop_serve(PATIENCE), 0);
     restore(&world, &copy);
-    let longer = replaced(&world, &[]);
+    let longer = beside(&world, ".replaced-", &[]);
     world.start_serve();
     world.tilld(&["ack", "--all"]).ends_with(0);
     pay(&world, "B-1");
     assert_eq!(world.stop_serve(PATIENCE), 0);
     restore(&world, &longer);
-    let served = replaced(&world, &[&longer]);
+    let served = beside(&world, ".replaced-", &[&longer]);
     world.start_serve();
     let log = world.serve_log();
     assert!(log.contains("the ledger lacks at least 2 events"), "{log}");
@@ -196,18 +196,64 @@ fn a_longer_copy_of_before_a_restore_lacks_what_was_acknowledged_since() {
     assert!(told.contains(&*served.to_string_lossy()), "{told}");
 }
 
-/// The database that `db restore` put aside, beside those that were there.
-fn replaced(world: &World, before: &[&PathBuf]) -> PathBuf {
+#[test]
+fn a_copy_that_lacks_what_the_daemon_kept_is_refused_until_one_of_the_two_is_put_back() {
+    for (stamped, is_kept_wanted) in [(true, true), (false, true), (true, false)] {
+        let mut world = paid(&["A-1"]);
+        let copy = world.dir().join("copy.db");
+        let name = copy.to_string_lossy().into_owned();
+        if stamped {
+            world.tilld(&["db", "backup", &name]).ends_with(0);
+        } else {
+            world.neighbour().tamper(&format!("VACUUM INTO '{name}'"));
+            fs::set_permissions(&copy, Permissions::from_mode(0o640)).expect("own file");
+        }
+        let saved = world.dir().join("saved.db");
+        fs::copy(&copy, &saved).expect("copied");
+        pay(&world, "A-2");
+        fs::rename(&copy, world.ledger()).expect("put over it");
+        assert_eq!(world.serve_ends(PATIENCE), 1);
+        for part in ["-wal", "-shm"] {
+            drop(fs::remove_file(
+                world.state_dir().join(format!("ledger.db{part}")),
+            ));
+        }
+        let kept = beside(&world, ".kept-", &[]).to_string_lossy().into_owned();
+        for _ in 0..2 {
+            let refused = world.tilld(&["serve"]).ends_with(11);
+            assert!(
+                refused.stderr.contains(&format!("is behind `{kept}`")),
+                "{refused:?}"
+            );
+            let told = world.tilld(&["doctor"]).ends_with(16).stdout;
+            assert!(told.contains(&kept), "{told}");
+        }
+        // The older one is served when somebody asks for it.
+        let saved = saved.to_string_lossy();
+        let (back, orders, lacks) = if is_kept_wanted {
+            (&*kept, "2", &[][..])
+        } else {
+            (&*saved, "1", &["ledger_behind"][..])
+        };
+        world.tilld(&["db", "restore", back]).ends_with(0);
+        world.start_serve();
+        assert_eq!(attention_words(&world), lacks);
+        assert_eq!(world.value("SELECT count(*) FROM invoices"), orders);
+    }
+}
+
+/// A database beside the ledger with this in its name, beside those that were there.
+fn beside(world: &World, word: &str, before: &[&PathBuf]) -> PathBuf {
     let entries = fs::read_dir(world.state_dir()).expect("the state directory");
     let mut paths = entries.map(|entry| entry.expect("an entry").path());
     let found = paths.find(|path| {
         let name = path.to_string_lossy();
-        name.contains(".replaced-")
+        name.contains(word)
             && !name.ends_with("-wal")
             && !name.ends_with("-shm")
             && !before.contains(&path)
     });
-    found.expect("a file that was put aside")
+    found.expect("such a file")
 }
 
 #[test]
