@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{ASK_AS, Finding};
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, Reader, check_rights, kept_ahead};
+use crate::ledger::{FILE_NAME, Reader, check_rights, is_served, kept_ahead};
 use crate::status::LOW_BYTES;
 use crate::status::measures::size;
 use crate::telemetry::chain;
@@ -113,6 +113,8 @@ fn readable(file: &Path) -> Option<Finding> {
         let (text, hint) = match fs::metadata(&beside) {
             Ok(about) if group_reads(about.mode()) => return None,
             Ok(_) => ("is closed to it", format!("chmod 0640 {path}")),
+            // The daemon is ending, and its next start makes them.
+            Err(_) if is_served(file.parent().unwrap_or(file)) => return None,
             Err(_) => ("is missing", START.to_owned()),
         };
         let text = format!("the readers' group cannot open the ledger: `{path}` {text}");

@@ -75,12 +75,12 @@ pub(crate) enum OpenError {
         known: i64,
     },
     /// There is none, though there was one with events.
-    #[error("ledger `{path}` is gone: the mark beside it knows of {events} events")]
+    #[error("ledger `{path}` is gone: {}", .events.map_or_else(known_by_copy, known_by_mark))]
     Gone {
         /// The file.
         path: PathBuf,
-        /// How many events the mark knows of.
-        events: i64,
+        /// How many events the mark knows of, if there is one.
+        events: Option<i64>,
         /// A copy that a daemon kept at its end.
         kept: Option<PathBuf>,
     },
@@ -134,6 +134,14 @@ pub(crate) enum OpenError {
     /// The writing thread could not be started.
     #[error("could not start the ledger's writing thread")]
     Thread(#[source] std::io::Error),
+}
+
+fn known_by_mark(events: i64) -> String {
+    format!("the mark beside it knows of {events} events")
+}
+
+fn known_by_copy() -> String {
+    "a copy that was kept when the daemon ended lies beside it".to_owned()
 }
 
 impl OpenError {

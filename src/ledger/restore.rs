@@ -168,12 +168,16 @@ fn catch_up_within(
         event: now.event,
     };
     store.set_fact(&GENERATION_BEGAN, &began)?;
+    let becomes = "what its invoices are found to have become";
+    let is_held = match held {
+        0 => format!("{becomes} is held"),
+        _ => format!("of what waited in it {held} are held, and so is {becomes}"),
+    };
     tracing::warn!(
         held,
         generation,
         event.seq = now.event,
-        "the ledger was restored ({}): it ends with event {}; of what waited in it {held} are held, and so is what \
-         its invoices are found to have become; hint: `tilld delivery list --state held` shows them",
+        "the ledger was restored ({}): it ends with event {}; {is_held}; hint: `tilld delivery list --state held` shows them",
         why.told(),
         now.event
     );

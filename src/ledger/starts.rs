@@ -221,7 +221,7 @@ fn look(ledger: &Path) -> Lies {
 }
 
 /// The newest copy that a daemon kept at its end.
-pub(super) fn kept(ledger: &Path) -> Option<PathBuf> {
+pub(crate) fn kept(ledger: &Path) -> Option<PathBuf> {
     beside(ledger, KEPT).into_iter().max()
 }
 

@@ -191,6 +191,8 @@ fn a_longer_copy_of_before_a_restore_lacks_what_was_acknowledged_since() {
     world.start_serve();
     let log = world.serve_log();
     assert!(log.contains("the ledger lacks at least 2 events"), "{log}");
+    let held = "; what its invoices are found to have become is held;";
+    assert!(log.contains(held), "nothing waited in it: {log}");
     assert_eq!(attention_words(&world), ["ledger_behind"]);
     let told = world.tilld(&["status"]).ends_with(16).stdout;
     assert!(told.contains(&*served.to_string_lossy()), "{told}");
@@ -240,6 +242,22 @@ fn a_copy_that_lacks_what_the_daemon_kept_is_refused_until_one_of_the_two_is_put
         assert_eq!(attention_words(&world), lacks);
         assert_eq!(world.value("SELECT count(*) FROM invoices"), orders);
     }
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_said_to_be_known_by_a_kept_copy_where_there_is_no_mark() {
+    let mut world = paid(&["A-1"]);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let lies = |name: &str| world.state_dir().join(name);
+    fs::rename(world.ledger(), lies("ledger.db.kept-1")).expect("renamed");
+    for name in ["ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+        fs::remove_file(lies(name)).expect("removed");
+    }
+    let refused = world.tilld(&["serve"]).ends_with(11).stderr;
+    let why = "is gone: a copy that was kept when the daemon ended lies beside it";
+    assert!(refused.contains(why), "{refused}");
+    assert!(refused.contains("ledger.db.kept-1` was kept"), "{refused}");
+    world.is_sound = false;
 }
 
 /// A database beside the ledger with this in its name, beside those that were there.
