@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::output::{escape, talk};
 use super::owner;
 use crate::config::Settings;
-use crate::ledger::{Ledger, OpenError, Reader, StoreError, apart, is_served};
+use crate::ledger::{Ledger, OpenError, Reader, StoreError, apart, is_served, kept, was_served};
 use crate::parts;
 
 /// How long a command waits for its last change to be stored; it was answered already.
@@ -22,10 +22,12 @@ pub(super) fn open(context: &Context) -> Result<Ledger, Failure> {
     let options = parts::command_ledger_options(context.settings()?, state_dir)
         .map_err(|error| Failure::new(Exit::Config, error))?;
     let ledger = Ledger::open(options)?;
-    if let Some(held) = ledger.restored() {
-        talk(&format!(
+    match ledger.restored() {
+        None => {}
+        Some(0) => talk("the ledger was restored; nothing waited in it"),
+        Some(held) => talk(&format!(
             "the ledger was restored; held of what waited in it: {held}, `tilld delivery list --state held` shows them"
-        ));
+        )),
     }
     Ok(ledger)
 }
@@ -130,6 +132,16 @@ fn put_back(kept: Option<&Path>) -> String {
     )
 }
 
+/// What puts back all of it.
+fn put_kept_back(kept: &Path) -> String {
+    let kept = kept.display().to_string();
+    format!(
+        "put the kept copy back with `tilld db restore {}`; to serve this ledger all the same, move that copy to another \
+         directory; nothing was changed",
+        escape(&kept)
+    )
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         if error.said_by_system().is_some_and(is_passing) {
@@ -161,10 +173,22 @@ impl From<OpenError> for Failure {
                 };
                 return Self::new(Exit::Error, error).hint(remedy);
             }
+            OpenError::File {
+                path,
+                source: source @ StoreError::Moved(_),
+            } => {
+                let remedy = source.remedy(path);
+                return Self::new(Exit::Ledger, error).hint(remedy);
+            }
             OpenError::File { .. } => (
                 Exit::Ledger,
                 "look at the file, its owner and the disk; nothing was changed",
             ),
+            // What lay there before matters more than what was found.
+            OpenError::Foreign { path, .. } if was_served(path) => {
+                let hint = format!("{}; nothing was changed", put_back(kept(path).as_deref()));
+                return Self::new(Exit::Ledger, error).hint(hint);
+            }
             OpenError::Foreign { .. } => (
                 Exit::Ledger,
                 "move the file away, or name another directory with `state_dir`; it was left untouched",
@@ -185,6 +209,10 @@ impl From<OpenError> for Failure {
             OpenError::Gone { kept, .. } => {
                 let begin = "to begin with an empty ledger, remove `ledger.mark` and the kept copies beside it";
                 let hint = format!("{}; {begin}", put_back(kept.as_deref()));
+                return Self::new(Exit::Ledger, error).hint(hint);
+            }
+            OpenError::Behind { kept, .. } => {
+                let hint = put_kept_back(kept);
                 return Self::new(Exit::Ledger, error).hint(hint);
             }
             OpenError::Mixed { kept, .. } => {

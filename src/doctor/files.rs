@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::{ASK_AS, Finding};
 use crate::config::Settings;
-use crate::ledger::{FILE_NAME, Reader, check_rights};
+use crate::ledger::{FILE_NAME, Reader, check_rights, is_served, kept_ahead};
 use crate::status::LOW_BYTES;
 use crate::status::measures::size;
 use crate::telemetry::chain;
@@ -39,6 +39,7 @@ pub(super) async fn look(
         Some(reader) => findings.push(whole(&file, reader).await),
         None => findings.push(unread(&file, gone)),
     }
+    findings.extend(kept_ahead(state_dir).map(|kept| behind(&file, &kept)));
     findings.extend(log(&file, settings.ledger.log_attention_bytes));
     findings.extend(readable(&file));
     findings.push(modes(state_dir));
@@ -66,6 +67,13 @@ fn unread(file: &Path, gone: Option<String>) -> Finding {
         )
         .hint(ASK_AS),
     }
+}
+
+/// A daemon refuses to serve it.
+fn behind(file: &Path, kept: &Path) -> Finding {
+    let (file, kept) = (file.display(), kept.display());
+    let told = format!("`{file}` is behind `{kept}`, which was kept when the daemon ended");
+    Finding::fail(LEDGER, told).hint(format!("`tilld db restore {kept}` puts it back"))
 }
 
 async fn whole(file: &Path, reader: &Reader) -> Finding {
@@ -105,6 +113,8 @@ fn readable(file: &Path) -> Option<Finding> {
         let (text, hint) = match fs::metadata(&beside) {
             Ok(about) if group_reads(about.mode()) => return None,
             Ok(_) => ("is closed to it", format!("chmod 0640 {path}")),
+            // The daemon is ending, and its next start makes them.
+            Err(_) if is_served(file.parent().unwrap_or(file)) => return None,
             Err(_) => ("is missing", START.to_owned()),
         };
         let text = format!("the readers' group cannot open the ledger: `{path}` {text}");

@@ -75,14 +75,22 @@ pub(crate) enum OpenError {
         known: i64,
     },
     /// There is none, though there was one with events.
-    #[error("ledger `{path}` is gone: the mark beside it knows of {events} events")]
+    #[error("ledger `{path}` is gone: {}", .events.map_or_else(known_by_copy, known_by_mark))]
     Gone {
         /// The file.
         path: PathBuf,
-        /// How many events the mark knows of.
-        events: i64,
+        /// How many events the mark knows of, if there is one.
+        events: Option<i64>,
         /// A copy that a daemon kept at its end.
         kept: Option<PathBuf>,
+    },
+    /// It lacks what a daemon kept when it ended.
+    #[error("ledger `{path}` is behind `{kept}`, which was kept when the daemon ended")]
+    Behind {
+        /// The file.
+        path: PathBuf,
+        /// The copy that the daemon kept.
+        kept: PathBuf,
     },
     /// Database and log are of two ledgers, or damaged.
     #[error("ledger `{path}` is a mix of files, or damaged: {what}")]
@@ -128,6 +136,14 @@ pub(crate) enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
+fn known_by_mark(events: i64) -> String {
+    format!("the mark beside it knows of {events} events")
+}
+
+fn known_by_copy() -> String {
+    "a copy that was kept when the daemon ended lies beside it".to_owned()
+}
+
 impl OpenError {
     /// What the system said of a directory or a key that could not be made or read, for whoever must know whether that passes
     /// by itself.
@@ -144,6 +160,7 @@ impl OpenError {
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Gone { .. }
+            | Self::Behind { .. }
             | Self::Mixed { .. }
             | Self::Absent { .. }
             | Self::Rights(_)

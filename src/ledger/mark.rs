@@ -39,12 +39,29 @@ pub(super) struct Mark {
     pub event: i64,
     /// Counts every step of a delivery: claims, ends of attempts, and what people do to deliveries.
     pub step: i64,
+    /// The number of the event its generation began with; `None` while it was never restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<i64>,
     /// Its files, as they lay while it was served; `None` where they did not end so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<Lying>,
 }
 
 impl Mark {
+    /// How many of its events a ledger lacks that is this far. Where a generation was begun since, its numbers behind the
+    /// restore stand for other events.
+    pub(super) fn missing_in(&self, now: &Self) -> i64 {
+        let lacks = |shared: i64| self.event.saturating_sub(shared).max(0);
+        if self.generation <= now.generation {
+            return lacks(now.event);
+        }
+        match self.base {
+            Some(base) => lacks(base.min(now.event)),
+            // A tilld that did not note it wrote the mark.
+            None => lacks(now.event).max(1),
+        }
+    }
+
     /// Of a ledger that cannot be asked.
     pub(super) const fn nowhere() -> Self {
         Self {
@@ -52,6 +69,7 @@ impl Mark {
             generation: 0,
             event: 0,
             step: 0,
+            base: None,
             files: None,
         }
     }
@@ -268,6 +286,7 @@ mod tests {
             generation,
             event,
             step,
+            base: None,
             files: None,
         }
     }
@@ -298,6 +317,25 @@ mod tests {
         }
         let new = mark("a", 0, 0, 0);
         assert_eq!(judge(&Found::Mark(mark("b", 5, 9, 9)), &new, false), None);
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_from_where_two_generations_part() {
+        for (event, base, now, missing) in [
+            (12, Some(10), mark("a", 1, 14, 0), 2),
+            (12, Some(10), mark("a", 1, 4, 0), 8),
+            (10, Some(10), mark("a", 1, 14, 0), 0),
+            (12, None, mark("a", 1, 14, 0), 1),
+            (12, None, mark("a", 1, 4, 0), 8),
+            (12, Some(10), mark("a", 2, 11, 0), 1),
+            (12, Some(10), mark("a", 2, 14, 0), 0),
+        ] {
+            let known = Mark {
+                base,
+                ..mark("a", 2, event, 0)
+            };
+            assert_eq!(known.missing_in(&now), missing, "{known:?} {now:?}");
+        }
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub(crate) use row::{
 pub(crate) use sqlite::{
     Bounds, Checkpoint, Filter, LogLimits, TRIED_BYTES as LOG_TRIED_BYTES, bulk, sqlite_version,
 };
-pub(crate) use starts::Lost;
+pub(crate) use starts::{Lost, kept};
 pub(crate) use story::{
     Asking, AttemptStory, DeliveryStory, HistoryRow, Output as StoryOutput, RefusedRow, Story,
 };
@@ -363,12 +363,24 @@ fn parts(options: Options) -> Result<Parts, OpenError> {
 
 /// The error for a ledger that is not there though one was known.
 fn gone(state_dir: &Path, path: &Path) -> Option<OpenError> {
-    let (events, kept) = (restore::known_events(state_dir), starts::kept(path));
+    let (events, kept) = (restore::known_events(state_dir), kept(path));
     (events.is_some() || kept.is_some()).then(|| OpenError::Gone {
         path: path.to_owned(),
-        events: events.unwrap_or_default(),
+        events,
         kept,
     })
+}
+
+/// The copy that a daemon kept at its end, when nobody serves the ledger and it lacks some of it.
+pub(crate) fn kept_ahead(state_dir: &Path) -> Option<PathBuf> {
+    let is_idle = !is_served(state_dir);
+    is_idle.then(|| starts::kept_ahead(&state_dir.join(FILE_NAME)))?
+}
+
+/// Whether a ledger was served at this path, by its mark or by a copy that a daemon kept at its end.
+pub(crate) fn was_served(ledger: &Path) -> bool {
+    let is_known = || ledger.parent().and_then(restore::known_events).is_some();
+    ledger.ends_with(FILE_NAME) && (kept(ledger).is_some() || is_known())
 }
 
 /// Looks where the ledger lies, or will.

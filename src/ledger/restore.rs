@@ -58,8 +58,8 @@ pub(super) fn settle(
         Some(_) => catch_up(store, &found, now_ms).map_err(failed)?,
     };
     tell_mark(&path, &found, &before);
-    if let Some(lost) = lost(&found, &before, place.is_new, now_ms) {
-        tell_lost(store, lost).map_err(failed)?;
+    if let Some(lost) = lost(&found, &before, place, now_ms) {
+        tell_lost(store, &lost).map_err(failed)?;
     }
     let mut keeper = Keeper::new(path, place.secrets.to_owned());
     let now = store.lying().map_err(failed)?;
@@ -73,26 +73,32 @@ pub(super) fn settle(
 }
 
 /// What was lost, by what the mark or the runtime directory knows.
-fn lost(found: &Found, now: &Mark, is_new: bool, at_ms: i64) -> Option<Lost> {
+fn lost(found: &Found, now: &Mark, place: &Place<'_>, at_ms: i64) -> Option<Lost> {
     let marked = match found {
         Found::Mark(mark) => Some(mark.clone()),
         Found::Nothing | Found::Damaged => None,
     };
-    let known = marked.or_else(|| is_new.then(starts::remembered).flatten())?;
+    let known = marked.or_else(|| place.is_new.then(starts::remembered).flatten())?;
     let is_new = known.ledger != now.ledger && now.event == 0;
-    let missing = known.event.saturating_sub(now.event);
-    let is_lost = is_new || known.ledger == now.ledger;
-    (is_lost && missing > 0).then_some(Lost {
+    let missing = if is_new {
+        known.event
+    } else {
+        known.missing_in(now)
+    };
+    // The mark may be a second behind, so a ledger without a known event may have had some.
+    let is_lost = is_new || known.ledger == now.ledger && missing > 0;
+    is_lost.then_some(Lost {
         missing,
         is_new,
         at_ms,
+        before: starts::replaced(place.path, known.files.as_ref()),
     })
 }
 
-fn tell_lost(store: &mut SqliteStore, lost: Lost) -> Result<(), StoreError> {
+fn tell_lost(store: &mut SqliteStore, lost: &Lost) -> Result<(), StoreError> {
     store.begin()?;
     let noted = store
-        .set_fact(&LOST, &Some(lost))
+        .set_fact(&LOST, &Some(lost.clone()))
         .and_then(|()| store.commit());
     if noted.is_err() {
         store.rollback();
@@ -100,16 +106,18 @@ fn tell_lost(store: &mut SqliteStore, lost: Lost) -> Result<(), StoreError> {
     noted?;
     let missing = lost.missing;
     if lost.is_new {
+        let before = lost.known_before();
         tracing::warn!(
             missing,
-            "a new ledger was made where one with {missing} events was known; hint: put the newest backup back with \
-             `tilld db restore FILE`, or `tilld ack --all --reason ledger_new`"
+            "a new ledger was made where {before} was known; hint: {}, or `tilld ack --all --reason ledger_new`",
+            lost.hint()
         );
     } else {
         tracing::warn!(
             missing,
-            "the ledger lacks {missing} events that were acknowledged; hint: put a newer backup back with \
-             `tilld db restore FILE`, or `tilld ack --all --reason ledger_behind`"
+            "the ledger lacks at least {missing} events that were acknowledged; hint: {}, or \
+             `tilld ack --all --reason ledger_behind`",
+            lost.hint()
         );
     }
     Ok(())
@@ -160,12 +168,16 @@ fn catch_up_within(
         event: now.event,
     };
     store.set_fact(&GENERATION_BEGAN, &began)?;
+    let becomes = "what its invoices are found to have become";
+    let is_held = match held {
+        0 => format!("{becomes} is held"),
+        _ => format!("of what waited in it {held} are held, and so is {becomes}"),
+    };
     tracing::warn!(
         held,
         generation,
         event.seq = now.event,
-        "the ledger was restored ({}): it ends with event {}; of what waited in it {held} are held, and so is what \
-         its invoices are found to have become; hint: `tilld delivery list --state held` shows them",
+        "the ledger was restored ({}): it ends with event {}; {is_held}; hint: `tilld delivery list --state held` shows them",
         why.told(),
         now.event
     );

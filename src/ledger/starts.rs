@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::OpenError;
 use super::files::{Alone, How, LogHead, Moved, Part, is_torn, lacks, log_head};
-use super::mark::{Found, Mark};
+use super::mark::{Found, Mark, Restored};
 use super::store::StoreError;
 use super::{mark, sqlite};
 
@@ -25,6 +25,8 @@ const MADE_WITHIN: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The name of copies that were kept when a daemon ended by an accident.
 const KEPT: &str = ".kept-";
+/// The name of files that `db restore` put aside.
+const REPLACED: &str = ".replaced-";
 /// The file in the runtime directory that remembers the ledger when the state directory does not.
 const KNOWN: &str = "ledger.known";
 
@@ -59,7 +61,7 @@ struct Lies {
 }
 
 /// That a ledger was lost in whole or in part. Raises an alert until it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
     /// So many events are known to be missing.
     pub missing: i64,
@@ -67,6 +69,31 @@ pub struct Lost {
     pub is_new: bool,
     /// When that was found, milliseconds since 1970.
     pub at_ms: i64,
+    /// The file that was served before, where `db restore` put it aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<PathBuf>,
+}
+
+impl Lost {
+    /// For a new ledger: which one was known before it.
+    pub(crate) fn known_before(&self) -> String {
+        match self.missing {
+            0 => "another one".to_owned(),
+            events => format!("one with {events} events"),
+        }
+    }
+
+    /// What may bring the events back.
+    pub(crate) fn hint(&self) -> String {
+        let newer = "put a newer backup back with `tilld db restore FILE`";
+        self.before.as_ref().map_or_else(
+            || newer.to_owned(),
+            |before| {
+                let before = before.display();
+                format!("{newer}; `{before}`, which was in its place, can be put back too")
+            },
+        )
+    }
 }
 
 /// Why a ledger is to be read in full before it is served. What was never served by a tilld that keeps such a mark is.
@@ -110,10 +137,30 @@ const fn follows([_, before, _]: LogHead, [_, now, _]: LogHead) -> bool {
 
 /// Looks at what lies there, and reads it in full where that is in doubt.
 pub(super) fn check(ledger: &Path, found: &Found) -> Result<(), OpenError> {
-    match doubt(found, &look(ledger)) {
-        Some(why) => check_in_full(ledger, why),
-        None => Ok(()),
+    if let Some(why) = doubt(found, &look(ledger)) {
+        check_in_full(ledger, why)?;
     }
+    kept_ahead(ledger).map_or(Ok(()), |kept| {
+        Err(OpenError::Behind {
+            path: ledger.to_owned(),
+            kept,
+        })
+    })
+}
+
+/// The newest copy that a daemon kept at its end, when the ledger lacks some of it. One that was put in place since by
+/// `db restore` is meant to.
+pub(super) fn kept_ahead(ledger: &Path) -> Option<PathBuf> {
+    let kept = kept(ledger)?;
+    let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+    let Alone::At(ended) = sqlite::alone(&kept) else {
+        return None;
+    };
+    let now = sqlite::position_of(ledger).ok()?;
+    let is_newer = written(&kept)? > written(ledger)?;
+    let is_ahead = ended.ledger == now.ledger
+        && mark::judge(&Found::Mark(ended), &now, false) == Some(Restored::Behind);
+    (is_newer && is_ahead).then_some(kept)
 }
 
 /// A ledger that a daemon serves has its WAL and shared memory. Whoever opened it without them would make new ones, and
@@ -174,17 +221,36 @@ fn look(ledger: &Path) -> Lies {
 }
 
 /// The newest copy that a daemon kept at its end.
-pub(super) fn kept(ledger: &Path) -> Option<PathBuf> {
-    let name = format!("{}{KEPT}", ledger.file_name()?.to_str()?);
-    let entries = fs::read_dir(ledger.parent()?).ok()?;
-    let is_kept = |path: &PathBuf| {
-        let file = path.file_name().and_then(|file| file.to_str());
-        file.is_some_and(|file| {
-            file.starts_with(&name) && path.extension().is_none_or(|end| end != "new")
-        })
+pub(crate) fn kept(ledger: &Path) -> Option<PathBuf> {
+    beside(ledger, KEPT).into_iter().max()
+}
+
+/// The database that `db restore` put aside last; where the mark knows which one was served, that one alone.
+pub(super) fn replaced(ledger: &Path, known: Option<&Lying>) -> Option<PathBuf> {
+    let was_served = |path: &PathBuf| {
+        let number = || fs::metadata(path).ok().map(|about| about.ino());
+        known.is_none_or(|known| number() == Some(known.database))
     };
-    let kept = entries.flatten().map(|entry| entry.path());
-    kept.filter(is_kept).max()
+    let all = beside(ledger, REPLACED).into_iter();
+    all.filter(was_served).max()
+}
+
+/// Databases whose names are the ledger's with this and a time.
+fn beside(ledger: &Path, end: &str) -> Vec<PathBuf> {
+    let name = ledger.file_name().and_then(|name| name.to_str());
+    let entries = ledger.parent().and_then(|parent| fs::read_dir(parent).ok());
+    let Some((name, entries)) = name.zip(entries) else {
+        return Vec::new();
+    };
+    let name = format!("{name}{end}");
+    let is_one = |path: &PathBuf| {
+        let file = path.file_name().and_then(|file| file.to_str());
+        let time = file.and_then(|file| file.strip_prefix(&name));
+        // A draft, a WAL and its index have more behind the time.
+        time.is_some_and(|time| time.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let entries = entries.flatten().map(|entry| entry.path());
+    entries.filter(is_one).collect()
 }
 
 /// Where the runtime directory remembers it; `None` without one.

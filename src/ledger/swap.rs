@@ -122,7 +122,7 @@ fn look(copy: &Path, draft: &Path) -> Result<i64, RestoreError> {
     remove(&Part::Index.of(draft));
     let path = copy.to_owned();
     match looked {
-        Ok(None) => Ok(events?),
+        Ok(None) => Ok(events?.event),
         Ok(Some(what)) => Err(RestoreError::Unsound { path, what }),
         Err(OpenError::Foreign { what, .. }) => {
             let what = what.to_owned();

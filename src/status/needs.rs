@@ -45,7 +45,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     if overview.held.count > 0 {
         needs.push(Need::held(overview.held.into(), known.held_restored));
     }
-    needs.extend(overview.lost.map(Need::lost));
+    needs.extend(overview.lost.as_ref().map(Need::lost));
     if overview.abandoned.count > 0 {
         let (count, orders) = (overview.abandoned.into(), &overview.abandoned_orders);
         needs.push(Need::abandoned(count, orders));

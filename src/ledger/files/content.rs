@@ -312,6 +312,7 @@ mod tests {
             generation,
             event,
             step,
+            base: None,
             files: None,
         };
         let at = |event| Alone::At(mark("a", 1, event, 5));

@@ -103,14 +103,13 @@ pub(in crate::ledger) fn findings(path: &Path) -> Result<Vec<String>, OpenError>
     Ok(looked.findings)
 }
 
-/// The last event of a ledger that nobody serves.
-pub(in crate::ledger) fn position_of(path: &Path) -> Result<i64, OpenError> {
+/// How far a ledger is that nobody serves.
+pub(in crate::ledger) fn position_of(path: &Path) -> Result<Mark, OpenError> {
     let connection = open::open_reader(path, BUSY)?;
-    let now = position(&connection).map_err(|error| OpenError::File {
+    position(&connection).map_err(|error| OpenError::File {
         path: path.to_owned(),
         source: from_sqlite(error),
-    })?;
-    Ok(now.event)
+    })
 }
 
 /// A question that met damage is a finding, and the next one is asked.

@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use crate::ledger::fact::{DELIVERY_STEPS, Fact, GENERATION, LEDGER_ID, Note};
+use crate::ledger::fact::{DELIVERY_STEPS, Fact, GENERATION, GENERATION_BEGAN, LEDGER_ID, Note};
 use crate::ledger::mark::Mark;
 
 pub(super) fn fact<T>(connection: &Connection, fact: &Fact<T>) -> rusqlite::Result<Option<T>> {
@@ -66,6 +66,7 @@ pub(super) fn position(connection: &Connection) -> rusqlite::Result<Mark> {
         ledger: fact(connection, &LEDGER_ID)?.unwrap_or_default(),
         generation: fact(connection, &GENERATION)?.unwrap_or_default(),
         step: fact(connection, &DELIVERY_STEPS)?.unwrap_or_default(),
+        base: fact(connection, &GENERATION_BEGAN)?.map(|began| began.event),
         files: None,
     })
 }

@@ -275,7 +275,7 @@ impl<C: Statements> SqliteStore<C> {
             Rescue::MoveAndKeep => match (self.move_log(), self.guard.watch.elsewhere()) {
                 (true, Some(place)) => tracing::warn!(
                     path = %place.display(),
-                    "what was acknowledged is in `{}`; hint: `tilld db restore` puts it back",
+                    "what was acknowledged is in `{0}`; hint: `tilld db restore {0}` puts it back",
                     place.display()
                 ),
                 (_, _) => self.keep(),

@@ -12,6 +12,7 @@ use super::{SqliteStore, facts, hooked, open};
 use crate::ledger::files::Watch;
 use crate::ledger::health::Health;
 use crate::ledger::mark::{Keeper, Mark};
+use crate::ledger::starts;
 use crate::ledger::store::StoreError;
 
 /// Between two tries for the write lock. SQLite's own waiting grows to 100 ms between tries, and then misses every gap a
@@ -73,6 +74,7 @@ impl<C: Statements> SqliteStore<C> {
         match now {
             Ok(now) => {
                 keeper.keep(&now, last);
+                starts::remember(&now);
                 self.guard.at = Some(now);
             }
             Err(error) => {

@@ -182,20 +182,21 @@ impl Need {
     }
 
     /// Events are missing, or the whole ledger before this one.
-    pub(in crate::status) fn lost(lost: Lost) -> Self {
+    pub(in crate::status) fn lost(lost: &Lost) -> Self {
         let (missing, at) = (lost.missing, Moment::from_ms(lost.at_ms));
         let (reason, told) = if lost.is_new {
-            let told =
-                format!("a new ledger was made at {at} where one with {missing} events was known");
+            let before = lost.known_before();
+            let told = format!("a new ledger was made at {at} where {before} was known");
             (Reason::LedgerNew, told)
         } else {
             let told = format!(
-                "the ledger lacks {missing} events that were acknowledged, as was found at {at}"
+                "the ledger lacks at least {missing} events that were acknowledged, as was found at {at}"
             );
             (Reason::LedgerBehind, told)
         };
         Self::new(reason, told).helped_by(format!(
-            "put a newer backup back with `tilld db restore FILE`; where there is none, `tilld ack --all --reason {reason}`"
+            "{}; where there is none, `tilld ack --all --reason {reason}`",
+            lost.hint()
         ))
     }
 

@@ -2,8 +2,9 @@
 //! what is missing is said until it is acknowledged. Relies on the real program.
 //! What is at stake: a mix of two ledgers that is served as one, and a loss that nobody notices.
 
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::FileExt as _;
+use std::fs::{self, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 use super::attention;
 use crate::harness::{PATIENCE, Setup, World, wait_until};
@@ -139,9 +140,12 @@ fn a_ledger_behind_its_mark_says_how_much_is_missing_until_that_is_acknowledged(
         .ends_with(0);
     world.start_serve();
     let log = world.serve_log();
-    assert!(log.contains("the ledger lacks 2 events"), "{log}");
+    assert!(log.contains("the ledger lacks at least 2 events"), "{log}");
     let told = world.tilld(&["status"]).ends_with(16).stdout;
-    assert!(told.contains("the ledger lacks 2 events"), "{told}");
+    assert!(
+        told.contains("the ledger lacks at least 2 events"),
+        "{told}"
+    );
     assert_eq!(attention_words(&world), ["ledger_behind"]);
     // A further start says it still.
     assert_eq!(world.stop_serve(PATIENCE), 0);
@@ -160,26 +164,142 @@ fn a_ledger_behind_its_mark_says_how_much_is_missing_until_that_is_acknowledged(
     assert!(attention_words(&world).is_empty());
 }
 
+/// The copy that was put aside has more events than the ledger that was served since, and not the same.
+#[test]
+fn a_longer_copy_of_before_a_restore_lacks_what_was_acknowledged_since() {
+    let mut world = paid(&["A-1"]);
+    let restore = |world: &World, copy: &Path| {
+        let copy = copy.to_string_lossy();
+        world.tilld(&["db", "restore", &copy]).ends_with(0);
+    };
+    let copy = world.dir().join("copy.db");
+    world
+        .tilld(&["db", "backup", &copy.to_string_lossy()])
+        .ends_with(0);
+    for order in ["A-2", "A-3", "A-4"] {
+        pay(&world, order);
+    }
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    restore(&world, &copy);
+    let longer = beside(&world, ".replaced-", &[]);
+    world.start_serve();
+    world.tilld(&["ack", "--all"]).ends_with(0);
+    pay(&world, "B-1");
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    restore(&world, &longer);
+    let served = beside(&world, ".replaced-", &[&longer]);
+    world.start_serve();
+    let log = world.serve_log();
+    assert!(log.contains("the ledger lacks at least 2 events"), "{log}");
+    let held = "; what its invoices are found to have become is held;";
+    assert!(log.contains(held), "nothing waited in it: {log}");
+    assert_eq!(attention_words(&world), ["ledger_behind"]);
+    let told = world.tilld(&["status"]).ends_with(16).stdout;
+    assert!(told.contains(&*served.to_string_lossy()), "{told}");
+}
+
+#[test]
+fn a_copy_that_lacks_what_the_daemon_kept_is_refused_until_one_of_the_two_is_put_back() {
+    for (stamped, is_kept_wanted) in [(true, true), (false, true), (true, false)] {
+        let mut world = paid(&["A-1"]);
+        let copy = world.dir().join("copy.db");
+        let name = copy.to_string_lossy().into_owned();
+        if stamped {
+            world.tilld(&["db", "backup", &name]).ends_with(0);
+        } else {
+            world.neighbour().tamper(&format!("VACUUM INTO '{name}'"));
+            fs::set_permissions(&copy, Permissions::from_mode(0o640)).expect("own file");
+        }
+        let saved = world.dir().join("saved.db");
+        fs::copy(&copy, &saved).expect("copied");
+        pay(&world, "A-2");
+        fs::rename(&copy, world.ledger()).expect("put over it");
+        assert_eq!(world.serve_ends(PATIENCE), 1);
+        for part in ["-wal", "-shm"] {
+            drop(fs::remove_file(
+                world.state_dir().join(format!("ledger.db{part}")),
+            ));
+        }
+        let kept = beside(&world, ".kept-", &[]).to_string_lossy().into_owned();
+        for _ in 0..2 {
+            let refused = world.tilld(&["serve"]).ends_with(11);
+            assert!(
+                refused.stderr.contains(&format!("is behind `{kept}`")),
+                "{refused:?}"
+            );
+            let told = world.tilld(&["doctor"]).ends_with(16).stdout;
+            assert!(told.contains(&kept), "{told}");
+        }
+        // The older one is served when somebody asks for it.
+        let saved = saved.to_string_lossy();
+        let (back, orders, lacks) = if is_kept_wanted {
+            (&*kept, "2", &[][..])
+        } else {
+            (&*saved, "1", &["ledger_behind"][..])
+        };
+        world.tilld(&["db", "restore", back]).ends_with(0);
+        world.start_serve();
+        assert_eq!(attention_words(&world), lacks);
+        assert_eq!(world.value("SELECT count(*) FROM invoices"), orders);
+    }
+}
+
+#[test]
+fn a_ledger_that_is_gone_is_said_to_be_known_by_a_kept_copy_where_there_is_no_mark() {
+    let mut world = paid(&["A-1"]);
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    let lies = |name: &str| world.state_dir().join(name);
+    fs::rename(world.ledger(), lies("ledger.db.kept-1")).expect("renamed");
+    for name in ["ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+        fs::remove_file(lies(name)).expect("removed");
+    }
+    let refused = world.tilld(&["serve"]).ends_with(11).stderr;
+    let why = "is gone: a copy that was kept when the daemon ended lies beside it";
+    assert!(refused.contains(why), "{refused}");
+    assert!(refused.contains("ledger.db.kept-1` was kept"), "{refused}");
+    world.is_sound = false;
+}
+
+/// A database beside the ledger with this in its name, beside those that were there.
+fn beside(world: &World, word: &str, before: &[&PathBuf]) -> PathBuf {
+    let entries = fs::read_dir(world.state_dir()).expect("the state directory");
+    let mut paths = entries.map(|entry| entry.expect("an entry").path());
+    let found = paths.find(|path| {
+        let name = path.to_string_lossy();
+        name.contains(word)
+            && !name.ends_with("-wal")
+            && !name.ends_with("-shm")
+            && !before.contains(&path)
+    });
+    found.expect("such a file")
+}
+
 #[test]
 fn a_new_ledger_where_one_was_known_says_so() {
     let runtime = tempfile::tempdir().expect("a directory");
     let variable = format!("RUNTIME_DIRECTORY={}", runtime.path().display());
     let mut world = Setup::new().quiet().under(&["env", &variable]).start();
-    pay(&world, "A-1");
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    world.start_serve();
-    assert_eq!(world.stop_serve(PATIENCE), 0);
-    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
-        fs::remove_file(world.state_dir().join(name)).expect("removed");
+    // The first life of a daemon, with events and without.
+    for (events, word) in [
+        (0, "another one was known"),
+        (2, "one with 2 events was known"),
+    ] {
+        if events > 0 {
+            pay(&world, "A-1");
+        }
+        assert_eq!(world.stop_serve(PATIENCE), 0);
+        for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm", "ledger.mark"] {
+            fs::remove_file(world.state_dir().join(name)).expect("removed");
+        }
+        world.start_serve();
+        let word = format!("a new ledger was made where {word}");
+        wait_until(PATIENCE, "it to be told", || {
+            world.serve_log().contains(&word)
+        });
+        assert_eq!(attention_words(&world), ["ledger_new"]);
+        world.tilld(&["ack", "--all"]).ends_with(0);
+        assert!(attention_words(&world).is_empty());
     }
-    world.start_serve();
-    let word = "a new ledger was made where one with 2 events was known";
-    wait_until(PATIENCE, "it to be told", || {
-        world.serve_log().contains(word)
-    });
-    assert_eq!(attention_words(&world), ["ledger_new"]);
-    world.tilld(&["ack", "--all"]).ends_with(0);
-    assert!(attention_words(&world).is_empty());
 }
 
 /// The reasons of the ledger itself.
