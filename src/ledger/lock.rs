@@ -19,6 +19,8 @@ const FILE_NAME: &str = "serve.lock";
 const MODE: u32 = 0o600;
 /// Where the kernel lists who holds what.
 const LOCKS: &str = "/proc/locks";
+/// Where it shows each process.
+const PROCESSES: &str = "/proc";
 
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
@@ -92,33 +94,41 @@ pub(crate) fn is_served(state_dir: &Path) -> bool {
 }
 
 /// A process of the same user holds a lock file that was deleted since. Other users' processes cannot be looked at.
+/// The kernel's list of all locks is no help: while others come and go, a reader of it passes some over.
 fn is_held_deleted(path: &Path) -> bool {
     // The directory's own name: what the kernel shows has no links in it.
     let directory = path.parent().map(Path::canonicalize);
-    let (Some(Ok(directory)), Ok(locks)) = (directory, fs::read_to_string(LOCKS)) else {
+    let (Some(Ok(directory)), Ok(processes)) = (directory, fs::read_dir(PROCESSES)) else {
         return false;
     };
     let deleted = directory.join(format!("{FILE_NAME} (deleted)"));
-    locks.lines().filter_map(holder).any(|pid| {
-        let open = fs::read_dir(format!("/proc/{pid}/fd"));
-        open.into_iter()
+    processes.flatten().any(|process| {
+        let process = process.path();
+        let open = fs::read_dir(process.join("fd"))
+            .into_iter()
             .flatten()
-            .flatten()
-            .any(|one| fs::read_link(one.path()).is_ok_and(|target| target == deleted))
+            .flatten();
+        let mut held = open.filter(|one| fs::read_link(one.path()).is_ok_and(|to| to == deleted));
+        held.any(|one| {
+            let about = fs::read_to_string(process.join("fdinfo").join(one.file_name()));
+            about.unwrap_or_default().lines().any(is_exclusive)
+        })
     })
 }
 
-/// The process that holds an exclusive lock, and the file's number with its device:
-/// `1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`.
-fn exclusive(line: &str) -> Option<(&str, &str)> {
-    let mut words = line.split_whitespace().skip(1);
-    let [kind, _advisory, access, pid, file] = std::array::from_fn(|_| words.next());
-    let is_exclusive = kind == Some("FLOCK") && access == Some("WRITE");
-    pid.zip(file).filter(|_| is_exclusive)
+/// A line of what the kernel says about a descriptor: `lock: 1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`.
+fn is_exclusive(line: &str) -> bool {
+    line.strip_prefix("lock:")
+        .is_some_and(|lock| exclusive(lock).is_some())
 }
 
-fn holder(line: &str) -> Option<&str> {
-    exclusive(line).map(|(pid, _file)| pid)
+/// The number of a file that is locked exclusively, with its device:
+/// `1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`.
+fn exclusive(line: &str) -> Option<&str> {
+    let mut words = line.split_whitespace().skip(1);
+    let [kind, _advisory, access, _pid, file] = std::array::from_fn(|_| words.next());
+    let is_exclusive = kind == Some("FLOCK") && access == Some("WRITE");
+    file.filter(|_| is_exclusive)
 }
 
 /// The kernel lists an exclusive lock of this file. By its number alone: the device is told in another way than files tell it
@@ -129,7 +139,7 @@ fn is_listed(path: &Path) -> bool {
     };
     let number = format!(":{}", about.ino());
     let mut held = locks.lines().filter_map(exclusive);
-    held.any(|(_pid, file)| file.ends_with(&number))
+    held.any(|file| file.ends_with(&number))
 }
 
 #[cfg(test)]
