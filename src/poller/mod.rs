@@ -2,8 +2,8 @@
 //!
 //! Promises: at most the configured requests per second and at once; the most pressing invoice goes first, chosen when the
 //! gate's turn has come; one question per invoice at a time; whatever is not a proper answer changes nothing and moves the
-//! invoice back; a 401 that is confirmed stops all questions until the login changes; while there is no login or the
-//! service gives no answers, nobody is asked about and nothing is dated anew. How it stands is in the ledger
+//! invoice back; a 401 that is confirmed leaves one poll in ten minutes until the login changes or is accepted; while there is no
+//! login or the service gives no answers, one invoice at a time tries, and nothing is dated again. How it stands is in the ledger
 //! ([`standing`]).
 
 pub(crate) mod again;

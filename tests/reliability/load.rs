@@ -225,7 +225,8 @@ impl Sender {
     }
 
     fn request(&self, status: &str) -> String {
-        let at = self.issued.at_us(self.number + 1);
+        let number = usize::try_from(self.number).expect("small");
+        let at = self.issued.at_us(number + 1);
         let body = self.body.replace(STATUS, status).replace(AT, &at);
         let target = World::target(&self.issued.reference);
         let headers = [
