@@ -1,6 +1,8 @@
 //! A service that is not there, or something that answers in its place. What is at stake: payments that nobody finds, while every
 //! command says that all is well, and a merchant who looks for the fault in an amount.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::harness::{PATIENCE, Setup, World, wait_until};
@@ -35,35 +37,42 @@ fn setup() -> Setup {
 
 #[test]
 fn a_page_in_the_place_of_the_answer_is_an_outage_and_is_named() {
-    for status in [200, 403, 503] {
-        let world = setup().start();
-        let issued = world.create("A-1");
-        answer_all(&world, status, PAGE);
-        wait_until(PATIENCE, "the alert", || alert(&world, "outage").is_some());
-        let told = alert(&world, "outage").expect("it stands");
-        assert!(told.contains("Attention Required!"), "{told}");
-        assert!(told.contains(&status.to_string()), "{told}");
-        world.tilld(&["status"]).ends_with(16);
-        // No other invoice is blamed, and no amount.
-        assert_eq!(alert(&world, "not_found"), None);
-        let refused = world.try_create("A-2");
-        assert!(
-            refused.stderr.contains("Attention Required!"),
-            "{refused:?}"
-        );
-        assert!(!refused.stderr.contains("amount"), "{refused:?}");
-        let code = if status == 403 { 8 } else { 9 };
-        assert_eq!(refused.code, code, "{refused:?}");
-        let login = world.tilld(&["login"]);
-        assert!(login.stderr.contains("Attention Required!"), "{login:?}");
+    // Each waits for seconds, and none for another.
+    thread::scope(|scope| {
+        for status in [200, 403, 503] {
+            scope.spawn(move || a_page_is_an_outage(status));
+        }
+    });
+}
 
-        world.faults(&json!({ "reset": true }));
-        wait_until(PATIENCE, "the end of the alert", || {
-            alert(&world, "outage").is_none()
-        });
-        let paid = world.dictate(&issued, "paid");
-        assert_eq!(world.tell_as_it_is(&paid).status, 200);
-    }
+fn a_page_is_an_outage(status: u16) {
+    let world = setup().start();
+    let issued = world.create("A-1");
+    answer_all(&world, status, PAGE);
+    wait_until(PATIENCE, "the alert", || alert(&world, "outage").is_some());
+    let told = alert(&world, "outage").expect("it stands");
+    assert!(told.contains("Attention Required!"), "{told}");
+    assert!(told.contains(&status.to_string()), "{told}");
+    world.tilld(&["status"]).ends_with(16);
+    // No other invoice is blamed, and no amount.
+    assert_eq!(alert(&world, "not_found"), None);
+    let refused = world.try_create("A-2");
+    assert!(
+        refused.stderr.contains("Attention Required!"),
+        "{refused:?}"
+    );
+    assert!(!refused.stderr.contains("amount"), "{refused:?}");
+    let code = if status == 403 { 8 } else { 9 };
+    assert_eq!(refused.code, code, "{refused:?}");
+    let login = world.tilld(&["login"]);
+    assert!(login.stderr.contains("Attention Required!"), "{login:?}");
+
+    world.faults(&json!({ "reset": true }));
+    wait_until(PATIENCE, "the end of the alert", || {
+        alert(&world, "outage").is_none()
+    });
+    let paid = world.dictate(&issued, "paid");
+    assert_eq!(world.tell_as_it_is(&paid).status, 200);
 }
 
 /// Nothing is open, so no invoice is due to be polled.

@@ -31,6 +31,15 @@ pub(crate) fn ran(pid: u32) -> Option<Duration> {
     Some(Duration::from_nanos(sum))
 }
 
+/// What the living threads ran since then, those that began since as well.
+pub(crate) fn ran_since(before: &BTreeMap<PathBuf, (Duration, u64)>, pid: u32) -> Option<Duration> {
+    let each = by_thread(pid)?.into_iter().map(|(thread, (ran, _waits))| {
+        let earlier = before.get(&thread).map(|(ran, _waits)| *ran);
+        ran.saturating_sub(earlier.unwrap_or_default())
+    });
+    Some(each.sum())
+}
+
 /// What each living thread ran and how often it waited, by its number. A total over all of them would go back when one
 /// ends.
 pub(crate) fn by_thread(pid: u32) -> Option<BTreeMap<PathBuf, (Duration, u64)>> {

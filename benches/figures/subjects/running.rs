@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::{PATH, Server, Started, Stored, Subject, hold_against};
 use crate::load::{Answer, Heard, Plan, Sender};
-use crate::machine::process::{memory, ran};
+use crate::machine::process::{by_thread, memory, ran_since};
 use crate::options::Options;
 
 /// Between two looks at memory and log.
@@ -74,9 +74,9 @@ impl Running {
 
     fn measured(&mut self, send: impl FnOnce(&mut Sender, SocketAddr) -> Heard) -> Driven {
         let (name, pid) = (self.name, self.server.pid());
-        let (stored, ran_before) = (self.server.stored(), ran(pid).expect("it runs"));
+        let (stored, before) = (self.server.stored(), by_thread(pid).expect("it runs"));
         let heard = send(&mut self.sender, self.server.address());
-        let ran = ran(pid).expect("it runs").saturating_sub(ran_before);
+        let ran = ran_since(&before, pid).expect("it runs");
         // Somebody else answered if it did nothing.
         assert!(!ran.is_zero(), "{name} took no time");
         self.hold_against(&heard, stored);

@@ -90,9 +90,20 @@ pub(in crate::ledger) fn check(path: &Path) -> Result<(Looked, Mark), OpenError>
 
 /// What is wrong with a ledger that may be a mix of files: its pages, what refers to what, and what the writer promises.
 pub(in crate::ledger) fn findings(path: &Path) -> Result<Vec<String>, OpenError> {
+    found(path, &[pages, references, invariants])
+}
+
+/// What SQLite itself finds wrong with the file's pages: what another program wrote into the rows is no damage.
+pub(super) fn damaged_pages(path: &Path) -> Result<Vec<String>, OpenError> {
+    found(path, &[pages])
+}
+
+type Question = fn(&Connection, &mut Looked) -> rusqlite::Result<()>;
+
+fn found(path: &Path, questions: &[Question]) -> Result<Vec<String>, OpenError> {
     let connection = open::open_reader(path, BUSY)?;
     let mut looked = Looked::default();
-    for ask in [pages, references, invariants] {
+    for ask in questions {
         if let Err(error) = ask(&connection, &mut looked) {
             damage(error, &mut looked).map_err(|source| OpenError::File {
                 path: path.to_owned(),

@@ -231,7 +231,7 @@ impl<C: Statements> SqliteStore<C> {
     /// True when the ledger on the disk is damaged. A file can lie in less room than it is long on some file systems, and one
     /// that another program rebuilt is shorter.
     fn is_damaged(&self) -> bool {
-        match check::findings(&self.path) {
+        match check::damaged_pages(&self.path) {
             Ok(findings) => !findings.is_empty(),
             Err(error) => matches!(error, OpenError::Foreign { .. }),
         }
