@@ -45,12 +45,6 @@ impl Stamp {
     pub(in crate::ledger) const fn extent(self) -> (i64, bool) {
         (self.bytes, !self.lacks)
     }
-
-    /// True when this is shorter than before, or has a hole that was not there: SQLite writes every page, and a page that was
-    /// cut off is a hole once a later one is written.
-    const fn is_cut(self, before: Self) -> bool {
-        self.bytes < before.bytes || self.lacks && !before.lacks
-    }
 }
 
 /// True when a file of this length has a hole, by the blocks that it takes on the disk.
@@ -125,6 +119,8 @@ pub(in crate::ledger) struct Known {
     at: Option<Mark>,
     /// This process wrote to it since it was read.
     unread: bool,
+    /// It took less room than it is long.
+    lacked: bool,
 }
 
 impl Known {
@@ -142,6 +138,7 @@ impl Known {
             whole,
             at,
             unread: false,
+            lacked: stamp.lacks,
         }
     }
 
@@ -164,6 +161,13 @@ impl Known {
         self.at.as_ref().map_or(0, |at| at.event)
     }
 
+    /// Holes count against what it had when all of the WAL was in it: until then they are pages that are not moved yet.
+    const fn see_holes(&mut self, stamp: Stamp, whole: bool) {
+        if whole {
+            self.lacked = stamp.lacks;
+        }
+    }
+
     /// This process wrote to it: all of the WAL, which was so far `at_least`, or a part.
     pub(super) fn wrote(
         &mut self,
@@ -172,6 +176,7 @@ impl Known {
         (whole, at_least): (bool, Option<Mark>),
     ) {
         (self.stamp, self.progress, self.whole) = (stamp, progress, whole);
+        self.see_holes(stamp, whole);
         // Since a thread moved all, commits may have come on top.
         if let Some(least) = at_least.filter(|_| whole && progress.is_whole())
             && self.at.as_ref().is_none_or(|at| is_behind(at, &least))
@@ -181,9 +186,10 @@ impl Known {
         self.unread = true;
     }
 
-    /// True when some of it was cut off since it was seen.
-    pub(super) const fn is_cut(&self, stamp: Stamp) -> bool {
-        stamp.is_cut(self.stamp)
+    /// True when some of it was cut off since it was seen: it is shorter, or has a hole that was not there although all of the
+    /// WAL is in it. SQLite writes every page, and a page that was cut off is a hole once a later one is written.
+    pub(super) const fn is_cut(&self, stamp: Stamp, whole: bool) -> bool {
+        stamp.bytes < self.stamp.bytes || whole && stamp.lacks && !self.lacked
     }
 
     /// How long it is, and whether the disk holds all of that.
@@ -199,11 +205,11 @@ pub(in crate::ledger) fn judge(
     progress: Progress,
     alone: &Alone,
 ) -> Option<Known> {
-    let untouched = progress.log == known.progress.log
-        && progress.moved == known.progress.moved
-        && progress.frames >= known.progress.frames
-        && stamp != known.stamp;
-    let whole = if untouched || known.unread {
+    let unmoved = progress.log == known.progress.log && progress.moved == known.progress.moved;
+    let untouched = unmoved && progress.frames >= known.progress.frames && stamp != known.stamp;
+    // What this process wrote is all there is in the file until something of the WAL is moved once more.
+    let as_written = known.unread && (unmoved || progress.moved == 0);
+    let whole = if untouched || as_written {
         known.whole
     } else {
         progress.is_whole()
@@ -221,13 +227,16 @@ pub(in crate::ledger) fn judge(
         Alone::At(now) if whole => Some(now.clone()),
         _ => known.at.clone(),
     };
-    sound.then_some(Known {
+    let mut seen = Known {
         stamp,
         progress,
         whole,
         at,
         unread: false,
-    })
+        lacked: known.lacked,
+    };
+    seen.see_holes(stamp, progress.is_whole());
+    sound.then_some(seen)
 }
 
 /// True when a ledger is not the one that was there, or less of it.
@@ -283,17 +292,24 @@ mod tests {
             lacks,
             ..Stamp::default()
         };
-        for (before, now, cut) in [
-            (stamp(8, false), stamp(8, false), false),
-            (stamp(8, false), stamp(9, false), false),
-            (stamp(8, false), stamp(7, false), true),
-            (stamp(8, false), stamp(9, true), true),
+        for (before, now, whole, cut) in [
+            (stamp(8, false), stamp(8, false), true, false),
+            (stamp(8, false), stamp(9, false), true, false),
+            (stamp(8, false), stamp(7, false), false, true),
+            (stamp(8, false), stamp(9, true), true, true),
+            // Pages that are not moved yet are holes as well.
+            (stamp(8, false), stamp(9, true), false, false),
             // A file system that takes less room for it says nothing.
-            (stamp(8, true), stamp(9, true), false),
-            (stamp(8, true), stamp(9, false), false),
+            (stamp(8, true), stamp(9, true), true, false),
+            (stamp(8, true), stamp(9, false), true, false),
         ] {
-            assert_eq!(now.is_cut(before), cut, "{before:?} {now:?}");
+            let known = Known::new(before, Progress::default(), Alone::Unknown);
+            assert_eq!(known.is_cut(now, whole), cut, "{before:?} {now:?} {whole}");
         }
+        // What was a hole for a while, while a part was moved, is none that was there before.
+        let mut known = Known::new(stamp(8, false), Progress::default(), Alone::Unknown);
+        known.wrote(stamp(9, true), Progress::default(), (false, None));
+        assert!(known.is_cut(stamp(9, true), true));
         for (bytes, blocks, hole) in [
             (8_192, 16, false),
             (8_192, 24, false),
@@ -302,6 +318,32 @@ mod tests {
             ((1 << 30) + 8_192, 1 << 21, true),
         ] {
             assert_eq!(lacks(bytes, blocks), hole, "{bytes} {blocks}");
+        }
+    }
+
+    /// One that a commit makes by itself, while a read keeps the end of the WAL from being moved.
+    #[test]
+    fn a_part_that_was_moved_since_the_last_note_is_between_two_moments() {
+        let log = |number| [number, 1, 1];
+        let moved = |log, moved| Progress {
+            log,
+            frames: 1_006,
+            moved,
+        };
+        let mut known = Known::new(Stamp::default(), Progress::default(), Alone::Unknown);
+        known.wrote(Stamp::default(), moved(log(16), 1_006), (true, None));
+        let stamp = Stamp {
+            bytes: 1,
+            ..Stamp::default()
+        };
+        for (progress, sound) in [
+            (moved(log(17), 998), true),
+            (moved(log(17), 1_006), false),
+            (moved(log(17), 0), false),
+            (moved(log(16), 1_006), false),
+        ] {
+            let judged = judge(&known, stamp, progress, &Alone::Torn);
+            assert_eq!(judged.is_some(), sound, "{progress:?}");
         }
     }
 
@@ -330,6 +372,7 @@ mod tests {
             whole,
             at: Some(mark("a", 1, 5, 5)),
             unread,
+            lacked: false,
         };
         let none = progress(25, 10);
         let all = progress(30, 30);

@@ -289,8 +289,9 @@ impl Watch {
     }
 
     /// True when some of the database was cut off since it was seen, though it may have its length again.
-    pub(super) fn is_cut(&self, stamp: Stamp) -> bool {
-        self.seen().known.is_cut(stamp)
+    /// `whole`: all of the WAL is in it.
+    pub(super) fn is_cut(&self, stamp: Stamp, whole: bool) -> bool {
+        self.seen().known.is_cut(stamp, whole)
     }
 
     /// It is over with this ledger.

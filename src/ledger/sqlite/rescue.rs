@@ -192,7 +192,7 @@ impl<C: Statements> SqliteStore<C> {
             else {
                 return true;
             };
-            let is_cut = self.guard.watch.is_cut(stamp);
+            let is_cut = self.guard.watch.is_cut(stamp, progress.is_whole());
             let sound = self.guard.watch.accept(stamp, progress, &alone(&self.path));
             sound && !(is_cut && self.is_damaged())
         };
@@ -214,7 +214,7 @@ impl<C: Statements> SqliteStore<C> {
             && let Some(progress) = self.progress()
             && let Ok((stamp, _)) = self.guard.watch.look()
         {
-            let is_cut = self.guard.watch.is_cut(stamp) && self.is_damaged();
+            let is_cut = self.guard.watch.is_cut(stamp, whole) && self.is_damaged();
             self.guard.found = is_cut.then_some(OVERWRITTEN).or(self.guard.found);
             let least = self.guard.furthest(None);
             self.guard.watch.accept_own(stamp, progress, (whole, least));
