@@ -4,7 +4,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::harness::{PATIENCE, Setup, World, wait_until};
 
@@ -16,17 +16,13 @@ const HOOK_S: u64 = 6;
 /// Stops the daemon from running until all of its deadlines have passed, and lets it go on.
 #[track_caller]
 pub(crate) fn stand_still(world: &World, at_least: Duration, meanwhile: impl FnOnce()) {
-    let serve = i32::try_from(world.serve_pid())
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("a process id");
     let began = Instant::now();
-    kill_process(serve, Signal::STOP).expect("it lives");
+    world.signal_serve(Signal::STOP);
     meanwhile();
     wait_until(PATIENCE.max(at_least * 2), "the deadlines to pass", || {
         began.elapsed() > at_least
     });
-    kill_process(serve, Signal::CONT).expect("it lives");
+    world.signal_serve(Signal::CONT);
 }
 
 #[test]

@@ -191,9 +191,7 @@ fn the_page_shows_who_found_what_and_what_needs_a_person() {
 fn a_stopped_process_answers_nothing() {
     let world = setup().quiet().start();
     let place = place(&world);
-    let pid = rustix::process::Pid::from_raw(i32::try_from(world.serve_pid()).expect("small"));
-    let pid = pid.expect("a process");
-    rustix::process::kill_process(pid, Signal::STOP).expect("ours");
+    world.signal_serve(Signal::STOP);
     let socket = std::net::TcpStream::connect(place).expect("the kernel answers");
     let short = std::time::Duration::from_millis(300);
     socket
@@ -202,7 +200,7 @@ fn a_stopped_process_answers_nothing() {
     let asked = format!("GET /healthz HTTP/1.1\r\nHost: {place}\r\n\r\n");
     std::io::Write::write_all(&mut &socket, asked.as_bytes()).expect("the kernel takes it");
     let heard = std::io::Read::read(&mut &socket, &mut [0; 16]);
-    rustix::process::kill_process(pid, Signal::CONT).expect("ours");
+    world.signal_serve(Signal::CONT);
     assert!(heard.is_err(), "{heard:?}");
     assert_eq!(get(&world, "/healthz").status, 200);
 }

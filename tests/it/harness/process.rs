@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PATIENCE, wait_for};
+use super::{PATIENCE, wait_for, wait_until};
 
 /// How much of a log is shown after a failure, bytes.
 const SHOWN: usize = 16 * 1024;
@@ -98,6 +98,20 @@ impl Process {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         // It may have ended by itself; whoever waits for it sees how.
         kill_process(pid.expect("a process id"), signal).unwrap_or_default();
+        if signal == Signal::STOP {
+            wait_until(PATIENCE, "all of its threads to stand still", || {
+                self.stands_still()
+            });
+        }
+    }
+
+    /// True when none of its threads runs: a signal reaches a busy one a little later.
+    fn stands_still(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.pid())).expect("a process");
+        threads.flatten().all(|thread| {
+            let about = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+            about.contains("State:\tT") || about.contains("State:\tZ") || about.is_empty()
+        })
     }
 
     /// Waits for its end; panics after `bound`.
