@@ -142,8 +142,13 @@ fn a_clean_stop_leaves_every_commit_in_the_file() {
         ["paid"]
     );
 
-    // One that reads what is newest keeps nothing from being moved.
+    // One that reads what is newest keeps nothing from being moved: the start's own note is the last.
+    let since = |world: &World| world.value("SELECT value FROM meta WHERE key = 'serving_since'");
+    let before = since(&world);
     world.start_serve();
+    wait_until(PATIENCE, "the note of the start", || {
+        since(&world) != before
+    });
     let reading = world.neighbour();
     reading.keep_reading();
     let log = world.stop_serve_log();
