@@ -27,6 +27,8 @@ pub enum Attention {
     Rewound,
     /// It is paid, and another invoice had paid the order already.
     SecondPayment,
+    /// The service answers about others, and gave no answer about this one until past the horizon.
+    Unanswered,
     /// Polls gave no final answer within the horizon.
     Unresolved,
     /// Its status is not mapped.
@@ -78,7 +80,7 @@ pub struct Figures<'a> {
 
 impl Attention {
     /// All of them, in the order of their words.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::AmountDiffers,
         Self::AmountMissing,
         Self::Mismatch,
@@ -87,6 +89,7 @@ impl Attention {
         Self::OutcomeUnknown,
         Self::Rewound,
         Self::SecondPayment,
+        Self::Unanswered,
         Self::Unresolved,
         Self::UnsortedStatus,
     ];
@@ -104,6 +107,7 @@ impl Attention {
             Self::OutcomeUnknown => ("outcome_unknown", Warning, Ack),
             Self::Rewound => ("rewound", Warning, Ack),
             Self::SecondPayment => ("second_payment", Critical, Ack),
+            Self::Unanswered => ("unanswered", Warning, Ack),
             Self::Unresolved => ("unresolved", Warning, Ack),
             Self::UnsortedStatus => ("unsorted_status", Critical, ByItself),
         }
@@ -158,6 +162,9 @@ impl Attention {
             }
             Self::SecondPayment => {
                 "pay it back, or settle it with the customer: no `paid` hook runs for it. Then `tilld ack ORDER`"
+            }
+            Self::Unanswered => {
+                "look it up in the cabinet: it may be paid. `tilld invoice poll ORDER` shows what the service answers. Then `tilld ack ORDER`"
             }
             Self::Unresolved => {
                 "look it up in the cabinet, or poll it with `tilld invoice poll ORDER`: it may still be paid. Then `tilld ack ORDER`"
@@ -224,6 +231,10 @@ impl Attention {
                      customer"
                 ),
             },
+            Self::Unanswered => {
+                "the service answers about other invoices and has given no readable answer about this one since `poller.horizon_s` \
+                 was over; it may be paid".to_owned()
+            }
             Self::Unresolved => {
                 "the service was asked until `poller.horizon_s` and gave no final answer; it may still be paid".to_owned()
             }

@@ -121,6 +121,7 @@ impl InvoiceRow {
     /// Drops the reasons that a final outcome settles: an answer came, and the sums were compared or are none of interest.
     pub fn drop_settled(&mut self) {
         if self.outcome.is_final() {
+            self.set_attention(Attention::Unanswered, false);
             self.set_attention(Attention::Unresolved, false);
             self.set_attention(Attention::AmountDiffers, false);
         }

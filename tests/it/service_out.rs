@@ -11,7 +11,7 @@ const PAGE: &str =
     "<html><head><title>Attention Required!</title></head><body>blocked</body></html>";
 
 /// The sentence of the alert with this reason, if it stands.
-fn alert(world: &World, reason: &str) -> Option<String> {
+pub(crate) fn alert(world: &World, reason: &str) -> Option<String> {
     let status = world.tilld(&["status", "--json"]).json();
     let needs = status.get("needs").and_then(Value::as_array);
     let need = needs
@@ -132,4 +132,36 @@ fn a_create_that_is_rejected_for_its_login_is_an_alert() {
         "{refused:?}"
     );
     wait_until(PATIENCE, "the alert", || alert(&world, "login").is_some());
+}
+
+/// The service answers about others, and never about these.
+#[test]
+fn an_invoice_that_alone_is_not_answered_past_its_horizon_is_an_alert() {
+    // Its end is counted from its opening where there is no `expireAt`.
+    let world = setup().set("poller.horizon_s", 15).start();
+    let urls =
+        ["success", "cancel", "error"].map(|end| format!("--{end}-url=https://shop.example/"));
+    let flags: Vec<&str> = ["--redirect"]
+        .into_iter()
+        .chain(urls.iter().map(String::as_str))
+        .collect();
+    for order in ["A-1", "A-2", "A-3"] {
+        world.open(order, "1500", &flags).ends_with(0);
+    }
+    for (order, status, body) in [("A-1", 502, ""), ("A-2", 200, "{}")] {
+        let answer = json!({ "endpoint": "fetch", "status": status, "body": body, "times": true });
+        let id = world.invoice(order, "invoice_id");
+        world.faults(&json!({ "invoice": id, "api_status": answer }));
+    }
+    let told = |order: &str| alert(&world, "unanswered").is_some_and(|told| told.contains(order));
+    wait_until(PATIENCE * 3, "the alert", || told("A-1") && told("A-2"));
+    assert!(!told("A-3"));
+    assert_eq!(alert(&world, "outage"), None);
+    // An answer ends it, and so does an operator.
+    world.tilld(&["ack", "A-2"]).ends_with(0);
+    assert!(told("A-1") && !told("A-2"));
+    let id = world.invoice("A-1", "invoice_id");
+    world.faults(&json!({ "invoice": id, "reset": true }));
+    world.tilld(&["invoice", "poll", "A-1"]).ends_with(0);
+    assert_eq!(alert(&world, "unanswered"), None);
 }

@@ -17,6 +17,8 @@ use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 /// For so long the service must have said that it has no such invoice before that is an alert, milliseconds: it may need some
 /// minutes to find its own.
 const NOT_FOUND_AFTER_MS: i64 = 600_000;
+/// So many polls in a row have failed before an invoice past its horizon is an alert: 35 s of stepping back.
+const UNANSWERED_AFTER: u32 = 3;
 /// Questions that only met an outage count no further than this: 40 s of stepping back, less than it takes to notice the
 /// end. The most pressing invoice is what an outage is tried with, and would be put back by ten minutes for it.
 const OUTAGE_COUNTS: u32 = 4;
@@ -220,6 +222,9 @@ pub(super) fn poll_failed<S: Store>(
     failed: &PollFailed,
 ) -> Result<Reply, ApplyError> {
     let mut state = store.poll_state(failed.key)?;
+    if matches!(failed.why, NoAnswer::Other) {
+        see_unanswered(store, rules, failed, &state)?;
+    }
     state.asked_ms = Some(failed.asked_ms);
     let failures = state.failures.saturating_add(1);
     state.failures = match failed.why {
@@ -248,6 +253,29 @@ pub(super) fn poll_failed<S: Store>(
         }
     }
     redate(store, rules, failed.key, state, failed.now_ms)
+}
+
+/// An open invoice about which the service, which answers about others, gives no answer past its horizon: an alert, and
+/// no end of the polls.
+fn see_unanswered<S: Store>(
+    store: &mut S,
+    rules: &Rules,
+    failed: &PollFailed,
+    before: &PollState,
+) -> Result<(), StoreError> {
+    let Some(mut stored) = store.load(failed.key)? else {
+        return Ok(());
+    };
+    let end = silence::end_ms(&rules.schedule, &heard(&stored, before));
+    // Once: an operator who acknowledged it hears no more of it.
+    let is_first = (UNANSWERED_AFTER..=OUTAGE_COUNTS).contains(&before.failures);
+    let is_over_since =
+        before.failures > OUTAGE_COUNTS && before.asked_ms.is_some_and(|asked| asked < end);
+    if stored.row.outcome == Outcome::Open && failed.now_ms >= end && (is_first || is_over_since) {
+        stored.row.set_attention(Attention::Unanswered, true);
+        store.save(&stored)?;
+    }
+    Ok(())
 }
 
 pub(super) fn redate<S: Store>(

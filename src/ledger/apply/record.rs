@@ -333,6 +333,7 @@ fn take_over(
     }
     fill(row, report, stands);
     row.set_attention(Attention::NotFound, false);
+    row.set_attention(Attention::Unanswered, false);
     if observation.source != Source::Notification {
         let is_missing = made_why == Why::NoAmount;
         row.set_attention(Attention::AmountMissing, is_missing);
