@@ -14,15 +14,15 @@ use crate::clock;
 use crate::config;
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
-use crate::ledger::{PRESENTATION, Reader, RefusalRow, is_served};
-use crate::listener::Reason;
+use crate::ledger::{PRESENTATION, Reader, RefusalRow, is_served, own_mark};
 use crate::listener::presentation::{Place, Presentations};
+use crate::listener::{OWN_MARK, Reason};
 use crate::parts;
 use crate::telemetry::chain;
 
 pub(super) const CHECK: &str = "public_address";
 /// Names of headers that are no secret, beside those that carry one: senders use both ways to write them.
-const PLAIN_NAMES: [&str; 1] = ["x-tilld-doctor"];
+const PLAIN_NAMES: [&str; 1] = [OWN_MARK];
 /// Stands in front of every line of this check.
 pub(super) const FROM_HERE: &str = "asked from this machine";
 /// What helps where another daemon answered.
@@ -47,7 +47,7 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<
     let hash = sha256_hex(body.as_bytes());
     let sent = Sent {
         reference: nobodys.as_str().to_owned(),
-        headers: marked_headers(patient, nonce.as_str()),
+        headers: marked_headers(patient, nonce.as_str(), &nobodys),
     };
     let since_ms = clock::wall_ms();
     let answered = match post(&url, &sent.headers, body).await {
@@ -112,7 +112,11 @@ struct Sent {
 }
 
 /// The headers that may carry a notify token, as the config names them, with a value that is none.
-fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
+fn marked_headers(
+    patient: &Patient<'_>,
+    nonce: &str,
+    nobodys: &InvoiceRef,
+) -> Vec<(String, String)> {
     let public = patient.settings.require_public();
     let public = public.as_ref().map_or("", |public| public.as_str());
     let places =
@@ -123,9 +127,15 @@ fn marked_headers(patient: &Patient<'_>, nonce: &str) -> Vec<(String, String)> {
     names.sort();
     names.dedup();
     let value = format!("tilld-doctor-{nonce}");
+    let own = own_mark(patient.state_dir, nobodys);
+    let value = |name: &str| {
+        own.clone()
+            .filter(|_| name == OWN_MARK)
+            .unwrap_or_else(|| value.clone())
+    };
     names
         .into_iter()
-        .map(|name| (name, value.clone()))
+        .map(|name| (name.clone(), value(&name)))
         .collect()
 }
 

@@ -4,9 +4,11 @@
 //! it may hold it, and a reader of the ledger must not keep the daemon from starting. A file that was deleted is looked for among
 //! what processes have open, so that its holder still counts.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -25,7 +27,7 @@ const PROCESSES: &str = "/proc";
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
 pub(crate) struct ServeLock {
-    _lock: FileLock,
+    lock: FileLock,
 }
 
 /// Why the lock was not taken.
@@ -71,11 +73,42 @@ impl ServeLock {
         };
         match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(_new) if is_held_deleted(&path) => Err(held()),
-            Ok(lock) => Ok(Self { _lock: lock }),
+            Ok(lock) => {
+                let lock = Self { lock };
+                lock.forget();
+                Ok(lock)
+            }
             Err(Errno::WOULDBLOCK) => Err(held()),
             Err(errno) => Err(failed(errno.into())),
         }
     }
+}
+
+impl ServeLock {
+    /// Says where the daemon answers, for commands by other settings. Without it they only cannot try whether it does.
+    pub(crate) fn note(&self, control: &Path) {
+        let noted = std::path::absolute(control).and_then(|path| {
+            self.lock.set_len(0)?;
+            self.lock.write_all_at(path.as_os_str().as_bytes(), 0)
+        });
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the lock's file does not say where the daemon answers");
+        }
+    }
+
+    /// Says that the daemon answers nowhere: not yet, or no more.
+    pub(crate) fn forget(&self) {
+        if let Err(error) = self.lock.set_len(0) {
+            tracing::debug!(%error, "the lock's file still says where a daemon answered");
+        }
+    }
+}
+
+/// Where the daemon of this state directory said that it answers: for its owner alone to read.
+pub(crate) fn served_on(state_dir: &Path) -> Option<PathBuf> {
+    let noted = fs::read(state_dir.join(FILE_NAME)).ok()?;
+    let path = PathBuf::from(OsString::from_vec(noted));
+    path.is_absolute().then_some(path)
 }
 
 /// True while a daemon serves this state directory. Where that cannot be told, there is none.

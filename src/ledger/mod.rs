@@ -80,12 +80,13 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
-pub(crate) use lock::{LockError, ServeLock, is_served};
+pub(crate) use lock::{LockError, ServeLock, is_served, served_on};
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;
+pub(crate) use opener::own_mark;
 pub(crate) use overview::{
-    AttentionCount, DueOf, LastAttempt, LastHeard, Overview, Owed, Tally, Undelivered,
+    AttentionCount, DueOf, LastAttempt, LastHeard, OWN_REQUEST, Overview, Owed, Tally, Undelivered,
 };
 #[cfg(test)]
 pub(crate) use overview::{Overdue, Silent};

@@ -4,10 +4,16 @@
 //! Promises that an unknown ref is read for and decrypted for as a known one is, with nothing to show for it.
 
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::reader::Reader;
 use super::row::{InvoiceKey, Watched};
 use super::seal::{Sealed, Sealer};
+use super::{KEY_FILE, SECRET_DIRECTORY};
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
@@ -50,6 +56,25 @@ impl Opener {
     /// None was found: one is opened all the same.
     pub(super) fn nobody(&self) {
         black_box(self.open(&self.nobodys, &self.nobody));
+    }
+}
+
+/// Marks a request of this tilld about a reference, which only the key of its ledger can have made. `None` for a user who may
+/// not read that.
+pub(crate) fn own_mark(state_dir: &Path, reference: &InvoiceRef) -> Option<String> {
+    let sealer = Sealer::load(&state_dir.join(SECRET_DIRECTORY).join(KEY_FILE)).ok()?;
+    let Sealed(mark) = sealer.seal(&NotifyToken::from_entropy(entropy::bytes()), reference);
+    Some(URL_SAFE_NO_PAD.encode(mark))
+}
+
+impl Reader {
+    /// True for such a mark.
+    pub(crate) fn is_own(&self, reference: &InvoiceRef, mark: &[u8]) -> bool {
+        let mark = URL_SAFE_NO_PAD.decode(mark).ok().map(Sealed);
+        let opened = mark
+            .zip(self.pool.opener.as_ref())
+            .and_then(|(mark, opener)| opener.open(&mark, reference));
+        opened.is_some()
     }
 }
 

@@ -19,6 +19,9 @@ use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
 use crate::invoice::status::StatusLists;
 
+/// Why a request is refused that this tilld made itself: no count includes it.
+pub(crate) const OWN_REQUEST: &str = "doctor";
+
 /// When a notification was last stored, and of which invoice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastHeard {

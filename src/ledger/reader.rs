@@ -32,7 +32,7 @@ use crate::panics::carried;
 /// Reads the ledger. Cheap to clone.
 #[derive(Clone)]
 pub struct Reader {
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
     /// For short look-ups of one who has a thread of its own.
     near: Option<Arc<Near>>,
     /// How the writer of the same process fares; `None` without one.

@@ -31,6 +31,9 @@ pub trait Book: Clone + Send + Sync + 'static {
         order_id: Option<String>,
     ) -> impl Future<Output = Result<Option<Watched>, Unavailable>> + Send;
 
+    /// True when this tilld itself made this mark for this reference.
+    fn is_own(&self, reference: &InvoiceRef, mark: &[u8]) -> bool;
+
     /// Whether what was just read was read from the ledger that is served. Waits for the writer only when it may not be.
     fn stands(&self) -> impl Future<Output = bool> + Send;
 
@@ -87,6 +90,10 @@ impl Book for LedgerBook {
             .watched_by_names(id, order_id)
             .await
             .map_err(|error| unavailable(&error))
+    }
+
+    fn is_own(&self, reference: &InvoiceRef, mark: &[u8]) -> bool {
+        self.reader.is_own(reference, mark)
     }
 
     async fn stands(&self) -> bool {

@@ -4,6 +4,7 @@
 use super::notification::Misshapen;
 use super::presentation::Verdict;
 use crate::http::BodyError;
+use crate::ledger::OWN_REQUEST;
 use crate::wire::invoice::NotAnInvoice;
 use crate::wire::json::ShapeError;
 
@@ -34,6 +35,8 @@ pub enum Reason {
     StatusUnreadable,
     /// The ref is none of ours (401).
     RefUnknown,
+    /// The same, and `tilld doctor` made the request (401).
+    Doctor,
     /// On the bare path, no invoice of ours has the id or the order id (401).
     InvoiceUnknown,
     /// No place carries a token (401).
@@ -56,7 +59,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order they are judged in.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::BodyCompressed,
         Self::BodyForm,
         Self::BodyTooLarge,
@@ -69,6 +72,7 @@ impl Reason {
         Self::IdUnreadable,
         Self::StatusUnreadable,
         Self::RefUnknown,
+        Self::Doctor,
         Self::InvoiceUnknown,
         Self::TokenMissing,
         Self::TokenWrong,
@@ -121,6 +125,10 @@ impl Reason {
             Self::RefUnknown => (
                 "ref_unknown",
                 "401: the last segment of the address is no ref of this ledger",
+            ),
+            Self::Doctor => (
+                OWN_REQUEST,
+                "401: a request of `tilld doctor`; `tilld status` does not count it",
             ),
             Self::InvoiceUnknown => (
                 "invoice_unknown",

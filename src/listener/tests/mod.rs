@@ -93,6 +93,10 @@ impl Book for Memory {
         Ok(known.then(seven))
     }
 
+    fn is_own(&self, _reference: &InvoiceRef, _mark: &[u8]) -> bool {
+        false
+    }
+
     async fn stands(&self) -> bool {
         !self.0.replaced.load(Ordering::SeqCst)
     }

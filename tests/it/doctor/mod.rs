@@ -68,11 +68,26 @@ fn a_shop_where_all_is_well_is_told_so_and_nothing_secret() {
         public.contains("every header that may carry a notify token arrives"),
         "{public}"
     );
-    // The one trace of it: a refusal as any stranger's.
+    // The one trace of it: a refusal that no count includes.
+    let refused = || world.value("SELECT group_concat(reason) FROM refusal");
+    assert_eq!(refused(), "doctor");
+    let status = world.tilld(&["status", "--json"]).ends_with(0).json();
+    let counted = status.pointer("/refusals_24h/count");
+    assert_eq!(counted, Some(&json!(0)), "{status}");
+    let listed = world.tilld(&["refusal", "list"]).ends_with(0).stdout;
+    assert!(listed.contains("doctor"), "{listed}");
+    // Anybody may send the header; only the ledger's own key makes what stands in it.
+    let liar = [("x-tilld-doctor", "dGlsbGQtZG9jdG9y")];
+    let nobodys = "0123456789abcdef0123456789abcdef";
     assert_eq!(
-        world.value("SELECT group_concat(reason) FROM refusal"),
-        "ref_unknown"
+        world
+            .notify(nobodys, &liar, r#"{"id":"x","status":"new"}"#)
+            .status,
+        401
     );
+    wait_until(PATIENCE, "the refusal", || {
+        refused() == "doctor,ref_unknown"
+    });
     let Ran { stdout, .. } = world.tilld(&["doctor"]).ends_with(0);
     assert!(
         stdout.contains("ok  public_address  asked from this machine"),
@@ -256,6 +271,11 @@ fn a_daemon_with_a_credential_of_its_unit_is_logged_in() {
     let told = doctor(&world, 0, &[]);
     let login = found(&told, "login");
     assert!(login.starts_with("ok: the daemon has a token"), "{login}");
+    let status = world.tilld(&["status"]).ends_with(0).stdout;
+    assert!(
+        status.contains("token in a credential of the daemon's unit"),
+        "{status}"
+    );
     world.stop_serve(PATIENCE);
     let told = doctor(&world, 16, &[]);
     let login = found(&told, "login");

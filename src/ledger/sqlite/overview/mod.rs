@@ -6,7 +6,7 @@ mod undelivered;
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, OptionalExtension as _, Params};
+use rusqlite::{Connection, OptionalExtension as _, Params, params};
 
 use crate::invoice::attention::Attention;
 use crate::invoice::silence::Class;
@@ -16,7 +16,7 @@ use crate::ledger::fact::{
     CLOCK, GENERATION, LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, REPOLL, RESTORED,
     SERVING_SINCE, UNSORTED,
 };
-use crate::ledger::overview::{AttentionCount, Overview, ServedBy, Tally};
+use crate::ledger::overview::{AttentionCount, OWN_REQUEST, Overview, ServedBy, Tally};
 use crate::ledger::repoll::Repolled;
 use crate::ledger::sqlite::deliveries::aside;
 use crate::ledger::sqlite::due;
@@ -240,11 +240,11 @@ fn refusals(
 ) -> rusqlite::Result<(Tally, Option<(String, u64)>)> {
     let sql = format!(
         "SELECT reason, count(*) AS times FROM (SELECT reason, at_ms FROM refusal ORDER BY id DESC LIMIT {}) \
-         WHERE at_ms >= ?1 GROUP BY reason ORDER BY times DESC, reason",
+         WHERE at_ms >= ?1 AND reason <> ?2 GROUP BY reason ORDER BY times DESC, reason",
         Tally::MOST + 1
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_map([since_ms], |row| {
+    let found = statement.query_map(params![since_ms, OWN_REQUEST], |row| {
         let times: i64 = row.get(1)?;
         Ok((row.get(0)?, u64::try_from(times).unwrap_or_default()))
     })?;
