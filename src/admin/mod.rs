@@ -24,7 +24,7 @@ use hyper::{Method, Request, StatusCode};
 
 use crate::client::Client;
 use crate::clock;
-use crate::http::{self, Limits, Local, Response, is_loopback, plain, serve, serve_local};
+use crate::http::{self, Limits, Local, Named, Response, is_loopback, plain, serve, serve_local};
 use crate::ledger::{Overview, ReadError, Reader, Writer};
 use crate::listener::Heard;
 use crate::outbox::Runs;
@@ -48,12 +48,11 @@ pub(crate) type Look = Arc<
 >;
 
 /// Where it listens.
-#[derive(Debug)]
 pub(crate) enum Socket {
     /// A port of this machine.
     Port(tokio::net::TcpListener),
     /// A Unix socket.
-    Local(tokio::net::UnixListener),
+    Local(Named),
 }
 
 /// What it tells of.

@@ -41,13 +41,22 @@ async fn diagnose(args: &Args, context: &Context) -> Result<Vec<Finding>, Failur
     let file = context.config_file()?;
     let file = file.map_or("no file".to_owned(), |file| format!("`{}`", file.display()));
     let client = service::client(context).ok();
-    let ask_daemon = || Box::pin(status::told_by_daemon(context)) as Told<'_>;
+    let ask_daemon = || -> Told<'_> {
+        Box::pin(async {
+            match status::ask_daemon(&state_dir).await {
+                status::Said::Report(report) => Some(*report),
+                _ => None,
+            }
+        })
+    };
+    let report = status::look(context).await.ok();
     let patient = Patient {
         settings,
         state_dir: &state_dir,
         client: client.as_ref(),
         unit: &args.unit,
         ask_daemon: &ask_daemon,
+        report: report.as_ref(),
     };
     let mut findings = vec![Finding::ok("config", format!("{file} is valid"))];
     findings.extend(examine(&patient).await);

@@ -32,7 +32,6 @@ use std::time::Duration;
 
 use hyper::Request;
 use serde_json::Value;
-use tokio::net::UnixListener;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::TaskTracker;
 
@@ -40,7 +39,7 @@ use crate::answer::failure::Failure;
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
 use crate::client::gate::Gate;
-use crate::http::{self, Limits, Local, Response, Served, serve_local};
+use crate::http::{self, Limits, Local, Named, Response, Served, serve_local};
 use crate::ledger::{Reader, Writer};
 use crate::opening;
 use crate::shutdown::Shutdown;
@@ -108,7 +107,7 @@ pub(crate) struct Parts {
 
 /// Serves the socket until `shutdown` is requested, then finishes what is in progress. The ledger's writer must outlive it.
 pub(crate) async fn run(
-    socket: UnixListener,
+    socket: Named,
     settings: Settings,
     parts: Parts,
     shutdown: Shutdown,

@@ -9,6 +9,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::control::{self, SocketError};
+use super::kept::{Kept, Names};
+use super::loops::Turns;
 use super::{Error, alarm, apart};
 use crate::admin::{self, Socket};
 use crate::config::{AdminPlace, Settings};
@@ -16,7 +18,7 @@ use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::shutdown::Shutdown;
-use crate::status::{self, FromCaller};
+use crate::status::{self, FromCaller, Need};
 
 /// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
@@ -35,11 +37,14 @@ pub(crate) enum PlaceError {
 /// A place that is taken, not yet waited for.
 pub(super) enum Taken {
     Port(std::net::TcpListener),
-    Socket(std::os::unix::net::UnixListener),
+    Socket(Kept),
 }
 
 /// Takes the place that is set, and says which it is.
-pub(super) fn take(settings: &Settings) -> Result<Option<(Taken, String)>, PlaceError> {
+pub(super) fn take(
+    settings: &Settings,
+    names: &mut Names,
+) -> Result<Option<(Taken, String)>, PlaceError> {
     match settings.admin.place() {
         None => Ok(None),
         Some(AdminPlace::Port(address)) => {
@@ -51,10 +56,9 @@ pub(super) fn take(settings: &Settings) -> Result<Option<(Taken, String)>, Place
         }
         Some(AdminPlace::Socket(path)) => {
             let name = path.display().to_string();
-            let failed = |source| PlaceError::Port(name.clone(), source);
             let socket = control::make(&path, None, control::MODE)?;
-            socket.set_nonblocking(true).map_err(failed)?;
-            Ok(Some((Taken::Socket(socket), name)))
+            let kept = names.keep("admin socket", socket.into(), true);
+            Ok(Some((Taken::Socket(kept), name)))
         }
     }
 }
@@ -64,7 +68,7 @@ impl Taken {
     pub(super) fn waited_for(self) -> io::Result<Socket> {
         match self {
             Self::Port(socket) => tokio::net::TcpListener::from_std(socket).map(Socket::Port),
-            Self::Socket(socket) => tokio::net::UnixListener::from_std(socket).map(Socket::Local),
+            Self::Socket(socket) => socket.waited_for().map(Socket::Local),
         }
     }
 }
@@ -98,19 +102,30 @@ async fn tell(taken: Taken, parts: admin::Parts, stop: Shutdown) {
     }
 }
 
-/// How everything stands by the settings that are in use, for the admin listener and the alarms.
+/// How everything stands by the settings that are in use, for the shop, the admin listener and the alarms.
 pub(super) fn look(
     reader: Reader,
     in_use: watch::Receiver<Settings>,
     state_dir: PathBuf,
+    (names, poller): (Names, Turns),
 ) -> admin::Look {
     Arc::new(move || {
         let (reader, settings) = (reader.clone(), in_use.borrow().clone());
         let state_dir = state_dir.clone();
-        Box::pin(async move {
-            status::survey(&reader, &settings, &state_dir, FromCaller::default()).await
-        })
+        let mut daemon = names.needs();
+        daemon.extend(stalled(&poller));
+        let caller = FromCaller {
+            daemon,
+            ..FromCaller::default()
+        };
+        Box::pin(async move { status::survey(&reader, &settings, &state_dir, caller).await })
     })
+}
+
+/// A poller that has not turned for longer than it may.
+fn stalled((pulse, within): &Turns) -> Option<Need> {
+    let still_for = pulse.still_for();
+    (still_for > *within).then(|| Need::stalled("the poller", still_for.as_secs()))
 }
 
 /// The alarms, when a program is set.

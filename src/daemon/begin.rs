@@ -1,15 +1,14 @@
 //! What runs beside what, each with the ledger's handles: listener, control socket, poller and outbox in threads of their own;
 //! the alarms, the looks over what is stored, and the admin listener, which goes on while the others stop.
 
-use std::os::unix::net::UnixListener as Local;
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::handed::Socket;
+use super::kept::{Kept, Names};
 use super::loops::Loops;
 use super::reload::Taker;
 use super::schedule::CronBell;
@@ -30,10 +29,11 @@ pub(super) struct Ground<'a> {
     pub(super) public_url: &'a str,
     pub(super) client: Client,
     pub(super) ledger: &'a Ledger,
+    pub(super) names: Names,
 }
 
 /// The listener's, the control socket's, and the admin listener's when there is one.
-pub(super) type Sockets = (Socket, Local, Option<(admin::Taken, String)>);
+pub(super) type Sockets = (Socket, Kept, Option<(admin::Taken, String)>);
 
 /// What all that runs is told.
 #[derive(Default)]
@@ -57,6 +57,7 @@ pub(super) fn begin(
         public_url,
         client,
         ledger,
+        names,
     } = ground;
     let heard = parts::listener_settings(settings, public_url)?;
     let served = control::settings(settings, public_url);
@@ -78,28 +79,11 @@ pub(super) fn begin(
         listen(socket, heard, book, stop)
     })?;
     let gate = Gate::new(parts::gate_limits(settings));
-    let (in_use, settings_in_use) = watch::channel(settings.clone());
-    let look = admin::look(
-        reader.clone(),
-        settings_in_use.clone(),
-        state_dir.to_owned(),
-    );
-    let parts = control::parts(
-        (settings_in_use, state_dir),
-        (writer.clone(), reader.clone()),
-        (client.clone(), gate.clone()),
-        bells.told,
-    );
-    let stop = wishes.stop.clone();
-    loops.begin("control", "the control socket", None, move |_pulse| {
-        answer(asked, served, parts, stop)
-    })?;
-    let asked_of = client.clone();
     let parts = poller::Parts {
         writer: writer.clone(),
         reader: reader.for_a_thread(),
-        client,
-        gate,
+        client: client.clone(),
+        gate: gate.clone(),
         store: Store::new(state_dir),
         elsewhere: Elsewhere::of_daemon(),
     };
@@ -109,10 +93,27 @@ pub(super) fn begin(
         parts.reader.furnish().await;
         poller::run(parts, polls, bell, (bells.ask, pulse), stop).await;
     })?;
+    let (in_use, settings_in_use) = watch::channel(settings.clone());
+    let look = admin::look(
+        reader.clone(),
+        settings_in_use,
+        state_dir.to_owned(),
+        (names, poller.clone()),
+    );
+    let parts = control::parts(
+        (Arc::clone(&look), state_dir),
+        (writer.clone(), reader.clone()),
+        (client.clone(), gate),
+        bells.told,
+    );
+    let stop = wishes.stop.clone();
+    loops.begin("control", "the control socket", None, move |_pulse| {
+        answer(asked, served, parts, stop)
+    })?;
     look_after(
         &mut loops.running,
         (&writer, &reader),
-        (settings, &asked_of),
+        (settings, &client),
         &wishes.stop,
     );
     let mut takers = takers::all(in_use, (writer.clone(), hooks), state_dir);
@@ -131,7 +132,7 @@ pub(super) fn begin(
         look,
         heard: counted,
         runs,
-        client: asked_of,
+        client,
         poller,
         listed: admin::listed(settings),
         draining: wishes.stop.clone(),
@@ -194,12 +195,12 @@ async fn listen(socket: Socket, settings: listener::Settings, book: LedgerBook, 
 
 /// Answers the shop until the stop.
 async fn answer(
-    socket: Local,
+    socket: Kept,
     settings: crate::control::Settings,
     parts: crate::control::Parts,
     stop: Shutdown,
 ) {
-    let socket = match UnixListener::from_std(socket) {
+    let socket = match socket.waited_for() {
         Ok(socket) => socket,
         Err(error) => {
             tracing::error!(reason = %error, "the control socket could not be waited for");

@@ -11,12 +11,9 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use tokio::sync::watch;
-
 use super::Start;
+use super::kept::{Kept, Names};
+use crate::admin::Look;
 use crate::answer::failure::Failure;
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
@@ -27,9 +24,13 @@ use crate::file_lock::FileLock;
 use crate::http::Limits;
 use crate::ledger::{Reader, Writer};
 use crate::parts;
-use crate::status::{self, FromCaller};
 use crate::wake::Wake;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
+/// What alerts call it.
+const WHAT: &str = "control socket";
 /// The socket's name where no path is set.
 pub(crate) const FILE: &str = "control.sock";
 /// What the name of its lock ends with.
@@ -87,37 +88,45 @@ pub(crate) fn group(name: &str) -> io::Result<Option<u32>> {
 }
 
 /// Takes the socket that was handed over, or makes it.
-pub(super) fn socket(start: &mut Start) -> Result<(UnixListener, PathBuf), SocketError> {
+pub(super) fn socket(start: &mut Start, names: &mut Names) -> Result<(Kept, PathBuf), SocketError> {
     let runtime = std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from);
-    let path = path(&start.settings, &start.state_dir, runtime.as_deref());
+    let default = path(&start.settings, &start.state_dir, runtime.as_deref());
     if let Some(inherited) = start.handed.control.take() {
-        let given = inherited.local_addr().ok();
-        let path = given
-            .and_then(|at| at.as_pathname().map(Path::to_owned))
-            .unwrap_or(path);
-        return ready(inherited, path);
+        let inherited = Kept::from(inherited);
+        let given = inherited.path().unwrap_or_default();
+        let is_here = leads_anywhere(&given);
+        let path = Some(given).filter(|given| *given != PathBuf::new());
+        return Ok((
+            names.keep(WHAT, inherited, is_here),
+            path.unwrap_or(default),
+        ));
     }
     let control = &start.settings.control;
     let mode = control.mode_bits().unwrap_or(MODE);
-    let made = make(&path, control.group.as_deref(), mode)?;
-    ready(made, path)
+    let group = control.group.as_deref();
+    let group = group.map(|name| number_of(name, &default)).transpose()?;
+    let made = make(&default, group, mode)?;
+    Ok((names.keep(WHAT, made.into(), true), default))
 }
 
-fn ready(socket: UnixListener, path: PathBuf) -> Result<(UnixListener, PathBuf), SocketError> {
-    match socket.set_nonblocking(true) {
-        Ok(()) => Ok((socket, path)),
-        Err(source) => Err(SocketError::Io {
-            doing: "listen on",
-            path,
-            source,
-        }),
-    }
+/// Somebody listens there.
+pub(super) fn leads_anywhere(path: &Path) -> bool {
+    matches!(probe(path), Ok(()) | Err(Errno::WOULDBLOCK))
+}
+
+fn number_of(group_name: &str, path: &Path) -> Result<u32, SocketError> {
+    let found = group(group_name).map_err(|source| SocketError::Io {
+        doing: "find the group of",
+        path: path.to_owned(),
+        source,
+    })?;
+    found.ok_or_else(|| SocketError::NoGroup(group_name.to_owned()))
 }
 
 /// Makes a socket: whoever may write by its group and mode may connect.
 pub(super) fn make(
     path: &Path,
-    group_name: Option<&str>,
+    group: Option<u32>,
     mode: u32,
 ) -> Result<UnixListener, SocketError> {
     let failed = |doing: &'static str| {
@@ -134,11 +143,8 @@ pub(super) fn make(
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
-    if let Some(name) = group_name {
-        let group = group(name)
-            .map_err(failed("find the group of"))?
-            .ok_or_else(|| SocketError::NoGroup(name.to_owned()))?;
-        chown(path, None, Some(group)).map_err(failed("give a group to"))?;
+    if group.is_some() {
+        chown(path, None, group).map_err(failed("give a group to"))?;
     }
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of"))?;
@@ -218,15 +224,15 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
     }
 }
 
-/// What it works with: the ledger, the service and the gate that all of this process share, and the settings in use.
+/// What it works with: the ledger, the service and the gate that all of this process share.
 pub(super) fn parts(
-    (settings, state_dir): (watch::Receiver<Settings>, &Path),
+    (look, state_dir): (Look, &Path),
     (writer, reader): (Writer, Reader),
     (client, gate): (Client, Gate),
     told: Wake,
 ) -> control::Parts {
     control::Parts {
-        status: status(reader.clone(), settings, state_dir.to_owned()),
+        status: status(look),
         writer,
         reader,
         client,
@@ -238,15 +244,11 @@ pub(super) fn parts(
 }
 
 /// How everything stands, for clients: the login is not theirs to know.
-fn status(reader: Reader, settings: watch::Receiver<Settings>, state_dir: PathBuf) -> Status {
+fn status(look: Look) -> Status {
     Box::new(move || {
-        // Those that are in use now.
-        let (reader, settings) = (reader.clone(), settings.borrow().clone());
-        let state_dir = state_dir.clone();
+        let looked = look();
         Box::pin(async move {
-            let report = status::look(&reader, &settings, &state_dir, FromCaller::default())
-                .await
-                .map_err(Failure::from)?;
+            let (_overview, report) = looked.await.map_err(Failure::from)?;
             Ok(serde_json::to_value(report).expect("plain data"))
         })
     })

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use listenfd::ListenFd;
 
+use super::kept::Kept;
 use crate::http::Public;
 
 /// The name of the control socket.
@@ -36,7 +37,7 @@ pub(crate) enum Socket {
     /// On a port.
     Port(TcpListener),
     /// On a Unix socket.
-    Local(UnixListener),
+    Local(Kept),
 }
 
 /// Where that is.
@@ -121,7 +122,7 @@ pub(crate) fn take() -> Result<Handed, HandedError> {
                     Err(_no_port) => {
                         let socket = handed.take_unix_listener(at);
                         let socket = socket.map_err(wrong(role, "TCP or Unix socket"))?;
-                        socket.map(Socket::Local)
+                        socket.map(|socket| Socket::Local(socket.into()))
                     }
                 };
             }
@@ -168,11 +169,7 @@ impl Socket {
     pub(crate) fn at(&self) -> io::Result<At> {
         match self {
             Self::Port(port) => port.local_addr().map(At::Port),
-            Self::Local(local) => {
-                let at = local.local_addr()?;
-                let path = at.as_pathname().map(std::path::Path::to_owned);
-                Ok(At::Local(path.unwrap_or_default()))
-            }
+            Self::Local(local) => local.path().map(At::Local),
         }
     }
 
@@ -183,10 +180,7 @@ impl Socket {
                 port.set_nonblocking(true)?;
                 tokio::net::TcpListener::from_std(port).map(Public::Port)
             }
-            Self::Local(local) => {
-                local.set_nonblocking(true)?;
-                tokio::net::UnixListener::from_std(local).map(Public::Local)
-            }
+            Self::Local(local) => local.waited_for().map(Public::Local),
         }
     }
 }

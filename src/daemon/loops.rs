@@ -13,6 +13,9 @@ use crate::outbox;
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
 
+/// The turns of a part, and how often it turns at least.
+pub(super) type Turns = (Pulse, Duration);
+
 /// Those that were begun.
 pub(super) struct Loops {
     /// Each gives its name when it ends.
@@ -60,7 +63,7 @@ impl Loops {
         name: &'static str,
         turns_within: Option<Duration>,
         part: impl FnOnce(Pulse) -> Part + Send + 'static,
-    ) -> Result<(Pulse, Duration), Error> {
+    ) -> Result<Turns, Error> {
         let pulse = Pulse::default();
         let within =
             watchdog::loop_within(turns_within.unwrap_or(apart::TICK_EVERY), self.busy_budget);

@@ -12,6 +12,7 @@ mod begin;
 mod clock_watch;
 pub(crate) mod control;
 pub(crate) mod handed;
+mod kept;
 mod loops;
 mod reassess;
 pub(crate) mod reload;
@@ -42,6 +43,7 @@ use crate::{fault, news, parts, telemetry};
 
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
+use kept::Names;
 use reload::Reload;
 use schedule::{BellError, CronBell};
 use signals::{Signals, Wish};
@@ -145,7 +147,9 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     // Before the ledger is opened: a newer tilld would bring it to its schema under the one that serves it.
     let lock = take_lock(&start.state_dir).await?;
     let unheeded = unheeded::keys(&start.handed);
-    let (calls, control_path) = control::socket(&mut start)?;
+    let mut names = Names::default();
+    let (calls, control_path) = control::socket(&mut start, &mut names)?;
+    lock.note(&control_path);
     let Start {
         settings,
         state_dir,
@@ -158,14 +162,14 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     } = start;
     fault::point("start");
     // It tells how tilld is: no reason not to be.
-    let admin_place = admin::take(&settings).unwrap_or_else(|error| {
+    let admin_place = admin::take(&settings, &mut names).unwrap_or_else(|error| {
         let reason = telemetry::chain(&error);
         tracing::error!(%reason, "the admin listener is not there: {reason}; hint: look who has `listen` under [admin]");
         None
     });
     let ledger = Ledger::open(parts::ledger_options(&settings, state_dir.clone())?)?;
     let asked = asked.filter(|_| handed.public.is_some());
-    let (socket, at) = public(handed.public, settings.listener.listen).await?;
+    let (socket, at) = public(handed.public, settings.listener.listen, &mut names).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
         .map_err(Error::Bell)?;
@@ -181,6 +185,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         public_url: &public_url,
         client,
         ledger: &ledger,
+        names,
     };
     let (mut loops, mut aside, takers) =
         begin((socket, calls, admin_place), bell, ground, &wishes)?;
@@ -195,6 +200,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     ready(&at);
     let heard = (&mut signals, &mut reload, serves.as_str());
     let ended = supervise(heard, &mut loops.running, &mut aside, &ledger).await;
+    lock.forget();
     let within = loops.stop_within();
     stop(&mut signals, loops.running, within, &wishes).await;
     wishes.last.request();
@@ -251,7 +257,11 @@ async fn stop(
 
 /// The socket that was handed over, or the listener's port, and where that is. Each runtime has its own list of sockets to look
 /// at, so it is on none.
-async fn public(handed: Option<Socket>, address: SocketAddr) -> Result<(Socket, At), Error> {
+async fn public(
+    handed: Option<Socket>,
+    address: SocketAddr,
+    names: &mut Names,
+) -> Result<(Socket, At), Error> {
     let failed = |source| Error::Listen { address, source };
     let socket = if let Some(socket) = handed {
         socket
@@ -260,6 +270,13 @@ async fn public(handed: Option<Socket>, address: SocketAddr) -> Result<(Socket, 
         Socket::Port(port.into_std().map_err(failed)?)
     };
     let at = socket.at().map_err(failed)?;
+    let socket = match socket {
+        Socket::Local(kept) => {
+            let is_here = kept.path().is_ok_and(|path| control::leads_anywhere(&path));
+            Socket::Local(names.keep("listener's socket", kept, is_here))
+        }
+        port @ Socket::Port(_) => port,
+    };
     Ok((socket, at))
 }
 

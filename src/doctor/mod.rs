@@ -6,6 +6,7 @@
 //! to say of what could not be looked at that it was not.
 
 mod address;
+mod alerts;
 mod answered;
 mod certificate;
 mod files;
@@ -27,7 +28,7 @@ use serde::Serialize;
 use crate::client::Client;
 use crate::config::Settings;
 use crate::ledger::{FILE_NAME, Ledger, OpenError, is_served};
-use crate::status::Report;
+use crate::status::{Reason, Report};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -106,6 +107,8 @@ pub(crate) struct Patient<'a> {
     pub(crate) client: Option<&'a Client>,
     /// The systemd unit whose sandbox is held against what scripts need.
     pub(crate) unit: &'a str,
+    /// What `tilld status` shows, when there is a ledger that this user may read.
+    pub(crate) report: Option<&'a Report>,
     /// Asks the daemon over its control socket.
     pub(crate) ask_daemon: &'a dyn Fn() -> Told<'a>,
 }
@@ -118,14 +121,15 @@ pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
         ..
     } = patient;
     let opened = Ledger::open_reader(state_dir);
-    let mut findings = vec![daemon(state_dir, opened.as_ref().err())];
+    let mut findings = vec![daemon(patient, opened.as_ref().err())];
     let gone = opened
         .as_ref()
         .err()
         .filter(|error| matches!(error, OpenError::Gone { .. }));
     let gone = gone.map(ToString::to_string);
     let reader = opened.ok();
-    findings.extend(service::look(patient, reader.as_ref()).await);
+    findings.extend(alerts::look(patient));
+    findings.extend(service::look(patient).await);
     findings.extend(address::look(settings));
     let user = user::of(state_dir);
     findings.extend(certificate::own(settings, &user));
@@ -140,10 +144,15 @@ pub(crate) async fn examine(patient: &Patient<'_>) -> Vec<Finding> {
 const ASK_AS: &str = "ask as the user tilld runs as, or as root";
 
 /// Whether somebody is there to hear and to ask.
-fn daemon(state_dir: &Path, unopened: Option<&OpenError>) -> Finding {
+fn daemon(patient: &Patient<'_>, unopened: Option<&OpenError>) -> Finding {
     const CHECK: &str = "daemon";
+    let state_dir = patient.state_dir;
+    let needs = patient.report.map_or(&[][..], |report| &report.needs);
     if is_served(state_dir) {
-        return Finding::ok(CHECK, "it runs");
+        return match needs.iter().find(|need| need.reason == Reason::Daemon) {
+            Some(need) => Finding::fail(CHECK, &*need.told).hint(need.advice.join("; ")),
+            None => Finding::ok(CHECK, "it runs"),
+        };
     }
     if let Err(error) = state_dir.join(FILE_NAME).try_exists() {
         let told = format!(

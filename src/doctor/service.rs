@@ -3,8 +3,7 @@
 use super::{Finding, Patient};
 use crate::client::credentials::{Elsewhere, Store};
 use crate::clock;
-use crate::ledger::{Reader, is_served};
-use crate::poller::standing::{self, LoginState};
+use crate::status::StoredLogin;
 use crate::telemetry::chain;
 
 const LOGIN: &str = "login";
@@ -15,8 +14,8 @@ const AGREES_MS: i64 = 5_000;
 /// From here on a payment window is judged wrongly. Milliseconds.
 const WRONG_MS: i64 = 60_000;
 
-pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<Finding> {
-    let mut findings = vec![login(patient, reader).await];
+pub(super) async fn look(patient: &Patient<'_>) -> Vec<Finding> {
+    let mut findings = vec![login(patient)];
     let Some(client) = patient.client else {
         let told = "not asked: `service.url` is not set, or cannot be used";
         findings.push(
@@ -45,7 +44,7 @@ pub(super) async fn look(patient: &Patient<'_>, reader: Option<&Reader>) -> Vec<
 }
 
 /// Where the daemon would find a token, and whether it may be read as it should be. Never what it is.
-async fn login(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
+fn login(patient: &Patient<'_>) -> Finding {
     let origin = patient.client.map(crate::client::Client::origin);
     let store = Store::new(patient.state_dir);
     let file = store.path().display().to_string();
@@ -54,8 +53,7 @@ async fn login(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
         Ok(None) => {
             return match Elsewhere::of_daemon().systemd_token() {
                 Ok(Some(_)) => Finding::ok(LOGIN, "a token is there, as a systemd credential"),
-                // A credential of its unit is the daemon's alone to see.
-                Ok(None) if is_good_there(patient, reader).await => {
+                Ok(None) if is_of_unit(patient) => {
                     Finding::ok(LOGIN, "the daemon has a token, as a credential of its unit")
                 }
                 Ok(None) => Finding::fail(LOGIN, format!("none is stored in `{file}`"))
@@ -82,18 +80,10 @@ async fn login(patient: &Patient<'_>, reader: Option<&Reader>) -> Finding {
     }
 }
 
-/// The daemon that runs says that it has a token, and that it was not refused.
-async fn is_good_there(patient: &Patient<'_>, reader: Option<&Reader>) -> bool {
-    if !is_served(patient.state_dir) {
-        return false;
-    }
-    let Some(reader) = reader else {
-        return false;
-    };
-    // The first look writes it: without a word, or with one that cannot be read, nothing is known.
-    let standing = reader.fact(&standing::FACT).await;
-    let login = standing.ok().flatten().map(|standing| standing.login);
-    login == Some(LoginState::Good)
+/// The daemon that runs polls with a token that is stored nowhere.
+fn is_of_unit(patient: &Patient<'_>) -> bool {
+    let login = patient.report.map(|report| &report.login);
+    matches!(login, Some(StoredLogin::Stored { .. }))
 }
 
 /// Contract 7 does not show what is answered to somebody without a token, so any word of it will do but one: 5xx

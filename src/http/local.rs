@@ -5,10 +5,11 @@ use std::io;
 use std::task::{Context, Poll};
 
 use rustix::net::sockopt::set_socket_send_buffer_size;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::time::Duration;
 
 use super::accept::{Accept, Next, Room, Stream};
+use super::named::Named;
 use super::serve::{Served, run};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
@@ -68,12 +69,12 @@ impl Stream for UnixStream {
     }
 }
 
-impl Accept for UnixListener {
+impl Accept for Named {
     type Io = UnixStream;
     type Peer = Local;
 
     async fn accept(&self) -> io::Result<(UnixStream, Local)> {
-        let (stream, _nameless) = Self::accept(self).await?;
+        let stream = Self::accept(self).await?;
         let who = stream.peer_cred()?;
         let peer = Local {
             uid: who.uid(),
@@ -86,7 +87,7 @@ impl Accept for UnixListener {
 
 /// Serves a Unix socket as [`super::serve()`] serves a port.
 pub(crate) async fn serve_local<S: Service<Peer = Local>>(
-    listener: UnixListener,
+    listener: Named,
     limits: Limits,
     service: S,
     shutdown: Shutdown,

@@ -4,22 +4,22 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::time::Duration;
 
 use super::accept::Accept;
+use super::named::Named;
 use super::serve::{Served, run};
 use super::tls::{Certificates, serve_secured};
 use super::{Limits, Service};
 use crate::shutdown::Shutdown;
 
 /// Where connections come in.
-#[derive(Debug)]
 pub(crate) enum Public {
     /// On a port.
     Port(TcpListener),
     /// On a Unix socket.
-    Local(UnixListener),
+    Local(Named),
 }
 
 impl From<TcpListener> for Public {
@@ -75,12 +75,12 @@ impl Accept for ByPeer<TcpListener> {
     }
 }
 
-impl Accept for ByPeer<UnixListener> {
+impl Accept for ByPeer<Named> {
     type Io = UnixStream;
     type Peer = Peer;
 
     async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
-        let (stream, _nameless) = UnixListener::accept(&self.0).await?;
+        let stream = self.0.accept().await?;
         Ok((stream, Peer::Local))
     }
 }

@@ -99,12 +99,15 @@ impl Login {
 
     /// What the service said of a token on a request that somebody waited for. There is one: no proxy's mood is waited out.
     pub(super) fn hear(&mut self, said: Option<TokenWord>) {
-        let Some(said) = said.filter(|said| said.number > self.heard) else {
+        // Before the first look it is not known which token it is about.
+        let (Some(said), Some(current)) = (
+            said.filter(|said| said.number > self.heard),
+            self.current.as_ref(),
+        ) else {
             return;
         };
         self.heard = said.number;
-        let current = self.current.as_ref();
-        if current.is_none_or(|current| current.secret.expose() != said.token.expose()) {
+        if current.secret.expose() != said.token.expose() {
             return;
         }
         if said.is_good {

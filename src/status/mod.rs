@@ -3,6 +3,7 @@
 //! table that grows, so it is quick with a million invoices.
 
 mod certificate;
+mod login;
 pub(crate) mod measures;
 mod needs;
 mod polling;
@@ -20,11 +21,12 @@ use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
 use crate::poller::standing;
 
 pub(crate) use crate::poller::standing::LoginState;
+pub(crate) use login::StoredLogin;
 pub(crate) use polling::Polling;
 pub(crate) use reason::{Need, Reason};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Due, LedgerFile, Report, StoredLogin, UnderAttention};
+pub(crate) use report::{Around, Due, LedgerFile, Report, UnderAttention};
 pub(crate) use restored::{Polled, Restored};
 pub(crate) use storage::{LOW_BYTES, Storage};
 
@@ -40,6 +42,10 @@ pub(crate) struct FromCaller {
     pub(crate) login_stored_ms: Option<i64>,
     /// What the daemon says of the ledger's file and disk, where another process builds the report.
     pub(crate) storage: Vec<UnderAttention>,
+    /// What the daemon says of itself.
+    pub(crate) daemon: Vec<Need>,
+    /// Whether it answers; `None` where nobody tried, or this user may not connect.
+    pub(crate) answers: Option<Result<(), String>>,
 }
 
 /// Builds the report.

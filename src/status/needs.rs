@@ -16,6 +16,10 @@ use crate::ledger::{Overview, Owed, Undelivered, WrongClock};
 pub(super) struct Known<'a> {
     pub(super) now_ms: i64,
     pub(super) daemon_running: bool,
+    /// Whether it answers, where that was tried.
+    pub(super) answers: Option<&'a Result<(), String>>,
+    /// What it says of itself.
+    pub(super) daemon: Vec<Need>,
     pub(super) overview: &'a Overview,
     pub(super) limits: &'a config::Attention,
     pub(super) polling: &'a Polling,
@@ -34,8 +38,10 @@ pub(super) struct Known<'a> {
 pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     let overview = known.overview;
     let mut needs = Vec::new();
-    if !known.daemon_running {
-        needs.push(Need::daemon());
+    match known.answers {
+        _ if !known.daemon_running => needs.push(Need::daemon()),
+        Some(Err(why)) => needs.push(Need::silent_daemon(why)),
+        Some(Ok(())) | None => {}
     }
     needs.extend(wrong_clock(&known));
     needs.extend(login(known.polling));
@@ -64,6 +70,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     needs.extend(known.storage.iter().map(Need::storage));
     needs.extend(of_invoices(&known));
     needs.extend(known.certificate);
+    needs.extend(known.daemon);
     needs.sort_by_key(|need| need.severity);
     needs
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::FromCaller;
+use super::login::StoredLogin;
 use super::needs::{Known, needs};
 use super::polling::{DueOfClass, Polling};
 use super::reason::{Need, Reason};
@@ -17,13 +18,15 @@ use crate::invoice::silence::Class;
 use crate::invoice::status::{Status, StatusLists};
 use crate::ledger::{LOG_TRIED_BYTES, Overview, Tally};
 use crate::parts::owed_names;
-use crate::poller::standing::Standing;
+use crate::poller::standing::{LoginState, Standing};
 
 /// How everything stands. Times are UTC with milliseconds. Whoever is told of it over the control socket reads it back: numbers
 /// are never `flatten`ed, since exact ones cannot be read so.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) daemon_running: bool,
+    /// It answers on its control socket; `None` where it was not tried.
+    pub(crate) daemon_answers: Option<bool>,
     pub(crate) ledger: LedgerFile,
     pub(crate) login: StoredLogin,
     pub(crate) last_notification: Option<LastNotification>,
@@ -67,25 +70,6 @@ pub(crate) struct LedgerFile {
     pub(crate) wal_bytes: u64,
     /// Since when it cannot be moved into the file, while it is worth telling.
     pub(crate) wal_held_since: Option<String>,
-}
-
-/// Where the access token is stored, as far as the reader of the report may know.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub(crate) enum StoredLogin {
-    /// There is one.
-    Stored {
-        source: Cow<'static, str>,
-        stored_in: String,
-        shop_name: Option<String>,
-    },
-    /// There is none that this user's commands would find.
-    None,
-    /// Another user owns the state directory.
-    #[default]
-    Hidden,
-    /// `whoami` says why.
-    Unreadable,
 }
 
 /// The newest accepted notification.
@@ -243,10 +227,13 @@ impl Report {
             restored: due_of(Class::Restored),
         };
         let now_ms = around.now_ms;
+        let has_unit_token = around.daemon_running && polling.login == LoginState::Good;
         let restored = Restored::of(overview);
         let needs = needs(Known {
             now_ms,
             daemon_running: around.daemon_running,
+            answers: around.caller.answers.as_ref(),
+            daemon: around.caller.daemon,
             overview,
             limits: &settings.attention,
             polling: &polling,
@@ -260,11 +247,12 @@ impl Report {
         });
         Self {
             daemon_running: around.daemon_running,
+            daemon_answers: around.caller.answers.map(|answers| answers.is_ok()),
             ledger: LedgerFile {
                 wal_held_since: held_since,
                 ..around.ledger
             },
-            login: around.caller.login,
+            login: around.caller.login.or_of_unit(has_unit_token),
             last_notification: last_notification(overview),
             presentation: Presentation {
                 last: overview.presentation.clone().filter(|_| !pinned),
@@ -368,7 +356,7 @@ pub(crate) mod tests {
         assert_eq!(
             told,
             concat!(
-                r#"{"daemon_running":true,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152,"wal_held_since":null},"#,
+                r#"{"daemon_running":true,"daemon_answers":null,"ledger":{"path":"/var/lib/tilld/ledger.db","bytes":139264,"wal_bytes":4152,"wal_held_since":null},"#,
                 r#""login":{"state":"hidden"},"last_notification":null,"presentation":{"last":null,"pinned":false},"#,
                 r#""refusals_24h":{"count":0,"more":false,"commonest_reason":null,"commonest_count":0},"#,
                 r#""due":{"count":0,"more":false,"oldest_due_at":null,"oldest_late_ms":null,"#,

@@ -40,6 +40,7 @@ mod names;
 mod network;
 mod notifications;
 mod nudges;
+mod one_report;
 mod operating;
 mod operator;
 mod orders;

@@ -12,7 +12,7 @@ use hyper::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::failure::{Exit, Failure};
 use super::{NoAnswer, Remote};
@@ -74,6 +74,12 @@ impl Call {
         self
     }
 
+    /// Has its answer waited for no longer.
+    pub(super) fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
+    }
+
     fn request(self) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
         let mut request = Request::builder()
             .method(self.method)
@@ -117,12 +123,37 @@ impl Remote {
             NoAnswer::Ended(failure.context("this cannot be asked for"))
         })?;
         let stream = self.connect().await?;
-        match timeout(within, self.exchange(stream, request)).await {
-            Ok(answered) => answered,
-            Err(_late) => Err(NoAnswer::Silent {
-                path: self.path.clone(),
-                within,
-            }),
+        let began = Instant::now();
+        tokio::select! {
+            answered = self.exchange(stream, request) => answered,
+            () = sleep(within) => Err(self.silent(began)),
+            () = self.stands_still() => Err(self.silent(began)),
+        }
+    }
+
+    fn silent(&self, began: Instant) -> NoAnswer {
+        NoAnswer::Silent {
+            path: self.path.clone(),
+            within: began.elapsed(),
+        }
+    }
+
+    /// Resolves when it answers nothing any more: what waits for the service is told from what waits for nobody.
+    async fn stands_still(&self) {
+        let knock = || {
+            Request::head("/v1/openapi.json")
+                .header(HOST, "tilld")
+                .body(Full::default())
+        };
+        loop {
+            sleep(ANSWER_TIME).await;
+            let asked = async {
+                let stream = self.connect().await.ok()?;
+                self.exchange(stream, knock().ok()?).await.ok()
+            };
+            if !matches!(timeout(ANSWER_TIME, asked).await, Ok(Some(_))) {
+                return;
+            }
         }
     }
 

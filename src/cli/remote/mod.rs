@@ -136,13 +136,13 @@ impl From<NoAnswer> for Failure {
                 Self::new(Exit::Unreachable, error).hint("run the command again")
             }
             error @ NoAnswer::Silent { .. } => Self::new(Exit::Unreachable, error).hint(
-                "as many may be connected as `control.connections` allows: run the command again",
+                "`tilld status` shows whether the daemon stands still; as many may be connected as `control.connections` allows",
             ),
         }
     }
 }
 
-fn is_denied(error: &io::Error) -> bool {
+pub(super) fn is_denied(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::PermissionDenied
 }
 

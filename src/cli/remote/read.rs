@@ -18,6 +18,8 @@ use crate::status::Report;
 
 /// A question to the service takes this long at most: its turn, the connection and the answer.
 const POLL_TIME: Duration = Duration::from_mins(1);
+/// A daemon that says nothing of itself for longer is not well.
+const STATUS_TIME: Duration = Duration::from_secs(2);
 /// As long as a daemon waits for one question, at most.
 pub(super) const LONGEST_WAIT_S: u64 = 300;
 
@@ -100,9 +102,10 @@ impl Remote {
     }
 
     /// How everything stands, but for the login.
-    pub(in super::super) async fn status(&self) -> Result<Report, Failure> {
-        let answer = self.call(Self::get("/v1/status".to_owned())).await?;
-        Ok(self.read(&answer)?)
+    pub(in super::super) async fn status(&self) -> Result<Report, NoAnswer> {
+        let call = Self::get("/v1/status".to_owned()).within(STATUS_TIME);
+        let answer = self.call(call).await?;
+        self.read(&answer)
     }
 
     /// An invoice once it is decided, or when the time is over, and whether it is.

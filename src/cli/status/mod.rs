@@ -3,25 +3,23 @@
 
 mod people;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::print_json;
-use super::remote::{self, Way};
+use super::remote::{self, NoAnswer, Remote, Way, is_denied};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
-use crate::ledger::is_served;
-use crate::status::{self, FromCaller, Reason, Report, StoredLogin, UnderAttention};
+use crate::ledger::{is_served, served_on};
+use crate::status::{self, FromCaller, Reason, Report, StoredLogin};
+use crate::telemetry::chain;
 
 /// The ends a script must tell apart.
 pub(super) const ENDS: &str = "Exit codes: 0 all clear, 3 there is no ledger yet, 16 something needs attention: no daemon runs,
 an invoice needs attention, a delivery is held or missing, was given up by the schedule or waits for a hook that is not configured,
 a status name is not mapped, a login that polling needs is missing or refused, notifications do not arrive, or the
 ledger's file or disk is in trouble";
-
-/// How long the daemon is waited for, when all else is known already.
-const DAEMON_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Flags of `status`.
 #[derive(Debug, clap::Args)]
@@ -51,36 +49,58 @@ pub(super) async fn run(_args: Args, context: Context) -> Result<Exit, Failure> 
     })
 }
 
-async fn look(context: &Context) -> Result<Report, Failure> {
+/// How everything stands, as far as this user may know.
+pub(super) async fn look(context: &Context) -> Result<Report, Failure> {
     let state_dir = context.state_dir()?;
     let settings = context.settings()?;
     let reader = ledger::open_reader(context)?;
+    let (said, answers) = match ask_daemon(&state_dir).await {
+        Said::Report(report) => (Some(*report), Some(Ok(()))),
+        Said::Unreadable => (None, Some(Ok(()))),
+        Said::Nothing(why) => (None, Some(Err(why))),
+        Said::Unknown => (None, None),
+    };
+    let (mut storage, mut daemon) =
+        said.map_or_else(Default::default, |said| (said.attention, said.needs));
+    storage.retain(|of| !matches!(of.reason, Reason::Invoice(_)));
+    daemon.retain(|need| matches!(need.reason, Reason::Daemon | Reason::Socket));
     let caller = FromCaller {
         login: login(context, &state_dir),
         login_stored_ms: login_stored_ms(&state_dir),
-        storage: storage_of_daemon(context, &state_dir).await,
+        storage,
+        daemon,
+        answers,
     };
     Ok(status::look(&reader, settings, &state_dir, caller).await?)
 }
 
-/// What the daemon alone knows: that it cannot store. One that does not answer shows in everything else.
-async fn storage_of_daemon(context: &Context, state_dir: &Path) -> Vec<UnderAttention> {
-    if !is_served(state_dir) {
-        return Vec::new();
-    }
-    let report = told_by_daemon(context).await;
-    let mut all = report.map_or_else(Vec::new, |report| report.attention);
-    all.retain(|of| !matches!(of.reason, Reason::Invoice(_)));
-    all
+/// What the daemon says of itself.
+pub(super) enum Said {
+    /// This.
+    Report(Box<Report>),
+    /// Something: it has no place just now, or is of another version.
+    Unreadable,
+    /// Nothing, and why.
+    Nothing(String),
+    /// None runs, or this user may not ask it.
+    Unknown,
 }
 
-/// What the daemon says of itself; `None` when it cannot be asked, or does not answer soon.
-pub(super) async fn told_by_daemon(context: &Context) -> Option<Report> {
-    let Ok(Way::Socket(remote)) = remote::way(context).await else {
-        return None;
+/// Asks the daemon where it said that it answers, whatever the settings of this command say.
+pub(super) async fn ask_daemon(state_dir: &Path) -> Said {
+    // In another file system, as a container has, its directory is not there either.
+    let is_near = |path: &PathBuf| path.parent().is_some_and(Path::is_dir);
+    let Some(path) = served_on(state_dir).filter(is_near) else {
+        return Said::Unknown;
     };
-    let asked = tokio::time::timeout(DAEMON_WITHIN, remote.status()).await;
-    asked.ok()?.ok()
+    match Remote::at(&path).status().await {
+        Ok(report) => Said::Report(Box::new(report)),
+        Err(NoAnswer::Busy(_) | NoAnswer::Restored { .. } | NoAnswer::Ended(_)) => Said::Unreadable,
+        Err(NoAnswer::Absent { source, .. }) if is_denied(&source) => Said::Unknown,
+        // It may have stopped meanwhile.
+        Err(_) if !is_served(state_dir) => Said::Unknown,
+        Err(error) => Said::Nothing(chain(&error)),
+    }
 }
 
 fn is_owner(context: &Context) -> bool {

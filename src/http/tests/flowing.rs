@@ -1,6 +1,6 @@
 //! Answers that go on: neither idle nor in anybody's way, and closed on a client that does not read.
 
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 
 use super::*;
 
@@ -107,7 +107,9 @@ impl Service for LocalTrial {
 impl Local {
     fn start() -> Self {
         let at = tempfile::tempdir().expect("a directory");
-        let listener = UnixListener::bind(at.path().join("t.sock")).expect("bound");
+        let listener =
+            std::os::unix::net::UnixListener::bind(at.path().join("t.sock")).expect("bound");
+        let listener = Named::new(listener, None).expect("a socket");
         let trial = LocalTrial::default();
         let served = serve_local(listener, small(), trial.clone(), Shutdown::new(), BOUND);
         drop(tokio::spawn(served));

@@ -30,7 +30,7 @@ pub(crate) enum Reason {
     Certificate,
     /// The machine's clock cannot be right.
     Clock,
-    /// No daemon runs.
+    /// No daemon runs, or it stands still.
     Daemon,
     /// Little room is left on the ledger's disk.
     DiskLow,
@@ -54,6 +54,8 @@ pub(crate) enum Reason {
     Reversed,
     /// No notification arrives.
     Silent,
+    /// A Unix socket of tilld has lost its name.
+    Socket,
     /// A hook has not done for long what it is owed.
     Undelivered,
     /// Deliveries wait for a hook that is not configured.
@@ -74,7 +76,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 23] = [
+    const OWN: [Self; 24] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -92,6 +94,7 @@ impl Reason {
         Self::ReadOnly,
         Self::Reversed,
         Self::Silent,
+        Self::Socket,
         Self::Undelivered,
         Self::Unowned,
         Self::Unreadable,
@@ -128,6 +131,7 @@ impl Reason {
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
             Self::Silent => ("silent", Critical, ByItself),
+            Self::Socket => ("socket_lost", Critical, ByItself),
             Self::Undelivered => ("undelivered", Critical, ByItself),
             Self::Unowned => ("unowned", Critical, ByItself),
             Self::Unreadable => ("unreadable", Critical, ByItself),

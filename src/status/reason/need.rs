@@ -1,6 +1,8 @@
 //! What stands on the list of needs: a reason with its sentence and its advice. Relies on the reason's table for severity and end.
 //! Pure; promises that every list shows the same sentence.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::Reason;
@@ -31,6 +33,10 @@ pub(crate) struct Need {
 
 /// What to do when notifications do not arrive.
 const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
+
+/// What to do about a daemon that stands still.
+const RESTART: &str =
+    "`systemctl restart tilld` starts it again; `journalctl -u tilld` shows what it did last";
 
 /// What to do about a certificate's end.
 const RENEW: &str = "renew it: new files are taken up within 20 s";
@@ -135,6 +141,28 @@ impl Need {
         let told = "none runs, so no notification is heard, nothing is asked and no hook is run";
         Self::new(Reason::Daemon, told)
             .helped_by("`systemctl start tilld`, or `tilld serve`, starts one")
+    }
+
+    /// One runs, and does not answer.
+    pub(in crate::status) fn silent_daemon(why: &str) -> Self {
+        let told = format!("one runs, but it does not answer: {why}");
+        Self::new(Reason::Daemon, told).helped_by(RESTART)
+    }
+
+    /// A part of it has not turned for so long.
+    pub(crate) fn stalled(part: &str, for_s: u64) -> Self {
+        let told = format!("{part} has stood still for {for_s} s");
+        Self::new(Reason::Daemon, told).helped_by(RESTART)
+    }
+
+    /// A Unix socket of tilld has lost its name, and could not be bound again.
+    pub(crate) fn lost_socket(what: &str, path: &Path, why: &str) -> Self {
+        let path = path.display();
+        let told = format!("nobody can connect to the {what} `{path}`: {why}");
+        Self::new(Reason::Socket, told).helped_by(
+            "remove what lies there: tilld binds it again within 10 s. A socket of systemd is bound by \
+             `systemctl restart tilld.socket tilld`",
+        )
     }
 
     /// Deliveries are held. What may have run before a restore is not to be released all at once.

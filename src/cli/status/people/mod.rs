@@ -4,6 +4,7 @@ mod polling;
 
 use super::super::failure::Failure;
 use super::super::output::Output;
+use crate::invoice::attention::End;
 use crate::status::measures::{number, size};
 use crate::status::{Need, Polled, Reason, Report, Restored, StoredLogin};
 
@@ -31,6 +32,10 @@ fn needs(needs: &[Need]) -> Vec<(&str, String)> {
             (need.reason.as_str(), need.told.clone())
         });
         pairs.extend(need.advice.iter().map(|advice| ("", advice.clone())));
+        // The advice names `tilld ack` where that ends it.
+        if need.ends == End::ByItself {
+            pairs.push(("", "ends by itself".to_owned()));
+        }
         if last == Some(place) {
             pairs.push(("", LISTS_THEM.to_owned()));
         }
@@ -44,10 +49,10 @@ const LISTS_THEM: &str =
 
 /// How things stand. Not escaped: the table does it.
 fn standing(report: &Report) -> Vec<(&'static str, String)> {
-    let daemon = if report.daemon_running {
-        "running"
-    } else {
-        "not running: `tilld serve`"
+    let daemon = match report.daemon_answers {
+        _ if !report.daemon_running => "not running: `tilld serve`",
+        Some(false) => "running, but it does not answer",
+        Some(true) | None => "running",
     };
     let file = &report.ledger;
     let mut pairs = vec![
@@ -212,7 +217,7 @@ mod tests {
             let told = needs.iter().map(|(_, told)| told.as_str());
             told.collect::<Vec<_>>().join(" / ")
         };
-        assert!(held(3, 0).ends_with("`tilld delivery release --all` runs them"));
+        assert!(held(3, 0).contains("`tilld delivery release --all` runs them / ends by itself"));
         for (restored, begins) in [
             (
                 3,
