@@ -10,7 +10,7 @@ use super::Parts;
 use crate::http::Response;
 use crate::ledger::{Reader, Writer};
 use crate::news;
-use crate::status::LoginState;
+use crate::status::{LoginState, Reason};
 use crate::telemetry::{chain, escape};
 
 /// How long the writer may take for a turn. A batch of a slow disk takes a tenth of that; another program's lock on the
@@ -28,12 +28,17 @@ pub(super) async fn healthz(parts: &Parts) -> Response {
 /// 200 when all is so, else 503; one line for each thing that was looked at.
 pub(super) async fn readyz(parts: &Parts) -> Response {
     let (turn, looked) = tokio::join!(turn(&parts.writer, &parts.reader), (parts.look)());
-    let login = match looked {
-        Ok((_overview, report)) => match report.polling.login {
-            LoginState::Good => Ok(()),
-            state => Err(state.sentence().to_owned()),
-        },
-        Err(error) => Err(chain(&error)),
+    let (login, sockets) = match looked {
+        Ok((_overview, report)) => {
+            let login = match report.polling.login {
+                LoginState::Good => Ok(()),
+                state => Err(state.sentence().to_owned()),
+            };
+            let mut needs = report.needs.into_iter();
+            let lost = needs.find(|need| need.reason == Reason::Socket);
+            (login, lost.map_or(Ok(()), |need| Err(need.told)))
+        }
+        Err(error) => (Err(chain(&error)), Err(chain(&error))),
     };
     let (pulse, within) = &parts.poller;
     let poller = turns(pulse.still_for(), *within);
@@ -47,6 +52,7 @@ pub(super) async fn readyz(parts: &Parts) -> Response {
         ("ledger", turn),
         ("login", login),
         ("poller", poller),
+        ("sockets", sockets),
     ];
     let ready = found.iter().all(|(_, state)| state.is_ok());
     let mut text = String::new();

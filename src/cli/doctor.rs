@@ -43,23 +43,29 @@ async fn diagnose(args: &Args, context: &Context) -> Result<Vec<Finding>, Failur
     let client = service::client(context).ok();
     let ask_daemon = || -> Told<'_> {
         Box::pin(async {
-            match status::ask_daemon(&state_dir).await {
+            match status::ask_daemon(context, &state_dir).await {
                 status::Said::Report(report) => Some(*report),
                 _ => None,
             }
         })
     };
-    let report = status::look(context).await.ok();
+    let looked = status::look(context).await;
     let patient = Patient {
         settings,
         state_dir: &state_dir,
         client: client.as_ref(),
         unit: &args.unit,
         ask_daemon: &ask_daemon,
-        report: report.as_ref(),
+        report: looked.as_ref().ok(),
     };
     let mut findings = vec![Finding::ok("config", format!("{file} is valid"))];
     findings.extend(examine(&patient).await);
+    if let Err(failure) = &looked
+        && failure.exit() != Exit::NotFound
+    {
+        let told = format!("the alerts could not be looked at: {}", failure.line());
+        findings.push(Finding::warn("alerts", told));
+    }
     Ok(findings)
 }
 

@@ -57,7 +57,7 @@ pub(super) fn take(
         Some(AdminPlace::Socket(path)) => {
             let name = path.display().to_string();
             let socket = control::make(&path, None, control::MODE)?;
-            let kept = names.keep("admin socket", socket.into(), true);
+            let kept = names.keep("admin socket", socket.into());
             Ok(Some((Taken::Socket(kept), name)))
         }
     }

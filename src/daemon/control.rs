@@ -6,7 +6,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _, PermissionsExt as _, chown};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{
+    FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, chown,
+};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,7 +28,7 @@ use crate::http::Limits;
 use crate::ledger::{Reader, Writer};
 use crate::parts;
 use crate::wake::Wake;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
@@ -94,24 +97,15 @@ pub(super) fn socket(start: &mut Start, names: &mut Names) -> Result<(Kept, Path
     if let Some(inherited) = start.handed.control.take() {
         let inherited = Kept::from(inherited);
         let given = inherited.path().unwrap_or_default();
-        let is_here = leads_anywhere(&given);
         let path = Some(given).filter(|given| *given != PathBuf::new());
-        return Ok((
-            names.keep(WHAT, inherited, is_here),
-            path.unwrap_or(default),
-        ));
+        return Ok((names.watch(WHAT, inherited), path.unwrap_or(default)));
     }
     let control = &start.settings.control;
     let mode = control.mode_bits().unwrap_or(MODE);
     let group = control.group.as_deref();
     let group = group.map(|name| number_of(name, &default)).transpose()?;
     let made = make(&default, group, mode)?;
-    Ok((names.keep(WHAT, made.into(), true), default))
-}
-
-/// Somebody listens there.
-pub(super) fn leads_anywhere(path: &Path) -> bool {
-    matches!(probe(path), Ok(()) | Err(Errno::WOULDBLOCK))
+    Ok((names.keep(WHAT, made.into()), default))
 }
 
 fn number_of(group_name: &str, path: &Path) -> Result<u32, SocketError> {
@@ -143,10 +137,21 @@ pub(super) fn make(
     remove_left(path)?;
     // Made without the right to write for anybody but the owner: the umask is 0027.
     let socket = UnixListener::bind(path).map_err(failed("make the socket"))?;
-    if group.is_some() {
-        chown(path, None, group).map_err(failed("give a group to"))?;
+    // By the file itself: who may write to the directory may put another one in its place.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::PATH | OFlags::NOFOLLOW).bits().cast_signed())
+        .open(path)
+        .map_err(failed("open"))?;
+    let about = file.metadata().map_err(failed("look at"))?;
+    if !about.file_type().is_socket() {
+        return Err(SocketError::NoSocket(path.to_owned()));
     }
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+    let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+    if group.is_some_and(|group| group != about.gid()) {
+        chown(&itself, None, group).map_err(failed("give a group to"))?;
+    }
+    fs::set_permissions(&itself, fs::Permissions::from_mode(mode))
         .map_err(failed("set the mode of"))?;
     Ok(socket)
 }

@@ -1,18 +1,19 @@
 //! The Unix sockets that this daemon answers on, and whether clients can still connect to each.
 //!
-//! Relies on [`crate::http::Named`] for the looks at a name. Promises to bind a lost one with the mode and the group that it had.
+//! Relies on [`crate::http::Named`] for the looks at a name. Promises to bind a lost one that was made here with the mode and the
+//! group that it had, and to leave those of systemd to systemd.
 
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 use tokio::sync::watch;
 
 use super::control;
-use crate::http::{Name, Named};
+use crate::http::{Bind, Name, Named};
 use crate::status::Need;
 use crate::telemetry::chain;
 
@@ -52,19 +53,32 @@ impl Kept {
 pub(super) struct Names(Vec<(&'static str, PathBuf, watch::Receiver<Option<String>>)>);
 
 impl Names {
-    /// Has a socket keep its name. `is_here`: the name leads to it now.
-    pub(super) fn keep(&mut self, what: &'static str, kept: Kept, is_here: bool) -> Kept {
-        let path = kept.path().unwrap_or_default();
-        if path.as_os_str().is_empty() {
-            return kept;
-        }
-        let about = fs::symlink_metadata(&path).ok().filter(|_| is_here);
+    /// Has a socket that was made here keep its name.
+    pub(super) fn keep(&mut self, what: &'static str, kept: Kept) -> Kept {
+        let place = kept.path().unwrap_or_default();
+        let about = fs::symlink_metadata(&place).ok();
         let group = about.as_ref().map(MetadataExt::gid);
         let mode = about.map_or(control::MODE, |about| about.permissions().mode() & 0o777);
-        let place = path.clone();
-        let bind = move || control::make(&place, group, mode).map_err(|error| chain(&error));
-        let name = Name::new(path.clone(), is_here, Box::new(bind));
-        self.0.push((what, path, name.lost()));
+        let bind: Bind = {
+            let place = place.clone();
+            Box::new(move || control::make(&place, group, mode).map_err(|error| chain(&error)))
+        };
+        self.named(what, kept, Name::new(place, Some(bind)))
+    }
+
+    /// Has a socket of systemd watched, which alone makes it as its unit says. One that cannot be seen from here is not: it may
+    /// lie in another file system, as a container has, or under a `/tmp` that is not this service's own.
+    pub(super) fn watch(&mut self, what: &'static str, kept: Kept) -> Kept {
+        let place = kept.path().unwrap_or_default();
+        let is_socket = |about: fs::Metadata| about.file_type().is_socket();
+        if !fs::symlink_metadata(&place).is_ok_and(is_socket) {
+            return kept;
+        }
+        self.named(what, kept, Name::new(place, None))
+    }
+
+    fn named(&mut self, what: &'static str, kept: Kept, name: Name) -> Kept {
+        self.0.push((what, name.path().to_owned(), name.lost()));
         Kept {
             name: Some(name),
             ..kept

@@ -149,7 +149,6 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     let unheeded = unheeded::keys(&start.handed);
     let mut names = Names::default();
     let (calls, control_path) = control::socket(&mut start, &mut names)?;
-    lock.note(&control_path);
     let Start {
         settings,
         state_dir,
@@ -195,6 +194,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     tracing::info!(control = %control_path.display(), "tilld answers on {}", control_path.display());
     tracing::info!(listen = %at, state_dir = %state_dir.display(), "tilld serves on {at}");
     drop(starting);
+    lock.note(&control_path);
     let serves = format!("serves on {at}");
     systemd::tell(&[Word::Ready, Word::Alive, Word::Status(serves.clone())]);
     ready(&at);
@@ -271,10 +271,7 @@ async fn public(
     };
     let at = socket.at().map_err(failed)?;
     let socket = match socket {
-        Socket::Local(kept) => {
-            let is_here = kept.path().is_ok_and(|path| control::leads_anywhere(&path));
-            Socket::Local(names.keep("listener's socket", kept, is_here))
-        }
+        Socket::Local(kept) => Socket::Local(names.watch("listener's socket", kept)),
         port @ Socket::Port(_) => port,
     };
     Ok((socket, at))

@@ -14,15 +14,18 @@ const NOTE_EVERY: Duration = Duration::from_secs(5);
 
 /// Counts until the stop.
 pub(super) async fn run(writer: Writer, reader: Reader, stop: Shutdown) {
-    let mut counted = Instant::now();
+    let mut served = Duration::ZERO;
     while !stop.is_requested() {
+        let began = Instant::now();
         tokio::select! {
             () = stop.requested() => {}
             () = sleep(NOTE_EVERY) => {}
         }
+        // While this process stood still it served nobody.
+        served += began.elapsed().min(NOTE_EVERY * 2);
         // What could not be noted now is noted with the next.
-        match note(&writer, &reader, counted.elapsed()).await {
-            Ok(()) => counted = Instant::now(),
+        match note(&writer, &reader, served).await {
+            Ok(()) => served = Duration::ZERO,
             Err(reason) => tracing::debug!(%reason, "the time served could not be noted: {reason}"),
         }
     }

@@ -39,7 +39,7 @@ pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
 pub(crate) use host::{is_loopback, is_own_address, is_own_name};
 pub(crate) use local::{Local, serve_local};
-pub(crate) use named::{Name, Named};
+pub(crate) use named::{Bind, Name, Named};
 pub(crate) use public::{Peer, Public, serve_public};
 pub(crate) use serve::{Served, serve};
 pub(crate) use tls::{CertificateError, CertificateFiles, Certificates, TOLD_AHEAD_S, ends_at_s};

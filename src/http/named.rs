@@ -16,7 +16,10 @@ use tokio::sync::watch;
 use tokio::time::{Duration, Instant, sleep_until};
 
 /// From one look at the name to the next.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// Why a socket of another program is not bound here.
+const OF_ANOTHER: &str = "its file is gone, and systemd makes it";
 
 /// Makes a socket at the path, or says in one line why there is none.
 pub(crate) type Bind = Box<dyn Fn() -> Result<net::UnixListener, String> + Send + Sync>;
@@ -45,15 +48,16 @@ pub(crate) struct Name {
     path: PathBuf,
     /// What it leads to while it leads here.
     mark: Option<Mark>,
-    bind: Bind,
+    /// How another is made; `None` where another program makes it.
+    bind: Option<Bind>,
     /// Why nobody can connect by it.
     lost: watch::Sender<Option<String>>,
 }
 
 impl Name {
-    /// `is_here`: it leads to the socket that is served.
-    pub(crate) fn new(path: PathBuf, is_here: bool, bind: Bind) -> Self {
-        let mark = Mark::of(&path).filter(|_| is_here);
+    /// It leads to the socket that is served.
+    pub(crate) fn new(path: PathBuf, bind: Option<Bind>) -> Self {
+        let mark = Mark::of(&path);
         let lost = watch::Sender::default();
         Self {
             path,
@@ -61,6 +65,11 @@ impl Name {
             bind,
             lost,
         }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Why nobody can connect by it, while that is so.
@@ -74,8 +83,11 @@ impl Name {
             self.lost.send_replace(None);
             return None;
         }
-        let bound =
-            (self.bind)().and_then(|socket| waited_for(socket).map_err(|error| error.to_string()));
+        let bound = self
+            .bind
+            .as_ref()
+            .map_or_else(|| Err(OF_ANOTHER.to_owned()), |bind| bind());
+        let bound = bound.and_then(|socket| waited_for(socket).map_err(|error| error.to_string()));
         let path = self.path.display();
         match bound {
             Ok(socket) => {

@@ -218,6 +218,8 @@ pub enum NoAnswer {
         /// The service's clock when it said so, if that was dated: milliseconds since 1970.
         service_ms: Option<i64>,
     },
+    /// The service answers others, and not about this one.
+    Alone,
     /// All else.
     Other,
 }

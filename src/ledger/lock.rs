@@ -4,10 +4,10 @@
 //! it may hold it, and a reader of the ledger must not keep the daemon from starting. A file that was deleted is looked for among
 //! what processes have open, so that its holder still counts.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -88,8 +88,10 @@ impl ServeLock {
     /// Says where the daemon answers, for commands by other settings. Without it they only cannot try whether it does.
     pub(crate) fn note(&self, control: &Path) {
         let noted = std::path::absolute(control).and_then(|path| {
+            let machine = machine();
+            let noted = [machine.as_os_str().as_bytes(), path.as_os_str().as_bytes()];
             self.lock.set_len(0)?;
-            self.lock.write_all_at(path.as_os_str().as_bytes(), 0)
+            self.lock.write_all_at(&noted.join(&b'\n'), 0)
         });
         if let Err(error) = noted {
             tracing::debug!(%error, "the lock's file does not say where the daemon answers");
@@ -107,8 +109,15 @@ impl ServeLock {
 /// Where the daemon of this state directory said that it answers: for its owner alone to read.
 pub(crate) fn served_on(state_dir: &Path) -> Option<PathBuf> {
     let noted = fs::read(state_dir.join(FILE_NAME)).ok()?;
-    let path = PathBuf::from(OsString::from_vec(noted));
-    path.is_absolute().then_some(path)
+    let at = noted.iter().position(|byte| *byte == b'\n')?;
+    let (on, path) = noted.split_at_checked(at)?;
+    let path = PathBuf::from(OsStr::from_bytes(path.strip_prefix(b"\n")?));
+    (on == machine().as_os_str().as_bytes()).then_some(path)
+}
+
+/// What tells a container's paths from those of others: the namespace of processes.
+fn machine() -> PathBuf {
+    fs::read_link("/proc/self/ns/pid").unwrap_or_default()
 }
 
 /// True while a daemon serves this state directory. Where that cannot be told, there is none.

@@ -59,6 +59,9 @@ impl Opener {
     }
 }
 
+/// As long as a mark is: a nonce of 12 bytes, a token of 43 characters and a tag of 16 bytes, in base64.
+const MARK_BYTES: usize = 95;
+
 /// Marks a request of this tilld about a reference, which only the key of its ledger can have made. `None` for a user who may
 /// not read that.
 pub(crate) fn own_mark(state_dir: &Path, reference: &InvoiceRef) -> Option<String> {
@@ -70,7 +73,9 @@ pub(crate) fn own_mark(state_dir: &Path, reference: &InvoiceRef) -> Option<Strin
 impl Reader {
     /// True for such a mark.
     pub(crate) fn is_own(&self, reference: &InvoiceRef, mark: &[u8]) -> bool {
-        let mark = URL_SAFE_NO_PAD.decode(mark).ok().map(Sealed);
+        let mark = Some(mark).filter(|mark| mark.len() <= MARK_BYTES);
+        let mark = mark.and_then(|mark| URL_SAFE_NO_PAD.decode(mark).ok());
+        let mark = mark.map(Sealed);
         let opened = mark
             .zip(self.pool.opener.as_ref())
             .and_then(|(mark, opener)| opener.open(&mark, reference));

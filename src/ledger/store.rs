@@ -136,6 +136,8 @@ pub(super) struct PollState {
     pub retired_ms: Option<i64>,
     /// What polls brought last.
     pub polled: Polled,
+    /// When an alert was raised because polls bring no answer about it.
+    pub alerted_ms: Option<i64>,
 }
 
 impl PollState {

@@ -269,6 +269,8 @@ impl<B: Book> Inner<B> {
             .settings
             .presentations
             .judge(token.as_ref().unwrap_or(&self.nobodys), carried);
+        // Looked at for every invoice, known or not.
+        let is_own = self.is_own(&arrival);
         match (invoice, token, verdict) {
             (Some(invoice), Some(token), Verdict::Right(place)) => {
                 tracing::debug!(
@@ -291,9 +293,7 @@ impl<B: Book> Inner<B> {
             }
             (invoice, token, verdict) => {
                 let reason = match (invoice, token, &arrival.address) {
-                    (None, _, Address::Own(reference)) if self.is_own(reference, &arrival) => {
-                        Reason::Doctor
-                    }
+                    (None, _, Address::Own(_)) if is_own => Reason::Doctor,
                     (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
                     (None, _, Address::Bare) => Reason::InvoiceUnknown,
                     (Some(_), _, _) => {
@@ -306,9 +306,11 @@ impl<B: Book> Inner<B> {
     }
 
     /// `tilld doctor` asks for nobody's invoice, to see whether its request arrives.
-    fn is_own(&self, reference: &InvoiceRef, arrival: &Arrival) -> bool {
-        let mark = arrival.parts.headers.get(OWN_MARK);
-        mark.is_some_and(|mark| self.book.is_own(reference, mark.as_bytes()))
+    fn is_own(&self, arrival: &Arrival) -> bool {
+        match (&arrival.address, arrival.parts.headers.get(OWN_MARK)) {
+            (Address::Own(reference), Some(mark)) => self.book.is_own(reference, mark.as_bytes()),
+            _ => false,
+        }
     }
 
     /// Stores it, whatever becomes of the request.

@@ -127,13 +127,19 @@ impl Asker {
     /// may be this invoice the service is silent about.
     fn why(&self, error: &FetchError) -> NoAnswer {
         let met_nobody = matches!(error.verdict(), Verdict::Outage(_));
+        let view = self.gate.view();
         match error {
             FetchError::NotFound { service_ms, .. } | FetchError::Forbidden { service_ms, .. } => {
                 NoAnswer::NotFound {
                     service_ms: *service_ms,
                 }
             }
-            _ if met_nobody && self.gate.view().outage.is_some() => NoAnswer::Outage,
+            _ if met_nobody && view.outage.is_some() => NoAnswer::Outage,
+            // They say nothing of the invoice.
+            FetchError::LoginNeeded
+            | FetchError::TokenUnusable
+            | FetchError::Busy { status: ..500, .. } => NoAnswer::Other,
+            _ if view.answered => NoAnswer::Alone,
             _ => NoAnswer::Other,
         }
     }

@@ -338,6 +338,7 @@ impl Poller {
     async fn tell(&mut self) {
         let view = self.asker.gate.view();
         let found = Found {
+            answered: view.answered,
             login: self.login.state(),
             outage: view
                 .outage

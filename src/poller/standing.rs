@@ -88,6 +88,8 @@ pub(super) struct Found {
     pub login: LoginState,
     /// Since when the service gives no answers, and what the last request met.
     pub outage: Option<(Instant, String)>,
+    /// The service has answered this process.
+    pub answered: bool,
     /// Until when the service wants to be left alone.
     pub shut_until: Option<Instant>,
     /// This moment by the monotonic clock.
@@ -102,6 +104,8 @@ pub(super) struct Found {
 pub(super) struct Book {
     /// What the ledger has; `None`: nothing, or nobody knows.
     stored: Option<Standing>,
+    /// The outage that an earlier process left.
+    earlier: Option<Outage>,
     outage: Option<(Instant, i64)>,
     shut_until: Option<(Instant, i64)>,
     /// How long that was when it was dated, milliseconds.
@@ -112,6 +116,7 @@ impl Book {
     /// Begins with what the ledger has.
     pub(super) fn new(stored: Option<Standing>) -> Self {
         Self {
+            earlier: stored.as_ref().and_then(|stored| stored.outage.clone()),
             stored,
             ..Self::default()
         }
@@ -134,13 +139,25 @@ impl Book {
             self.shut_for_ms = left.map(millis);
         }
         let outage = self.outage.zip(found.outage.as_ref());
+        let outage = outage.map(|((_, since_ms), (_, reason))| Outage {
+            since_ms,
+            reason: reason.clone(),
+        });
+        // Until it answers, an outage that an earlier process met goes on.
+        if found.answered {
+            self.earlier = None;
+        }
+        let earlier = self.earlier.as_ref();
         let standing = Standing {
             login: found.login,
             login_since_ms: (!found.login.is_usable()).then(|| since_ms.unwrap_or(found.now_ms)),
-            outage: outage.map(|((_, since_ms), (_, reason))| Outage {
-                since_ms,
-                reason: reason.clone(),
-            }),
+            outage: match (outage, earlier) {
+                (Some(now), Some(earlier)) => Some(Outage {
+                    since_ms: earlier.since_ms,
+                    ..now
+                }),
+                (now, earlier) => now.or_else(|| earlier.cloned()),
+            },
             left_alone_until_ms: self.shut_until.map(|(_, at_ms)| at_ms),
             left_alone_for_ms: self.shut_for_ms,
         };
@@ -177,6 +194,7 @@ mod tests {
         Found {
             login: LoginState::Good,
             outage: None,
+            answered: true,
             shut_until: None,
             now,
             now_ms,
@@ -230,6 +248,31 @@ mod tests {
         assert_eq!(reasons.as_deref(), Some("no answer"));
         let over = book.see(&found(start + second * 11, 7_000_000));
         assert_eq!(over, Some(Standing::default()));
+    }
+
+    #[test]
+    fn an_outage_outlives_a_restart_until_the_service_answers() {
+        let start = Instant::now();
+        let left = Outage {
+            since_ms: 5,
+            reason: "cut off".to_owned(),
+        };
+        let mut book = Book::new(Some(Standing {
+            outage: Some(left),
+            ..Standing::default()
+        }));
+        let silent = |outage: Option<&str>| Found {
+            outage: outage.map(|reason| (start, reason.to_owned())),
+            answered: false,
+            ..found(start, 9_000)
+        };
+        assert_eq!(book.see(&silent(None)), None);
+        let outage = book
+            .see(&silent(Some("no answer")))
+            .and_then(|now| now.outage);
+        let outage = outage.expect("a change");
+        assert_eq!((outage.since_ms, &*outage.reason), (5, "no answer"));
+        assert_eq!(book.see(&found(start, 9_000)), Some(Standing::default()));
     }
 
     #[test]

@@ -102,9 +102,13 @@ fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
             tells(&world, &invoice, status, &invoice.at(0));
         }
     }
+    // Of this status the service knows nothing: it goes back to an older one.
+    let ahead = world.create("A-4").as_if("waiting");
+    assert_eq!(world.tell_as_it_is(&ahead).status, 200);
+    world.tilld(&["invoice", "poll", "A-4"]).ends_with(0);
     let pending = "SELECT count(*) FROM heard WHERE decision = 'pending'";
     wait_until(PATIENCE, "the first answers", || {
-        world.value(pending) == "2"
+        world.value(pending) == "3"
     });
     // One answer alone undoes nothing.
     for order in ["A-1", "A-2"] {
@@ -116,6 +120,10 @@ fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
     ends(&world, "A-1", "expired reversed 0");
     ends(&world, "A-2", "waiting open 0");
     ends(&world, "A-3", "waiting open 0");
+    ends(&world, "A-4", "new open 0");
+    assert_eq!(world.invoice("A-4", "attention"), "rewound");
+    world.tilld(&["ack", "A-4"]).ends_with(0);
+    assert_eq!(world.invoice("A-4", "attention"), "");
     world.settle();
     let reversed = "SELECT event_id FROM events WHERE kind = 'reversed'";
     let undone = format!("{} reversed A-1 1", world.value(reversed));

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -192,7 +193,28 @@ fn a_socket_that_lost_its_name_is_an_alert_and_gets_it_back() {
         alert(&world, "socket_lost").is_none()
     });
     world.tilld(&["status"]).ends_with(0);
-    assert!(std::os::unix::net::UnixStream::connect(&watch).is_ok());
+    assert!(UnixStream::connect(&watch).is_ok());
+}
+
+/// A socket that systemd made: only systemd makes it as its unit says.
+#[test]
+fn a_socket_of_systemd_that_lost_its_name_is_an_alert() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let socket = dir.path().join("control.sock");
+    let held = UnixListener::bind(&socket).expect("bound");
+    let world = Setup::new().quiet().holding(held, "control").start();
+    wait_until(PATIENCE, "all to be well", || {
+        world.tilld(&["status"]).code == 0
+    });
+    fs::remove_file(&socket).expect("removed");
+    let told = alert(&world, "daemon").expect("it cannot be asked");
+    assert!(told.contains("control.sock"), "{told}");
+    wait_until(A_MINUTE, "the daemon to see it", || {
+        world
+            .serve_log()
+            .contains("its file is gone, and systemd makes it")
+    });
+    assert!(!socket.exists());
 }
 
 /// The shop's token is revoked in the cabinet.

@@ -138,30 +138,60 @@ fn a_create_that_is_rejected_for_its_login_is_an_alert() {
 #[test]
 fn an_invoice_that_alone_is_not_answered_past_its_horizon_is_an_alert() {
     // Its end is counted from its opening where there is no `expireAt`.
-    let world = setup().set("poller.horizon_s", 15).start();
+    let world = setup().set("poller.horizon_s", 10).start();
     let urls =
         ["success", "cancel", "error"].map(|end| format!("--{end}-url=https://shop.example/"));
-    let flags: Vec<&str> = ["--redirect"]
-        .into_iter()
-        .chain(urls.iter().map(String::as_str))
-        .collect();
-    for order in ["A-1", "A-2", "A-3"] {
-        world.open(order, "1500", &flags).ends_with(0);
-    }
+    let flags = ["--redirect"].into_iter();
+    let flags: Vec<&str> = flags.chain(urls.iter().map(String::as_str)).collect();
     for (order, status, body) in [("A-1", 502, ""), ("A-2", 200, "{}")] {
+        world.open(order, "1500", &flags).ends_with(0);
         let answer = json!({ "endpoint": "fetch", "status": status, "body": body, "times": true });
         let id = world.invoice(order, "invoice_id");
         world.faults(&json!({ "invoice": id, "api_status": answer }));
     }
+    // One that is answered about.
+    world.create("A-3");
     let told = |order: &str| alert(&world, "unanswered").is_some_and(|told| told.contains(order));
-    wait_until(PATIENCE * 3, "the alert", || told("A-1") && told("A-2"));
-    assert!(!told("A-3"));
+    wait_until(PATIENCE, "their failures", || {
+        world.value("SELECT count(*) FROM poll WHERE failures > 1") == "2"
+    });
+    assert!(!told("A-1") && !told("A-2"), "its time is not over");
+    let open_still = "SELECT count(*) FROM invoices WHERE created_ms > (unixepoch() - 11) * 1000";
+    wait_until(PATIENCE, "the horizon", || world.value(open_still) == "0");
+    // As many as in some minutes, each a little later.
+    world
+        .neighbour()
+        .tamper("UPDATE poll SET failures = 5, asked_ms = 1, due_ms = 1 WHERE failures > 1");
+    wait_until(PATIENCE, "the alert", || told("A-1") && told("A-2"));
     assert_eq!(alert(&world, "outage"), None);
-    // An answer ends it, and so does an operator.
+    // An operator ends it, and so does an answer.
     world.tilld(&["ack", "A-2"]).ends_with(0);
-    assert!(told("A-1") && !told("A-2"));
+    world.tilld(&["invoice", "poll", "A-2"]).ends_with(8);
+    assert!(told("A-1") && !told("A-2"), "it was acknowledged");
     let id = world.invoice("A-1", "invoice_id");
     world.faults(&json!({ "invoice": id, "reset": true }));
     world.tilld(&["invoice", "poll", "A-1"]).ends_with(0);
     assert_eq!(alert(&world, "unanswered"), None);
+}
+
+/// The login is of another shop, or the service has lost them.
+#[test]
+fn open_invoices_that_the_service_does_not_know_are_an_alert() {
+    let world = setup().start();
+    for order in ["A-1", "A-2"] {
+        world.create(order);
+    }
+    let unknown = json!({ "endpoint": "fetch", "status": 404, "body": r#"{"error":"not_found"}"#, "times": true });
+    world.faults(&json!({ "api_status": unknown }));
+    wait_until(PATIENCE, "refusals", || {
+        world.value("SELECT count(*) FROM poll WHERE gone_since_ms IS NOT NULL") == "2"
+    });
+    assert_eq!(alert(&world, "not_found"), None);
+    // The service may need some minutes to find its own.
+    world
+        .neighbour()
+        .tamper("UPDATE poll SET gone_since_ms = gone_since_ms - 600000");
+    wait_until(PATIENCE, "the alert", || {
+        alert(&world, "not_found").is_some_and(|told| told.contains("2 invoices"))
+    });
 }

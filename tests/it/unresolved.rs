@@ -31,4 +31,7 @@ fn an_invoice_past_its_horizon_is_unresolved_and_never_called_failed() {
     let told = "SELECT count(*) FROM events WHERE kind IN ('unresolved', 'failed')";
     assert_eq!(world.value(told), "1");
     assert_eq!(world.hook_log("cancel").len(), 0);
+    world.tilld(&["status"]).ends_with(16);
+    world.tilld(&["ack", "R-1"]).ends_with(0);
+    world.tilld(&["status"]).ends_with(0);
 }

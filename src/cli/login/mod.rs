@@ -99,17 +99,15 @@ struct Places {
 struct Shop {
     /// `service.shop`.
     pinned: Option<String>,
-    /// Of the login before.
-    known: Option<String>,
-    /// Another one than that will do.
+    /// Another one than that of the login before will do.
     another: bool,
 }
 
 impl Shop {
     /// The name that a login for `shop` should have been for, when it may not be kept.
-    fn expected(&self, shop: &str) -> Option<&str> {
-        let known = self.known.as_deref().filter(|_| !self.another);
-        let expected = self.pinned.as_deref().or(known)?;
+    fn expected(&self, known: Option<String>, shop: &str) -> Option<String> {
+        let known = known.filter(|_| !self.another);
+        let expected = self.pinned.clone().or(known)?;
         (expected != shop).then_some(expected)
     }
 }
@@ -121,13 +119,7 @@ impl Places {
         let client = service::client(context)?;
         let store = service::store(context)?;
         let pinned = context.settings()?.service.shop.clone();
-        // What cannot be read names no shop, and a new login takes its place.
-        let known = store.known_shop(&client.origin()).unwrap_or_default();
-        let shop = Shop {
-            pinned,
-            known,
-            another,
-        };
+        let shop = Shop { pinned, another };
         store
             .check_writable()
             .map_err(|error| unprepared(error).context("could not prepare to store the login"))?;
@@ -143,8 +135,11 @@ impl Places {
     /// Puts the new login in the place of the old one.
     fn keep(&self, issued: TokenIssued, json: bool) -> Result<(), Failure> {
         let TokenIssued { token, shop_name } = issued;
-        if let Some(expected) = self.shop.expected(&shop_name) {
-            return Err(self.of_another_shop(&shop_name, expected));
+        // Now: another login may have been made since this one began.
+        let known = self.store.known_shop(&self.client.origin());
+        let known = known.unwrap_or_default();
+        if let Some(expected) = self.shop.expected(known, &shop_name) {
+            return Err(self.of_another_shop(&shop_name, &expected));
         }
         let credentials = Credentials {
             token,

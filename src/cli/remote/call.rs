@@ -23,6 +23,8 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 /// An answer from the ledger takes milliseconds; a disk may be slow. What is waited for on purpose comes on top.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
+/// After so long without an answer it is tried whether the daemon answers anything, which it does at once.
+const KNOCK_TIME: Duration = Duration::from_secs(5);
 /// The largest answer that is read, bytes: a thousand invoices are some 3 MB.
 const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// RFC 7240.
@@ -146,12 +148,12 @@ impl Remote {
                 .body(Full::default())
         };
         loop {
-            sleep(ANSWER_TIME).await;
+            sleep(KNOCK_TIME).await;
             let asked = async {
                 let stream = self.connect().await.ok()?;
                 self.exchange(stream, knock().ok()?).await.ok()
             };
-            if !matches!(timeout(ANSWER_TIME, asked).await, Ok(Some(_))) {
+            if !matches!(timeout(KNOCK_TIME, asked).await, Ok(Some(_))) {
                 return;
             }
         }

@@ -3,7 +3,7 @@
 
 mod people;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::context::Context;
 use super::failure::{Exit, Failure};
@@ -54,7 +54,7 @@ pub(super) async fn look(context: &Context) -> Result<Report, Failure> {
     let state_dir = context.state_dir()?;
     let settings = context.settings()?;
     let reader = ledger::open_reader(context)?;
-    let (said, answers) = match ask_daemon(&state_dir).await {
+    let (said, answers) = match ask_daemon(context, &state_dir).await {
         Said::Report(report) => (Some(*report), Some(Ok(()))),
         Said::Unreadable => (None, Some(Ok(()))),
         Said::Nothing(why) => (None, Some(Err(why))),
@@ -87,13 +87,19 @@ pub(super) enum Said {
 }
 
 /// Asks the daemon where it said that it answers, whatever the settings of this command say.
-pub(super) async fn ask_daemon(state_dir: &Path) -> Said {
-    // In another file system, as a container has, its directory is not there either.
-    let is_near = |path: &PathBuf| path.parent().is_some_and(Path::is_dir);
-    let Some(path) = served_on(state_dir).filter(is_near) else {
+pub(super) async fn ask_daemon(context: &Context, state_dir: &Path) -> Said {
+    if !is_served(state_dir) {
         return Said::Unknown;
+    }
+    let remote = match served_on(state_dir) {
+        Some(path) => Remote::at(&path),
+        // It starts or ends, or its owner alone knows.
+        None => match remote::way(context).await {
+            Ok(Way::Socket(remote)) => remote,
+            Ok(Way::Direct(_)) | Err(_) => return Said::Unknown,
+        },
     };
-    match Remote::at(&path).status().await {
+    match remote.status().await {
         Ok(report) => Said::Report(Box::new(report)),
         Err(NoAnswer::Busy(_) | NoAnswer::Restored { .. } | NoAnswer::Ended(_)) => Said::Unreadable,
         Err(NoAnswer::Absent { source, .. }) if is_denied(&source) => Said::Unknown,

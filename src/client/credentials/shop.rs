@@ -12,7 +12,9 @@ use crate::wire::json;
 impl Store {
     /// The shop of the stored login at this service, else of the one that was removed last; `None` when none is known by name.
     pub(crate) fn known_shop(&self, origin: &str) -> Result<Option<String>, CredentialsError> {
-        let stored = self.load()?.map(|stored| (stored.shop_name, stored.origin));
+        // What cannot be read names no shop.
+        let stored = self.load().ok().flatten();
+        let stored = stored.map(|stored| (stored.shop_name, stored.origin));
         let known = match stored {
             Some(stored) => Some(stored),
             None => self.removed_shop()?,

@@ -79,6 +79,8 @@ pub(crate) struct View {
     pub outage: Option<(Instant, String)>,
     /// Until when it wants to be left alone.
     pub shut_until: Option<Instant>,
+    /// It has answered a request of this process.
+    pub answered: bool,
 }
 
 /// The gate. Clones are the same gate.
@@ -263,6 +265,7 @@ impl Gate {
             View {
                 outage: outage.map(|(since, reason)| (Instant::from_std(since), reason.to_owned())),
                 shut_until: state.door.is_shut_until(now).map(Instant::from_std),
+                answered: state.door.outage().has_answered(),
             }
         })
     }

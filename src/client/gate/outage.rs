@@ -34,6 +34,8 @@ pub(crate) struct Outage {
     /// Counts beginnings and ends.
     era: u64,
     state: State,
+    /// It has answered a request of this process.
+    answered: bool,
 }
 
 #[derive(Debug)]
@@ -77,6 +79,7 @@ impl Outage {
         Self {
             era: 0,
             state: State::Well { evidences: 0 },
+            answered: false,
         }
     }
 
@@ -122,6 +125,7 @@ impl Outage {
         if ticket.era != self.era {
             return Change::None;
         }
+        self.answered |= verdict == Verdict::Alive;
         match (&mut self.state, verdict) {
             (State::Well { .. } | State::Out { .. }, Verdict::Nothing) => {
                 self.dropped(ticket);
@@ -185,6 +189,11 @@ impl Outage {
         {
             *is_tried = false;
         }
+    }
+
+    /// True once it has answered a request of this process.
+    pub(crate) const fn has_answered(&self) -> bool {
+        self.answered
     }
 
     /// Since when the service is out, and what the last request met; `None` while it is believed to be there.

@@ -17,8 +17,10 @@ use crate::ledger::store::{NewHistory, PollState, Store, StoreError, Stored};
 /// For so long the service must have said that it has no such invoice before that is an alert, milliseconds: it may need some
 /// minutes to find its own.
 const NOT_FOUND_AFTER_MS: i64 = 600_000;
-/// So many polls in a row have failed before an invoice past its horizon is an alert: 35 s of stepping back.
-const UNANSWERED_AFTER: u32 = 3;
+/// So many polls in a row have failed before an invoice past its horizon is an alert: more than an outage counts for.
+const UNANSWERED_AFTER: u32 = OUTAGE_COUNTS + 1;
+/// An invoice without an end to its payment window can be paid for so long at least, milliseconds: a day.
+const OPEN_FOR_MS: i64 = 86_400_000;
 /// Questions that only met an outage count no further than this: 40 s of stepping back, less than it takes to notice the
 /// end. The most pressing invoice is what an outage is tried with, and would be put back by ten minutes for it.
 const OUTAGE_COUNTS: u32 = 4;
@@ -222,14 +224,11 @@ pub(super) fn poll_failed<S: Store>(
     failed: &PollFailed,
 ) -> Result<Reply, ApplyError> {
     let mut state = store.poll_state(failed.key)?;
-    if matches!(failed.why, NoAnswer::Other) {
-        see_unanswered(store, rules, failed, &state)?;
-    }
     state.asked_ms = Some(failed.asked_ms);
     let failures = state.failures.saturating_add(1);
     state.failures = match failed.why {
         NoAnswer::Outage => state.failures.max(failures.min(OUTAGE_COUNTS)),
-        NoAnswer::NotFound { .. } | NoAnswer::Other => failures,
+        NoAnswer::NotFound { .. } | NoAnswer::Alone | NoAnswer::Other => failures,
     };
     let before = state.polled;
     state.polled = before.failed();
@@ -246,34 +245,52 @@ pub(super) fn poll_failed<S: Store>(
         let is_over = stored.row.outcome == Outcome::Open && failed.now_ms >= end;
         // Nothing was ever heard of it: its id was given by a person, and may be mistyped or of another shop. One in doubt
         // may be paid, and only an answer would tell.
-        let is_strange = stored.invoice.claim.is_none() || stored.invoice.doubt || is_over;
+        let closes = stored.row.expire_ms;
+        let closes = closes.unwrap_or(known.created_ms.saturating_add(OPEN_FOR_MS));
+        // A service may drop what nobody paid in time, but not what can still be paid.
+        let is_payable = state
+            .polled
+            .gone_since_ms
+            .is_some_and(|since| since < closes);
+        let is_unsettled = stored.invoice.claim.is_none() || stored.invoice.doubt;
+        let is_strange = is_unsettled || is_payable || is_over;
         if is_strange && state.polled.gone_for_ms() >= NOT_FOUND_AFTER_MS {
-            stored.row.set_attention(Attention::NotFound, true);
-            store.save(&stored)?;
+            alert(
+                store,
+                &mut stored,
+                (&mut state, failed.now_ms),
+                Attention::NotFound,
+            )?;
+        }
+    } else if failed.why == NoAnswer::Alone && state.failures > UNANSWERED_AFTER {
+        // The service answers about others: past the horizon that is an alert, and no end of the polls.
+        let mut stored = load(store, failed.key)?;
+        let end = silence::end_ms(&rules.schedule, &heard(&stored, &state));
+        if stored.row.outcome == Outcome::Open && failed.now_ms >= end {
+            alert(
+                store,
+                &mut stored,
+                (&mut state, failed.now_ms),
+                Attention::Unanswered,
+            )?;
         }
     }
     redate(store, rules, failed.key, state, failed.now_ms)
 }
 
-/// An open invoice about which the service, which answers about others, gives no answer past its horizon: an alert, and
-/// no end of the polls.
-fn see_unanswered<S: Store>(
+/// Raises an alert about an invoice that polls bring no answer about, once until something is heard of it: an operator who
+/// acknowledged it hears no more of it.
+fn alert<S: Store>(
     store: &mut S,
-    rules: &Rules,
-    failed: &PollFailed,
-    before: &PollState,
+    stored: &mut Stored,
+    (state, now_ms): (&mut PollState, i64),
+    reason: Attention,
 ) -> Result<(), StoreError> {
-    let Some(mut stored) = store.load(failed.key)? else {
-        return Ok(());
-    };
-    let end = silence::end_ms(&rules.schedule, &heard(&stored, before));
-    // Once: an operator who acknowledged it hears no more of it.
-    let is_first = (UNANSWERED_AFTER..=OUTAGE_COUNTS).contains(&before.failures);
-    let is_over_since =
-        before.failures > OUTAGE_COUNTS && before.asked_ms.is_some_and(|asked| asked < end);
-    if stored.row.outcome == Outcome::Open && failed.now_ms >= end && (is_first || is_over_since) {
-        stored.row.set_attention(Attention::Unanswered, true);
-        store.save(&stored)?;
+    let heard_since = |at: i64| stored.heard_ms.is_some_and(|heard_ms| heard_ms > at);
+    if state.alerted_ms.is_none_or(heard_since) {
+        state.alerted_ms = Some(now_ms);
+        stored.row.set_attention(reason, true);
+        store.save(stored)?;
     }
     Ok(())
 }

@@ -303,11 +303,11 @@ pub(super) fn save_poll(
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO poll (invoice, due_ms, class, asked_ms, nudged_ms, failures, service_ms, first_service_ms, \
-         ended_answers, ended_since_ms, retired_ms, answered_ms, gone_since_ms, gone_ms) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+         ended_answers, ended_since_ms, retired_ms, answered_ms, gone_since_ms, gone_ms, alerted_ms) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \
          ON CONFLICT (invoice) DO UPDATE SET due_ms = ?2, class = ?3, asked_ms = ?4, nudged_ms = ?5, failures = ?6, \
          service_ms = ?7, first_service_ms = ?8, ended_answers = ?9, ended_since_ms = ?10, retired_ms = ?11, \
-         answered_ms = ?12, gone_since_ms = ?13, gone_ms = ?14",
+         answered_ms = ?12, gone_since_ms = ?13, gone_ms = ?14, alerted_ms = ?15",
     )?;
     statement
         .execute(params![
@@ -324,7 +324,8 @@ pub(super) fn save_poll(
             state.retired_ms,
             state.polled.answered_ms,
             state.polled.gone_since_ms,
-            state.polled.gone_ms
+            state.polled.gone_ms,
+            state.alerted_ms
         ])
         .map(drop)
 }

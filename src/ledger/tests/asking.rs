@@ -143,9 +143,11 @@ async fn one_in_doubt_that_the_service_does_not_know_is_shown_to_a_person() {
     let doubtful = opened(&writer, "a").await;
     let odd = said(Source::Notification, "id-a", "odd", 1);
     writer.record(doubtful, odd).await.expect("stored");
-    let plain = opened(&writer, "b").await;
-    for (key, wanted) in [(doubtful, true), (plain, false)] {
-        for minutes in [1, 2, 10, 11] {
+    let payable = opened(&writer, "b").await;
+    // A service may drop what was not paid in time.
+    let plain = opened(&writer, "c").await;
+    for (key, from, wanted) in [(doubtful, 0, true), (payable, 0, true), (plain, 40, false)] {
+        for minutes in [1, 2, 10, 11].map(|minutes| from + minutes) {
             let row = reader.invoice(key).await.expect("read").expect("there");
             assert!(!row.needs(Attention::NotFound), "{minutes}");
             let failed = PollFailed {

@@ -160,7 +160,7 @@ impl Need {
         let path = path.display();
         let told = format!("nobody can connect to the {what} `{path}`: {why}");
         Self::new(Reason::Socket, told).helped_by(
-            "remove what lies there: tilld binds it again within 10 s. A socket of systemd is bound by \
+            "remove what lies there: tilld binds it again within 5 s. A socket of systemd is made by \
              `systemctl restart tilld.socket tilld`",
         )
     }

@@ -177,6 +177,8 @@ fn silence_is_told_when_it_lasts_too_long() {
         told.contains("silent  no notification was heard for "),
         "{told}"
     );
+    world.pay("A-2");
+    wait_for_told(&world, "silent", false);
 }
 
 #[test]

@@ -44,7 +44,10 @@ fn it_is_healthy_and_ready_and_says_why_when_it_is_not() {
         get(&world, "/readyz").status == 200
     });
     let told = get(&world, "/readyz").body;
-    assert_eq!(told, "running: ok\nledger: ok\nlogin: ok\npoller: ok\n");
+    assert_eq!(
+        told,
+        "running: ok\nledger: ok\nlogin: ok\npoller: ok\nsockets: ok\n"
+    );
 
     // Another program that keeps the write lock: no notification could be stored, so it is not healthy.
     let neighbour = world.neighbour();

@@ -199,3 +199,45 @@ fn an_invoice_of_another_sum_is_not_handed_on() {
     wait_until(PATIENCE, "the hook", || world.hook_log("fulfil").len() == 1);
     world.wait("A-1", "5s").ends_with(0);
 }
+
+/// A notification names the invoice before the answer to its create does, which names another.
+#[test]
+fn a_second_id_in_the_answer_to_a_create_is_an_alert_until_it_is_acknowledged() {
+    let mut shop = start();
+    let mut world = Setup::new()
+        .quiet()
+        .service(&shop.url())
+        .not_served()
+        .start();
+    world.tilld(&["login"]).ends_with(0);
+    world.start_serve();
+    shop.holds_creates();
+    let mut opening = world.start_tilld(&[
+        "invoice",
+        "create",
+        "--order",
+        "A-1",
+        "--amount",
+        "1",
+        "--currency",
+        "RUB",
+        "--method",
+        "SBP",
+    ]);
+    let request = shop.next_create();
+    let text = |field: &str| request.get(field).and_then(Value::as_str).expect("a text");
+    let reference = text("notificationUrl").rsplit('/').next().expect("a path");
+    let token = [("X-Notification-Token", text("notificationToken"))];
+    let told = json!({ "id": "inv-2", "status": "new", "updatedAt": "2026-01-01T00:00:00.000Z" });
+    assert_eq!(
+        world.notify(reference, &token, &told.to_string()).status,
+        200
+    );
+    shop.lets_go();
+    opening.wait(PATIENCE);
+    assert_eq!(world.invoice("A-1", "attention"), "other_id");
+    assert_eq!(world.invoice("A-1", "invoice_id"), "inv-2");
+    world.tilld(&["status"]).ends_with(16);
+    world.tilld(&["ack", "A-1"]).ends_with(0);
+    world.tilld(&["status"]).ends_with(0);
+}

@@ -56,6 +56,12 @@ fn collect(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// True when there is a function of this name somewhere.
+pub(crate) fn has_function(name: &str) -> bool {
+    let head = format!("fn {name}(");
+    sources().iter().any(|source| source.text.contains(&head))
+}
+
 /// Runs one rule over the whole tree.
 fn holds(rule: Rule) {
     let sources = sources();

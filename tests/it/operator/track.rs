@@ -275,4 +275,9 @@ fn an_id_the_service_does_not_have_wants_a_person() {
             .stdout
             .contains("not_found")
     );
+    // Whoever has looked hears no more of it, whatever the service says again.
+    world.tilld(&["ack", "A-1"]).ends_with(0);
+    world.tilld(&["invoice", "poll", "A-1"]).ends_with(3);
+    assert_eq!(world.invoice("A-1", "attention"), "");
+    world.tilld(&["status"]).ends_with(0);
 }

@@ -200,6 +200,8 @@ fn a_start_on_a_read_only_disk_ends_with_a_word_and_changes_nothing() {
     let needs = super::attention(&disk.world);
     assert!(needs.iter().any(|word| word == "read_only"), "{needs:?}");
     disk.remount("rw");
+    let needs = super::attention(&disk.world);
+    assert!(needs.iter().all(|word| word != "read_only"), "{needs:?}");
 }
 
 /// A daemon that systemd starts again and again until somebody has made room.

@@ -17,7 +17,7 @@ use crate::ledger::store::PollState;
 macro_rules! poll {
     () => {
         "p.due_ms, p.class, p.asked_ms, p.nudged_ms, p.failures, p.service_ms, p.first_service_ms, p.ended_answers, \
-         p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms"
+         p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms, p.alerted_ms"
     };
 }
 
@@ -34,7 +34,8 @@ pub(super) const POLL_STATE: &str =
 /// The same where the polling side may be missing.
 pub(super) const POLL_OR_NONE: &str = "p.due_ms, coalesce(p.class, 2) AS class, p.asked_ms, \
   p.nudged_ms, coalesce(p.failures, 0) AS failures, p.service_ms, p.first_service_ms, \
-  coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms";
+  coalesce(p.ended_answers, 0) AS ended_answers, p.ended_since_ms, p.retired_ms, p.answered_ms, p.gone_since_ms, p.gone_ms, \
+  p.alerted_ms";
 
 /// From the index of due times to the invoices, never the other way round; the index is named, so that a question it does
 /// not fit is refused instead of slow.
@@ -195,6 +196,7 @@ fn poll_state_from(row: &Row<'_>, from: usize) -> rusqlite::Result<PollState> {
             gone_since_ms: row.get(from + 11)?,
             gone_ms: row.get(from + 12)?,
         },
+        alerted_ms: row.get(from + 13)?,
     })
 }
 

@@ -119,7 +119,8 @@ CREATE TABLE poll (
   retired_ms INTEGER CHECK (typeof(retired_ms) IN ('integer', 'null')),
   answered_ms INTEGER CHECK (typeof(answered_ms) IN ('integer', 'null')),
   gone_since_ms INTEGER CHECK (typeof(gone_since_ms) IN ('integer', 'null')),
-  gone_ms INTEGER CHECK (typeof(gone_ms) IN ('integer', 'null'))
+  gone_ms INTEGER CHECK (typeof(gone_ms) IN ('integer', 'null')),
+  alerted_ms INTEGER CHECK (typeof(alerted_ms) IN ('integer', 'null'))
 );
 -- By class (`silence::class`), so that the due ones of one class are found without reading past those of another.
 CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
