@@ -2,6 +2,8 @@
 //! money that did not come, or an order that was paid is undone, because a message was believed that should have been asked
 //! about.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Issued, PATIENCE, Setup, World, wait_until};
@@ -26,14 +28,24 @@ fn ends(world: &World, order: &str, wanted: &str) {
     });
 }
 
-/// A04: the second of two statuses with one instant is stored, and the service itself is asked which of them holds.
+/// Each waits half a minute for a second poll, beside the others.
 #[test]
+fn what_contradicts_itself_ends_as_the_service_says() {
+    thread::scope(|scope| {
+        scope.spawn(of_two_statuses_at_one_instant_the_service_tells_which_holds);
+        scope.spawn(a_late_failure_does_not_undo_a_payment_the_service_stands_by);
+        scope.spawn(what_the_service_takes_back_itself_is_believed_when_it_says_so_twice);
+    });
+}
+
+/// A04: the second of two statuses with one instant is stored, and the service itself is asked which of them holds.
 fn of_two_statuses_at_one_instant_the_service_tells_which_holds() {
     let world = Setup::new()
         .quiet()
         .noting_hook("fulfil", &["paid"])
         .start();
-    for (order, told) in [("A-1", ["paid", "waiting"]), ("A-2", ["waiting", "paid"])] {
+    let orders = [("A-1", ["paid", "waiting"]), ("A-2", ["waiting", "paid"])];
+    for (order, told) in orders {
         let created = world.create(order);
         let truth = json!({ "status": "paid", "updatedAt": created.at(120) });
         let invoice = world.dictate_fields(&created, &truth);
@@ -46,6 +58,8 @@ fn of_two_statuses_at_one_instant_the_service_tells_which_holds() {
         wait_until(PATIENCE, "the service to be asked", || {
             world.requests("fetch") > asked
         });
+    }
+    for (order, _) in orders {
         ends(&world, order, "paid paid 0");
     }
     world.settle();
@@ -55,7 +69,6 @@ fn of_two_statuses_at_one_instant_the_service_tells_which_holds() {
 }
 
 /// A05: an expiry and a failure after the payment, both authentic and newer, while the service still says paid.
-#[test]
 fn a_late_failure_does_not_undo_a_payment_the_service_stands_by() {
     let world = Setup::new()
         .quiet()
@@ -83,7 +96,6 @@ fn a_late_failure_does_not_undo_a_payment_the_service_stands_by() {
 
 /// A04, A05: the service itself takes a payment back. It is asked twice, half a minute apart, which is what this test
 /// takes; then the orders of arrival have one end, and the failure of what was paid is a reversal.
-#[test]
 fn what_the_service_takes_back_itself_is_believed_when_it_says_so_twice() {
     let world = Setup::new()
         .quiet()

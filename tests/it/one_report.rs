@@ -50,7 +50,10 @@ fn a_daemon_that_stands_still_is_not_called_well() {
 
 #[test]
 fn every_command_ends_beside_a_daemon_that_stands_still() {
-    let world = Setup::new().noting_hook("fulfil", &["paid"]).start();
+    let world = Setup::new()
+        .plain()
+        .noting_hook("fulfil", &["paid"])
+        .start();
     let first = world.create("A-1");
     let id = first.id.as_str();
     world.signal_serve(Signal::STOP);
@@ -58,87 +61,53 @@ fn every_command_ends_beside_a_daemon_that_stands_still() {
     let file = |name: &str| dir.path().join(name).to_string_lossy().into_owned();
     let (copy, missing, token) = (file("copy.db"), file("missing.db"), file("token"));
     write_secret(Path::new(&token), &first.token);
-    let lines: [&[&str]; 31] = [
-        &[
-            "invoice",
-            "create",
-            "--order",
-            "A-2",
-            "--amount",
-            "10",
-            "--currency",
-            "RUB",
-            "--method",
-            "SBP",
-        ],
-        &["invoice", "show", "A-1"],
-        &["invoice", "list"],
-        &["invoice", "wait", "A-1", "--timeout", "1"],
-        &["invoice", "poll", "A-1"],
-        &[
-            "invoice",
-            "track",
-            "A-3",
-            "--id",
-            "x",
-            "--amount",
-            "1",
-            "--currency",
-            "RUB",
-            "--token-file",
-            &token,
-        ],
-        &["invoice", "adopt", "A-1", "--id", id],
-        &["invoice", "accept-amount", "A-1", "--amount", "1"],
-        &["event", "list"],
-        &["delivery", "list"],
-        &["delivery", "show", "1"],
-        &["delivery", "retry", "1"],
-        &["delivery", "replay", "1"],
-        &["delivery", "release", "--all"],
-        &["delivery", "abandon", "--all", "--hook", "fulfil"],
-        &["control", "openapi"],
-        &["refusal", "list"],
-        &["hook", "list"],
-        &["hook", "test", "fulfil"],
-        &["db", "backup", &copy],
-        &["db", "check"],
-        &["db", "prune"],
-        &["db", "restore", &missing],
-        &["db", "schema"],
-        &["explain", "A-1"],
-        &["doctor"],
-        &["status"],
-        &["ack", "--all"],
-        &["whoami", "--check"],
-        &["serve", "--check"],
-        &["logout"],
-    ];
-    let began = Instant::now();
+    let create = "invoice create --amount 10 --currency RUB --method SBP --order";
     let socket = world.control_socket();
-    let over = ["--socket", socket.to_str().expect("a path")];
-    let asking: [&[&str]; 6] = [
-        &[
-            "invoice",
-            "create",
-            "--order",
-            "A-4",
-            "--amount",
-            "10",
-            "--currency",
-            "RUB",
-            "--method",
-            "SBP",
-        ],
-        &["invoice", "show", "A-1"],
-        &["invoice", "list"],
-        &["invoice", "poll", "A-1"],
-        &["event", "list"],
-        &["status"],
+    let over = format!("--socket {}", socket.display());
+    let lines = [
+        format!("{create} A-2"),
+        format!("invoice track A-3 --id x --amount 1 --currency RUB --token-file {token}"),
+        format!("invoice adopt A-1 --id {id}"),
+        format!("db backup {copy}"),
+        format!("db restore {missing}"),
+        format!("{create} A-4 {over}"),
+        format!("invoice show A-1 {over}"),
+        format!("invoice list {over}"),
+        format!("invoice poll A-1 {over}"),
+        format!("event list {over}"),
+        format!("status {over}"),
     ];
-    let directly = lines.iter().map(|line| line.to_vec());
-    let asked = asking.iter().map(|line| [line, over.as_slice()].concat());
-    let lines: Vec<Vec<&str>> = directly.chain(asked).collect();
+    let others = [
+        "invoice show A-1",
+        "invoice list",
+        "invoice wait A-1 --timeout 1",
+        "invoice poll A-1",
+        "invoice accept-amount A-1 --amount 1",
+        "event list",
+        "delivery list",
+        "delivery show 1",
+        "delivery retry 1",
+        "delivery replay 1",
+        "delivery release --all",
+        "delivery abandon --all --hook fulfil",
+        "control openapi",
+        "refusal list",
+        "hook list",
+        "hook test fulfil",
+        "db check",
+        "db prune",
+        "db schema",
+        "explain A-1",
+        "doctor",
+        "status",
+        "ack --all",
+        "whoami --check",
+        "serve --check",
+        "logout",
+    ];
+    let lines = lines.iter().map(String::as_str).chain(others);
+    let lines: Vec<Vec<&str>> = lines.map(|line| line.split(' ').collect()).collect();
+    let began = Instant::now();
     let running = lines.iter().map(|line| (line, world.start_tilld(line)));
     for (line, mut command) in running.collect::<Vec<_>>() {
         let left = A_MINUTE.saturating_sub(began.elapsed());

@@ -1,5 +1,7 @@
 //! An order with more than one invoice: one of them stands for it. What is at stake: goods for the wrong sum, and goods twice.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use crate::control::client::text;
@@ -139,51 +141,58 @@ fn a_person_may_take_the_older_payment_for_the_order() {
 /// Whichever is paid first, also when the newer one came after the end of the older one.
 #[test]
 fn a_second_payment_is_never_paid() {
-    for (flags, newest_first) in [
-        (&[] as &[&str], false),
-        (&[], true),
-        (&["--window=1"], false),
-    ] {
-        let world = world(flags);
-        let [mut one, mut other] = if flags.is_empty() {
-            two(&world, "599.80")
-        } else {
-            let first = world.create("A-1");
-            wait_until(PATIENCE, "room after the end", || {
-                let ran = world.try_create("A-1");
-                ran.code == 0 && ran.text("invoice_id") != first.id
-            });
-            [first, world.issued("A-1").expect("the service has it")]
-        };
-        if newest_first {
-            std::mem::swap(&mut one, &mut other);
+    // Each waits for half a minute, and none for another.
+    thread::scope(|scope| {
+        for (flags, newest_first) in [
+            (&[] as &[&str], false),
+            (&[], true),
+            (&["--window=1"], false),
+        ] {
+            scope.spawn(move || a_second_payment(flags, newest_first));
         }
-        paid(&world, &one);
-        assert_eq!(runs(&world, "fulfil"), 1);
-        paid(&world, &other);
-        assert_eq!(runs(&world, "fulfil"), 1, "{flags:?}");
-        assert_eq!(runs(&world, "look"), 1);
-        let kinds = "SELECT group_concat(kind || ' ' || order_outcome, ', ') FROM events WHERE kind LIKE '%pa%' \
-                     OR kind = 'late' ORDER BY seq";
-        let kinds = world.value(kinds);
-        assert!(kinds.ends_with(", second_payment paid"), "{kinds}");
-        assert_eq!(order(&world), "paid 599.80 of 1199.60 RUB second_payment");
-        assert!(alerts(&world).contains(&"second_payment".to_owned()));
-        world.wait("A-1", "0").ends_with(0);
+    });
+}
 
-        if newest_first {
-            continue;
-        }
-        // Its money goes back: the order stays paid, and the alert ends. A second poll must agree, 30 s later.
-        says(&world, &other, "refunded");
-        wait_until(2 * PATIENCE, "the refund", || {
-            of(&world, &other, "outcome") == "reversed"
+fn a_second_payment(flags: &[&str], newest_first: bool) {
+    let world = world(flags);
+    let [mut one, mut other] = if flags.is_empty() {
+        two(&world, "599.80")
+    } else {
+        let first = world.create("A-1");
+        wait_until(PATIENCE, "room after the end", || {
+            let ran = world.try_create("A-1");
+            ran.code == 0 && ran.text("invoice_id") != first.id
         });
-        assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
-        world.settle();
-        let undone = world.hook_log("undo").join("\n");
-        assert!(!undone.contains(" reversed "), "{undone}");
+        [first, world.issued("A-1").expect("the service has it")]
+    };
+    if newest_first {
+        std::mem::swap(&mut one, &mut other);
     }
+    paid(&world, &one);
+    assert_eq!(runs(&world, "fulfil"), 1);
+    paid(&world, &other);
+    assert_eq!(runs(&world, "fulfil"), 1, "{flags:?}");
+    assert_eq!(runs(&world, "look"), 1);
+    let kinds = "SELECT group_concat(kind || ' ' || order_outcome, ', ') FROM events WHERE kind LIKE '%pa%' \
+                 OR kind = 'late' ORDER BY seq";
+    let kinds = world.value(kinds);
+    assert!(kinds.ends_with(", second_payment paid"), "{kinds}");
+    assert_eq!(order(&world), "paid 599.80 of 1199.60 RUB second_payment");
+    assert!(alerts(&world).contains(&"second_payment".to_owned()));
+    world.wait("A-1", "0").ends_with(0);
+
+    if newest_first {
+        return;
+    }
+    // Its money goes back: the order stays paid, and the alert ends. A second poll must agree, 30 s later.
+    says(&world, &other, "refunded");
+    wait_until(2 * PATIENCE, "the refund", || {
+        of(&world, &other, "outcome") == "reversed"
+    });
+    assert_eq!(order(&world), "paid 599.80 of 599.80 RUB ");
+    world.settle();
+    let undone = world.hook_log("undo").join("\n");
+    assert!(!undone.contains(" reversed "), "{undone}");
 }
 
 #[test]

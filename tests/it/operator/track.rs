@@ -257,7 +257,7 @@ fn an_id_the_service_does_not_have_wants_a_person() {
     assert_eq!(world.invoice("A-1", "coalesce(attention, '')"), "");
     world
         .neighbour()
-        .tamper("UPDATE poll SET gone_since_ms = gone_since_ms - 600000");
+        .tamper("UPDATE poll SET gone_since_ms = gone_since_ms - 600000, due_ms = 1, asked_ms = 1");
     wait_until(PATIENCE, "the alert", || {
         world.invoice("A-1", "attention") == "not_found"
     });
