@@ -21,7 +21,8 @@ const KILLS: (usize, usize) = (25, 500);
 const CONTROL_KILLS: usize = 5;
 /// Fault points, short and long, and of the control; a point is so many calls after the one before.
 const POINTS: (usize, usize) = (25, 400);
-const CONTROL_POINTS: usize = 5;
+/// At some of them nothing is under way, so that few would not do.
+const CONTROL_POINTS: usize = 25;
 const STEP: usize = 11;
 /// Connections.
 const SENDERS: usize = 32;
