@@ -85,7 +85,7 @@ impl Names {
         }
     }
 
-    /// An alert for each that nobody can connect by.
+    /// An alert for each that no client can connect by.
     pub(super) fn needs(&self) -> Vec<Need> {
         let lost = self.0.iter().filter_map(|(what, path, lost)| {
             let why = lost.borrow().clone()?;

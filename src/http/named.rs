@@ -50,7 +50,7 @@ pub(crate) struct Name {
     mark: Option<Mark>,
     /// How another is made; `None` where another program makes it.
     bind: Option<Bind>,
-    /// Why nobody can connect by it.
+    /// Why no client can connect by it.
     lost: watch::Sender<Option<String>>,
 }
 
@@ -72,7 +72,7 @@ impl Name {
         &self.path
     }
 
-    /// Why nobody can connect by it, while that is so.
+    /// Why no client can connect by it, while that is so.
     pub(crate) fn lost(&self) -> watch::Receiver<Option<String>> {
         self.lost.subscribe()
     }
@@ -98,7 +98,7 @@ impl Name {
             }
             Err(reason) => {
                 if self.lost.borrow().as_ref() != Some(&reason) {
-                    tracing::error!(socket = %path, %reason, "nobody can connect to `{path}`: {reason}");
+                    tracing::error!(socket = %path, %reason, "no client can connect to `{path}`: {reason}");
                     self.lost.send_replace(Some(reason));
                 }
                 None
@@ -117,7 +117,6 @@ impl Named {
     /// What waits for connections now, and the name it is to keep. In the runtime that serves it.
     pub(crate) fn new(socket: net::UnixListener, name: Option<Name>) -> io::Result<Self> {
         let socket = Mutex::new(Arc::new(waited_for(socket)?));
-        // One that leads elsewhere from the start is bound at once.
         let name = name.map(|name| Mutex::new((name, Instant::now())));
         Ok(Self { socket, name })
     }

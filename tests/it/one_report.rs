@@ -145,7 +145,11 @@ fn a_socket_that_lost_its_name_is_an_alert_and_gets_it_back() {
     let told = alert(&world, "daemon").expect("it cannot be asked");
     assert!(told.contains("control.sock"), "{told}");
     wait_until(A_MINUTE, "the daemon to see it", || {
-        world.serve_log().matches("nobody can connect to").count() == 2
+        world
+            .serve_log()
+            .matches("no client can connect to")
+            .count()
+            == 2
     });
     fs::remove_dir(&shop).expect("removed");
     wait_until(A_MINUTE, "the shop's to be back", || {

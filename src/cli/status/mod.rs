@@ -91,9 +91,9 @@ pub(super) async fn ask_daemon(context: &Context, state_dir: &Path) -> Said {
     if !is_served(state_dir) {
         return Said::Unknown;
     }
-    let remote = match served_on(state_dir) {
-        Some(path) => Remote::at(&path),
-        // It starts or ends, or its owner alone knows.
+    let said = served_on(state_dir);
+    let remote = match &said {
+        Some(path) => Remote::at(path),
         None => match remote::way(context).await {
             Ok(Way::Socket(remote)) => remote,
             Ok(Way::Direct(_)) | Err(_) => return Said::Unknown,
@@ -103,8 +103,8 @@ pub(super) async fn ask_daemon(context: &Context, state_dir: &Path) -> Said {
         Ok(report) => Said::Report(Box::new(report)),
         Err(NoAnswer::Busy(_) | NoAnswer::Restored { .. } | NoAnswer::Ended(_)) => Said::Unreadable,
         Err(NoAnswer::Absent { source, .. }) if is_denied(&source) => Said::Unknown,
-        // It may have stopped meanwhile.
-        Err(_) if !is_served(state_dir) => Said::Unknown,
+        // It starts or ends, or its owner alone may read where it answers.
+        Err(_) if said.is_none() || !is_served(state_dir) => Said::Unknown,
         Err(error) => Said::Nothing(chain(&error)),
     }
 }

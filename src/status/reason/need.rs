@@ -158,7 +158,7 @@ impl Need {
     /// A Unix socket of tilld has lost its name, and could not be bound again.
     pub(crate) fn lost_socket(what: &str, path: &Path, why: &str) -> Self {
         let path = path.display();
-        let told = format!("nobody can connect to the {what} `{path}`: {why}");
+        let told = format!("no client can connect to the {what} `{path}`: {why}");
         Self::new(Reason::Socket, told).helped_by(
             "remove what lies there: tilld binds it again within 5 s. A socket of systemd is made by \
              `systemctl restart tilld.socket tilld`",

@@ -70,6 +70,31 @@ fn who_wishes_it_to_stop_is_not_put_off_by_a_long_start() {
     systemd.hears("STOPPING=1");
 }
 
+/// Its socket takes connections already, and it answers none before it is ready.
+#[test]
+fn a_start_that_takes_long_is_not_called_a_daemon_that_stands_still() {
+    let faults = Faults::new();
+    let mut world = Setup::new().quiet().start();
+    assert_eq!(world.stop_serve(PATIENCE), 0);
+    faults.play("hold-start");
+    let mut serve = world.start_under(&["env", &faults.variable()], &["serve"]);
+    let plays = |serve: &Process| serve.stderr().contains("faults are played from");
+    wait_until(PATIENCE, "it to be held, or to be ready", || {
+        plays(&serve) || serve.stderr().contains("tilld serves on")
+    });
+    if plays(&serve) {
+        let status = world.tilld(&["status"]).ends_with(0).stdout;
+        assert!(status.contains("daemon         running\n"), "{status}");
+    }
+    let is_played = plays(&serve);
+    faults.end("hold-start");
+    serve.signal(Signal::TERM);
+    assert_eq!(serve.wait(PATIENCE), 0);
+    if !is_played {
+        skip!("this build has no faults to play");
+    }
+}
+
 #[test]
 fn it_is_ready_although_the_service_does_not_answer() {
     let systemd = Systemd::without_a_path();
