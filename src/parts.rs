@@ -219,15 +219,16 @@ pub(crate) fn poller_settings(settings: &Settings) -> poller::Settings {
         schedule: schedule(settings),
         cadence: Duration::from_secs(settings.poller.cadence_s),
         at_once: size(settings.poller.concurrency),
-        per_second: at_least_one(settings.poller.requests_per_second),
+        per_second: gate_limits(settings).fastest_polls(),
     }
 }
 
 /// How much the service is asked.
 pub(crate) fn gate_limits(settings: &Settings) -> gate::Limits {
     gate::Limits {
-        per_second: at_least_one(settings.poller.requests_per_second),
-        at_once: at_least_one(settings.poller.concurrency),
+        per_second: settings.service.requests_per_second.map(at_least_one),
+        polls_per_second: at_least_one(settings.poller.requests_per_second),
+        polls_at_once: at_least_one(settings.poller.concurrency),
     }
 }
 

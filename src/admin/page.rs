@@ -262,7 +262,8 @@ fn standing(seen: &Seen<'_>) -> Markup {
             dt { "Ledger" } dd { (size(report.ledger.bytes)) ", and " (size(report.ledger.wal_bytes)) " of log" }
             dt { "To be asked about" } dd { (number(report.due.all())) }
             @if let Some(since) = &report.polling.outage_since { dt { "Service" } dd { "no answers since " (since) } }
-            @if let Some(until) = &report.polling.left_alone_until { dt { "Service" } dd { "wants to be left alone until " (until) } }
+            @if let Some(until) = &report.polling.left_alone_until { dt { "Service" } dd { "wants no polls until " (until) } }
+            @if let Some(until) = &report.polling.creates_left_alone_until { dt { "Service" } dd { "wants no creates until " (until) } }
         }
         p.quiet { (marked("`tilld status` tells the same, `/metrics` has the figures for programs.")) }
     }

@@ -22,6 +22,7 @@ use crate::wire::problem;
 /// An answer whose status line came. Its body may still be missing.
 pub(super) struct Answer {
     status: u16,
+    /// Of the service's own: an answer of the form that contract 7 shows.
     retry_after: Option<Duration>,
     /// The service's own clock: its `Date` (RFC 9110 6.6.1), milliseconds since 1970.
     service_ms: Option<i64>,
@@ -79,7 +80,6 @@ impl Answer {
             response.inspect_err(|error| tracing::debug!(%error, "no answer to a {what}"))?;
         let status = response.status().as_u16();
         tracing::debug!(http.status = status, "answer to a {what}");
-        let retry_after = retry_after::from_headers(response.headers(), clock::wall_ms());
         let date = response.headers().get(reqwest::header::DATE);
         let date = date.and_then(|value| value.to_str().ok());
         let service_ms = date.and_then(http_date);
@@ -93,6 +93,10 @@ impl Answer {
             .ok()
             .filter(|_| status >= 400)
             .and_then(|body| problem::error_text(body, hidden));
+        // What stands before the service wishes nothing in its name: a page of a proxy would stop checkout for an hour.
+        let retry_after = text
+            .as_ref()
+            .and_then(|_own| retry_after::from_headers(&headers, clock::wall_ms()));
         Ok(Self {
             status,
             retry_after,

@@ -285,10 +285,10 @@ impl Error {
             | Self::Redirected { .. }
             | Self::Page { .. } => false,
         };
-        if is_alive {
-            Verdict::Alive
-        } else {
-            Verdict::Outage(chain(self))
+        match self {
+            _ if !is_alive => Verdict::Outage(chain(self)),
+            Self::Busy { .. } => Verdict::Busy,
+            _ => Verdict::Alive,
         }
     }
 }
@@ -419,7 +419,10 @@ mod tests {
             (refused, true),
         ] {
             let verdict = error.verdict();
-            assert_eq!(verdict == Verdict::Alive, alive, "{error:?}: {verdict:?}");
+            let is_out = matches!(verdict, Verdict::Outage(_));
+            assert_eq!(!is_out, alive, "{error:?}: {verdict:?}");
+            let is_busy = matches!(error, Error::Busy { .. });
+            assert_eq!(verdict == Verdict::Busy, alive && is_busy, "{error:?}");
         }
         assert_eq!(Error::TokenUnusable.verdict(), Verdict::Nothing);
     }

@@ -43,10 +43,7 @@ pub(super) fn known() -> &'static Shape {
 /// The defaults, with a hook of each kind so that their keys show.
 fn sample() -> Value {
     let settings = Settings {
-        hook: vec![Hook {
-            concurrency: Some(1),
-            ..Hook::default()
-        }],
+        hook: vec![Hook::default()],
         on_abandoned: Some(OnAbandoned::default()),
         ..Settings::default()
     };
@@ -64,7 +61,8 @@ fn shape_of(key: &str, value: &Value) -> Shape {
         Value::Num(..) => Shape::Whole,
         Value::Bool(..) => Shape::Truth,
         _ if key == WORD_OR_TEXTS => Shape::WordOrTexts,
-        // A setting without default is `None` in the sample, and each of them is a text.
+        // A setting without default is `None` in the sample: a number where it has a range, else a text.
+        Value::Empty(..) if ranges().contains_key(key) => Shape::Whole,
         Value::String(..) | Value::Char(..) | Value::Empty(..) => Shape::Text,
     }
 }

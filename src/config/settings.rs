@@ -73,6 +73,8 @@ pub struct Service {
     /// Seconds for a whole request. Default 30: opening an invoice may take the service a while, and a lost answer
     /// costs more than the wait.
     pub request_timeout_s: u64,
+    /// Requests per second, creates and polls together. No default: creates are as fast as the service answers.
+    pub requests_per_second: Option<u64>,
     /// The `startDeal` sent with a new invoice. Default true, as the contract's usage shows it.
     pub start_deal: bool,
     /// Lets `url` be plain http to a host that is not loopback. Default false: the access token would be readable on
@@ -92,6 +94,7 @@ impl Default for Service {
             cabinet_url: None,
             connect_timeout_s: 5,
             request_timeout_s: 30,
+            requests_per_second: None,
             start_deal: true,
             allow_plain_http: false,
             proxy: None,
@@ -215,7 +218,7 @@ pub struct Poller {
     /// Seconds between two looks at what is due; divides 60. Default 5.
     pub cadence_s: u64,
     /// How often a silent invoice is asked for, by its age. Default: every 50 s in the first half hour, then 5 min up to
-    /// 2 h, 30 min up to a day, 4 h from then on. With the default cadence and pace a lost notification of an invoice
+    /// 2 h, 30 min up to a day, 4 h from then on. With the default cadence and the first pace a lost notification of an invoice
     /// younger than half an hour is found within 60 s, for up to 300 such invoices (A06); of more, evenly later.
     pub schedule: Vec<Step>,
     /// Seconds after `expireAt` at which one poll is made. Default 5: late enough for the service to have noticed.
@@ -223,9 +226,10 @@ pub struct Poller {
     /// Seconds after expiry, or after creation where there is none, at which an open invoice is given up as
     /// `unresolved`, once an answer of the service is dated so too. Default 72 h.
     pub horizon_s: u64,
-    /// Requests to the service per second. Default 5: its limits are not published.
+    /// Polls per second at most. Default 20: the pace begins at 5 and follows the service's answers, whose limits are not
+    /// published.
     pub requests_per_second: u64,
-    /// Requests to the service at once. Default 4.
+    /// Polls at once. Default 4.
     pub concurrency: u64,
 }
 
@@ -241,7 +245,7 @@ impl Default for Poller {
             ],
             after_expiry_s: 5,
             horizon_s: 259_200,
-            requests_per_second: 5,
+            requests_per_second: 20,
             concurrency: 4,
         }
     }
@@ -350,6 +354,7 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
     BTreeMap::from([
         ("service.connect_timeout_s", (1, 60)),
         ("service.request_timeout_s", (1, 300)),
+        ("service.requests_per_second", (1, 1000)),
         ("listener.body_limit_bytes", (4096, 16 * 1_048_576)),
         ("listener.header_limit_bytes", (8192, 65_536)),
         ("listener.header_time_s", (1, 60)),

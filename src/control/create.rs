@@ -118,7 +118,6 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
     };
     let told = match inner.flights.take(&wish) {
         Taken::Joins(told) => told,
-        Taken::Full => return Ok(problem::crowded()),
         Taken::Begins(flight, told) => {
             let own = Arc::clone(inner);
             let give_up = patience.stop.clone();
@@ -132,7 +131,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
                         opening.await
                     }
                 };
-                own.flights.land(flight, answered);
+                own.flights.land(&flight, answered);
             }))));
             told
         }

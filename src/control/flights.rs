@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
 use serde_json::Value;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use super::create::Wish;
 use super::problem;
@@ -18,9 +18,6 @@ use crate::answer::name::Kind;
 use crate::answer::{REMARK, invoice};
 use crate::http::{self, Response};
 use crate::ledger::InvoiceRow;
-
-/// Openings under way at once, at most. Wishes for the same share one.
-const OPENINGS: usize = 128;
 
 /// What an opening, or a question to the service, is answered with: shared by all who wished for it.
 #[derive(Clone, Debug)]
@@ -113,12 +110,12 @@ pub(super) async fn heard(mut told: Told, again: &str) -> Result<Arc<Answered>, 
     })
 }
 
-/// The openings under way, by order, and the places of those that are.
-#[derive(Debug)]
+/// The openings under way, by order. There are no more of them than calls that may wait, beside those that have sent their
+/// request: whose clients have left is given up.
+#[derive(Debug, Default)]
 pub(super) struct Flights {
     /// Each can be met for as long as somebody is to tell its end.
     under_way: Mutex<HashMap<String, (Wish, Weak<Tell>)>>,
-    places: Arc<Semaphore>,
 }
 
 /// An opening under way, to be ended by [`Flights::land`].
@@ -126,7 +123,6 @@ pub(super) struct Flights {
 pub(super) struct Flight {
     order_id: String,
     tell: Arc<Tell>,
-    place: OwnedSemaphorePermit,
 }
 
 /// What becomes of a wish.
@@ -135,17 +131,6 @@ pub(super) enum Taken {
     Joins(Told),
     /// It is its own.
     Begins(Flight, Told),
-    /// As many are under way as may be.
-    Full,
-}
-
-impl Default for Flights {
-    fn default() -> Self {
-        Self {
-            under_way: Mutex::default(),
-            places: Arc::new(Semaphore::new(OPENINGS)),
-        }
-    }
 }
 
 impl Flights {
@@ -161,10 +146,6 @@ impl Flights {
         {
             return Taken::Joins(tell.subscribe());
         }
-        // Before anybody can join it: one that finds no place would never tell.
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            return Taken::Full;
-        };
         let (tell, told) = watch::channel(None);
         let tell = Arc::new(tell);
         // One that wishes for something else goes its own way: the ledger lets it wait for the first.
@@ -173,12 +154,7 @@ impl Flights {
             under_way.insert(wish.order_id.clone(), entry);
         }
         let order_id = wish.order_id.clone();
-        let flight = Flight {
-            order_id,
-            tell,
-            place,
-        };
-        Taken::Begins(flight, told)
+        Taken::Begins(Flight { order_id, tell }, told)
     }
 
     /// Resolves when everybody who waited for it has left. Nobody joins it from then on.
@@ -193,12 +169,10 @@ impl Flights {
         }
     }
 
-    /// The opening has ended. In this order: whoever hears the answer and asks again finds a place, and begins anew.
-    pub(super) fn land(&self, flight: Flight, answered: Answered) {
+    /// The opening has ended. In this order: a client that hears the answer and repeats its call begins another one.
+    pub(super) fn land(&self, flight: &Flight, answered: Answered) {
         flight.leave(&mut self.lock());
-        let Flight { tell, place, .. } = flight;
-        drop(place);
-        tell.send_replace(Some(Arc::new(answered)));
+        flight.tell.send_replace(Some(Arc::new(answered)));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, (Wish, Weak<Tell>)>> {
@@ -236,7 +210,6 @@ mod tests {
         match flights.take(wish) {
             Taken::Begins(flight, told) => (flight, told),
             Taken::Joins(_) => panic!("it joined another"),
-            Taken::Full => panic!("there was no place"),
         }
     }
 
@@ -252,9 +225,9 @@ mod tests {
         let (first, _told) = begins(&flights, &one);
         assert!(matches!(flights.take(&one), Taken::Joins(_)));
         let (second, _told) = begins(&flights, &other);
-        flights.land(second, answered());
+        flights.land(&second, answered());
         assert!(matches!(flights.take(&one), Taken::Joins(_)));
-        flights.land(first, answered());
+        flights.land(&first, answered());
         assert!(matches!(flights.take(&one), Taken::Begins(..)));
     }
 
@@ -266,24 +239,6 @@ mod tests {
         drop(begins(&flights, &one));
         let _again = begins(&flights, &one);
         assert!(matches!(flights.take(&one), Taken::Joins(_)));
-    }
-
-    /// Else the second who asks would be told that the opening ended, and not that there is no place.
-    #[test]
-    fn nobody_joins_an_opening_that_found_no_place() {
-        let flights = Flights::default();
-        let all: Vec<_> = (0..OPENINGS)
-            .map(|number| begins(&flights, &wish(&number.to_string(), "5.00")))
-            .collect();
-        for _ in 0..2 {
-            assert!(matches!(flights.take(&wish("x", "5.00")), Taken::Full));
-        }
-        assert!(matches!(flights.take(&wish("0", "5.00")), Taken::Joins(_)));
-        drop(all);
-        assert!(matches!(
-            flights.take(&wish("x", "5.00")),
-            Taken::Begins(..)
-        ));
     }
 
     #[tokio::test]

@@ -21,6 +21,7 @@ use crate::answer::name::{Kind, Name};
 use crate::answer::order;
 use crate::answer::poll::{failure, nothing_to_ask, remark};
 use crate::answer::service;
+use crate::client::gate::Caller;
 use crate::http::Response;
 use crate::ledger::{InvoiceKey, InvoiceRow};
 use crate::panics::contained;
@@ -124,6 +125,7 @@ async fn ask(inner: &Inner, row: InvoiceRow) -> Answered {
         Err(error) => return Answered::refused(&error.into(), None),
     };
     let inquirer = Inquirer::new(
+        Caller::Operator,
         (parts.writer.clone(), parts.reader.clone()),
         parts.client.clone(),
         parts.gate.clone(),

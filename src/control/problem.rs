@@ -177,13 +177,6 @@ pub(super) fn gone(after: i64, restored: Restored) -> Response {
     told(status, document.to_string(), None)
 }
 
-/// As many openings are under way as may be.
-pub(super) fn crowded() -> Response {
-    let failure = Failure::new(Exit::Error, "as many invoices are being opened as may")
-        .hint("ask again a little later; what is being opened goes on");
-    with_status(StatusCode::TOO_MANY_REQUESTS, &failure)
-}
-
 /// As many invoices are being asked about as may be.
 pub(super) fn asking() -> Response {
     let failure = Failure::new(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::client::Client;
 use crate::client::error::Error as FetchError;
-use crate::client::gate::{Closed, Gate};
+use crate::client::gate::{Caller, Closed, Gate};
 use crate::clock;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Observation;
@@ -73,7 +73,7 @@ impl Adopter<'_> {
     pub(crate) async fn adopt(&self, row: &InvoiceRow, id: &InvoiceId) -> Result<Operated, Error> {
         let permit = self
             .gate
-            .admit_within(TURN_WITHIN)
+            .admit_within(Caller::Operator, TURN_WITHIN)
             .await
             .map_err(Error::Gate)?;
         let asked_ms = clock::wall_ms();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::{Error, Opener};
 use crate::client::error::Error as FetchError;
+use crate::client::gate::Caller;
 use crate::invoice::polled::NEW;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, InvoiceRow};
@@ -92,6 +93,7 @@ impl Opener<'_> {
             return Err(Error::Unsettled { row, why });
         }
         let inquirer = Inquirer::new(
+            Caller::Create,
             (self.writer.clone(), self.reader.clone()),
             self.client.clone(),
             self.gate.clone(),

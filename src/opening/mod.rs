@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use crate::client::Client;
 use crate::client::error::CreateError;
 use crate::client::gate::outage::Verdict;
-use crate::client::gate::{Closed, Gate, Permit};
+use crate::client::gate::{Caller, Closed, Gate, Permit};
 use crate::clock;
 use crate::entropy;
 use crate::invoice::ids::{InvoiceRef, OrderId};
@@ -226,7 +226,7 @@ impl Opener<'_> {
     /// A turn at the gate, unless the wish to stop comes first: a request that left then might be cut off.
     async fn turn(&self, within: Duration, stop: &Shutdown) -> Result<Permit, Error> {
         let permit = tokio::select! {
-            permit = self.gate.admit_within(within) => permit.map_err(Error::Gate)?,
+            permit = self.gate.admit_within(Caller::Create, within) => permit.map_err(Error::Gate)?,
             () = stop.requested() => return Err(Error::Stopping),
         };
         if stop.is_requested() {
@@ -379,7 +379,7 @@ impl Opener<'_> {
                     matches!(source, CreateError::NoRequisites { .. }),
                     source.retry_after(),
                 ) {
-                    self.gate.heed(wait);
+                    permit.heed(wait);
                 }
                 permit.ended(source.verdict());
                 let settled = match &source {

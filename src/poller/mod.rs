@@ -29,7 +29,7 @@ use tokio::time::Instant;
 
 use crate::client::Client;
 use crate::client::credentials::{Elsewhere, Store};
-use crate::client::gate::{Gate, Permit};
+use crate::client::gate::{Caller, Gate, Permit, rate};
 use crate::clock;
 use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{DueRow, Filter, InvoiceKey, Reader, Writer};
@@ -74,6 +74,11 @@ impl Settings {
     /// The loop turns at least so often, what a turn does not counted: when no ring comes, it looks by itself.
     pub(crate) fn turns_within(&self) -> Duration {
         self.cadence * round::MISSED_RINGS
+    }
+
+    /// The pace of a poller that starts, requests per second.
+    pub(crate) fn first_per_second(&self) -> u32 {
+        rate::FIRST.min(self.per_second.get())
     }
 }
 
@@ -146,11 +151,14 @@ pub(crate) async fn run(
     });
     // What cannot be read is written once more than needed.
     let stored = reader.fact(&standing::FACT).await.ok().flatten();
-    if let Some(wish) = stored
-        .as_ref()
-        .and_then(|stored| stored.left_alone_for(clock::wall_ms()))
-    {
-        gate.heed_still(wish);
+    let wishes = stored.iter().flat_map(|stored| {
+        let lanes = [Caller::Background, Caller::Create].into_iter();
+        lanes.zip([stored.no_polls, stored.no_creates])
+    });
+    for (caller, wish) in wishes {
+        if let Some(left) = wish.and_then(|wish| wish.left(clock::wall_ms())) {
+            gate.heed_still(caller, left);
+        }
     }
     let poller = Poller {
         asker,
@@ -343,7 +351,9 @@ impl Poller {
             outage: view
                 .outage
                 .map(|(since, reason)| (since.into_std(), reason)),
-            shut_until: view.shut_until.map(Instant::into_std),
+            no_polls: view.no_polls.map(Instant::into_std),
+            no_creates: view.no_creates.map(Instant::into_std),
+            polls_per_second: view.polls_per_second,
             now: Instant::now().into_std(),
             now_ms: clock::wall_ms(),
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::client::Client;
-use crate::client::gate::{Closed, Gate};
+use crate::client::gate::{Caller, Closed, Gate};
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, ReadError, Reader, Writer};
 use crate::secret::Secret;
@@ -21,6 +21,7 @@ const TURN_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) struct Inquirer {
     asker: Asker,
     token: Secret,
+    caller: Caller,
 }
 
 /// Why nothing was learnt.
@@ -44,8 +45,9 @@ pub(crate) enum Error {
 }
 
 impl Inquirer {
-    /// Takes what it takes.
+    /// Takes what it takes, and by which lane of the gate its polls leave: an operator's, or that of the create that needs them.
     pub(crate) fn new(
+        caller: Caller,
         (writer, reader): (Writer, Reader),
         client: Client,
         gate: Gate,
@@ -57,12 +59,16 @@ impl Inquirer {
             client,
             gate,
         };
-        Self { asker, token }
+        Self {
+            asker,
+            token,
+            caller,
+        }
     }
 
     /// How long the service wants to be left alone; zero when it does not.
     pub(crate) fn shut_for(&self) -> Duration {
-        self.asker.gate.shut_for()
+        self.asker.gate.shut_for(self.caller)
     }
 
     /// Asks about an invoice and records the answer; gives what was decided on it.
@@ -79,7 +85,7 @@ impl Inquirer {
         let row = self.asker.reader.pollable(key).await.map_err(Error::Read)?;
         let row = row.ok_or(Error::NoId)?;
         let permit = tokio::select! {
-            turn = self.asker.gate.admit_within(TURN_WITHIN) => turn.map_err(Error::Gate)?,
+            turn = self.asker.gate.admit_within(self.caller, TURN_WITHIN) => turn.map_err(Error::Gate)?,
             () = stop.requested() => return Err(Error::Stopping),
         };
         if stop.is_requested() {

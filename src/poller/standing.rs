@@ -22,11 +22,27 @@ pub(crate) struct Standing {
     pub login_since_ms: Option<i64>,
     /// The service gives no answers, since then.
     pub outage: Option<Outage>,
-    /// The service wants to be left alone until then (`Retry-After`).
-    pub left_alone_until_ms: Option<i64>,
-    /// How long that was when it was heard, milliseconds: more cannot be left of it, whatever the clock shows.
+    /// The service wants no polls (`Retry-After`).
     #[serde(default)]
-    pub left_alone_for_ms: Option<i64>,
+    pub no_polls: Option<LeftAlone>,
+    /// It wants no creates.
+    #[serde(default)]
+    pub no_creates: Option<LeftAlone>,
+    /// Polls per second, rounded down to one of [`PACES`]; 0: not known.
+    #[serde(default)]
+    pub polls_per_second: u32,
+}
+
+/// Paces that are told apart, requests per second: one that swings within two of them is not written again and again.
+const PACES: [u32; 7] = [1, 2, 5, 10, 20, 50, 100];
+
+/// A wish of the service to be left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LeftAlone {
+    /// Until then.
+    pub until_ms: i64,
+    /// How long that was when it was heard, milliseconds: more cannot be left of it, whatever the clock shows.
+    pub for_ms: i64,
 }
 
 /// What is known of the access token that polls are sent with: the one type for poller, ledger, `status` and health.
@@ -70,14 +86,13 @@ pub(crate) struct Outage {
     pub reason: String,
 }
 
-impl Standing {
-    /// How much is left at this time of the service's wish to be left alone, which outlives the process that heard it. A
-    /// wish of which more is left than it was long was dated by a clock that was ahead.
-    pub(crate) fn left_alone_for(&self, now_ms: i64) -> Option<Duration> {
-        let left_ms = self.left_alone_until_ms?.checked_sub(now_ms)?;
+impl LeftAlone {
+    /// How much is left of it at this time; it outlives the process that heard it. A wish of which more is left than it was
+    /// long was dated by a clock that was ahead.
+    pub(crate) fn left(self, now_ms: i64) -> Option<Duration> {
+        let left_ms = self.until_ms.checked_sub(now_ms)?;
         let left = Duration::from_millis(u64::try_from(left_ms).ok()?);
-        let longest_ms = self.left_alone_for_ms.unwrap_or(i64::MAX);
-        (left <= LONGEST_HEEDED && left_ms <= longest_ms).then_some(left)
+        (left <= LONGEST_HEEDED && left_ms <= self.for_ms).then_some(left)
     }
 }
 
@@ -90,8 +105,12 @@ pub(super) struct Found {
     pub outage: Option<(Instant, String)>,
     /// The service has answered this process.
     pub answered: bool,
-    /// Until when the service wants to be left alone.
-    pub shut_until: Option<Instant>,
+    /// Until when the service wants no polls.
+    pub no_polls: Option<Instant>,
+    /// Until when it wants no creates.
+    pub no_creates: Option<Instant>,
+    /// Polls per second at present.
+    pub polls_per_second: u32,
     /// This moment by the monotonic clock.
     pub now: Instant,
     /// This moment by the wall clock.
@@ -107,9 +126,8 @@ pub(super) struct Book {
     /// The outage that an earlier process left.
     earlier: Option<Outage>,
     outage: Option<(Instant, i64)>,
-    shut_until: Option<(Instant, i64)>,
-    /// How long that was when it was dated, milliseconds.
-    shut_for_ms: Option<i64>,
+    no_polls: Option<(Instant, LeftAlone)>,
+    no_creates: Option<(Instant, LeftAlone)>,
 }
 
 impl Book {
@@ -129,15 +147,8 @@ impl Book {
         let since_ms = before.and_then(|stored| stored.login_since_ms);
         let began = found.outage.as_ref().map(|(since, _)| *since);
         self.outage = dated(self.outage, began, found);
-        let shut = self.shut_until.map(|(moment, _)| moment);
-        self.shut_until = dated(self.shut_until, found.shut_until, found);
-        if found.shut_until != shut {
-            let left = found
-                .shut_until
-                .map(|until| until.saturating_duration_since(found.now));
-            let millis = |left: Duration| i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
-            self.shut_for_ms = left.map(millis);
-        }
+        self.no_polls = wished(self.no_polls, found.no_polls, found);
+        self.no_creates = wished(self.no_creates, found.no_creates, found);
         let outage = self.outage.zip(found.outage.as_ref());
         let outage = outage.map(|((_, since_ms), (_, reason))| Outage {
             since_ms,
@@ -158,8 +169,9 @@ impl Book {
                 }),
                 (now, earlier) => now.or_else(|| earlier.cloned()),
             },
-            left_alone_until_ms: self.shut_until.map(|(_, at_ms)| at_ms),
-            left_alone_for_ms: self.shut_for_ms,
+            no_polls: self.no_polls.map(|(_, wish)| wish),
+            no_creates: self.no_creates.map(|(_, wish)| wish),
+            polls_per_second: pace(found.polls_per_second),
         };
         (self.stored.as_ref() != Some(&standing)).then_some(standing)
     }
@@ -177,13 +189,35 @@ fn dated(
     found: &Found,
 ) -> Option<(Instant, i64)> {
     let moment = moment?;
-    let millis = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
     let since = millis(found.now.saturating_duration_since(moment));
     let until = millis(moment.saturating_duration_since(found.now));
     let date = || found.now_ms.saturating_sub(since).saturating_add(until);
     before
         .filter(|(known, _)| *known == moment)
         .or_else(|| Some((moment, date())))
+}
+
+/// A wish with its end by the wall clock, as it was dated first.
+fn wished(
+    before: Option<(Instant, LeftAlone)>,
+    until: Option<Instant>,
+    found: &Found,
+) -> Option<(Instant, LeftAlone)> {
+    let (until, until_ms) = dated(None, until, found)?;
+    let for_ms = millis(until.saturating_duration_since(found.now));
+    before
+        .filter(|(known, _)| *known == until)
+        .or(Some((until, LeftAlone { until_ms, for_ms })))
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A pace as it is told.
+fn pace(per_second: u32) -> u32 {
+    let slower = PACES.into_iter().filter(|pace| *pace <= per_second);
+    slower.max().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -195,7 +229,9 @@ mod tests {
             login: LoginState::Good,
             outage: None,
             answered: true,
-            shut_until: None,
+            no_polls: None,
+            no_creates: None,
+            polls_per_second: 0,
             now,
             now_ms,
         }
@@ -222,7 +258,9 @@ mod tests {
         let out = |now: Instant, now_ms, reason: &str| Found {
             login: LoginState::Refused,
             outage: Some((start, reason.to_owned())),
-            shut_until: Some(start + second * 10),
+            no_polls: Some(start + second * 10),
+            no_creates: Some(start + second * 5),
+            polls_per_second: 19,
             ..found(now, now_ms)
         };
         let standing = book.see(&out(start + second, 1_000_000, "cut off"));
@@ -234,8 +272,15 @@ mod tests {
                 since_ms: 999_000,
                 reason: "cut off".to_owned(),
             }),
-            left_alone_until_ms: Some(1_009_000),
-            left_alone_for_ms: Some(9_000),
+            no_polls: Some(LeftAlone {
+                until_ms: 1_009_000,
+                for_ms: 9_000,
+            }),
+            no_creates: Some(LeftAlone {
+                until_ms: 1_004_000,
+                for_ms: 4_000,
+            }),
+            polls_per_second: 10,
         };
         assert_eq!(standing, expected);
         book.stored(standing);
@@ -277,18 +322,15 @@ mod tests {
 
     #[test]
     fn a_wish_outlives_a_restart_and_not_a_clock_that_was_ahead() {
-        let standing = |until_ms| Standing {
-            left_alone_until_ms: Some(until_ms),
-            left_alone_for_ms: Some(60_000),
-            ..Standing::default()
+        let left = |until_ms| {
+            let for_ms = 60_000;
+            LeftAlone { until_ms, for_ms }.left(1_000)
         };
-        let left = |until_ms| standing(until_ms).left_alone_for(1_000);
         assert_eq!(left(31_000), Some(Duration::from_secs(30)));
         assert_eq!(left(999), None);
         assert_eq!(left(1_000 + 86_400_000), None);
         // Half an hour ahead, and heeded wishes are as long: but this one was not.
         assert_eq!(left(1_000 + 1_800_000), None);
-        assert_eq!(Standing::default().left_alone_for(1_000), None);
     }
 
     #[test]
@@ -300,8 +342,12 @@ mod tests {
                 since_ms: 1,
                 reason: "could not connect".to_owned(),
             }),
-            left_alone_until_ms: Some(2),
-            left_alone_for_ms: Some(1),
+            no_polls: Some(LeftAlone {
+                until_ms: 2,
+                for_ms: 1,
+            }),
+            no_creates: None,
+            polls_per_second: 5,
         };
         assert_eq!(FACT.read_back(&standing), Some(standing));
         assert_eq!(FACT.read("{}"), None);

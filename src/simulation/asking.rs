@@ -187,7 +187,7 @@ impl World {
             return self.plan_looks();
         };
         daemon.asked.insert(row.key);
-        daemon.door.leaves(moment);
+        daemon.door.leaves(Caller::Background, moment);
         daemon.passes.extend(pass.map(|pass| (row.key, pass)));
         let question = Question {
             key: row.key,
@@ -229,7 +229,9 @@ impl World {
         let Some(daemon) = &self.daemon else {
             return 0;
         };
-        let wish = daemon.door.is_shut_until(self.instant());
+        let wish = daemon
+            .door
+            .is_shut_until(Caller::Background, self.instant());
         let wish = wish.map_or(0, |until| self.virtual_of(until) - self.now);
         let under_way = if daemon.asked.is_empty() { 0 } else { PATIENCE };
         let outage = match daemon.door.outage().since() {
@@ -251,10 +253,11 @@ impl World {
             let wish = u64::try_from(self.dice.between(1, 120)).expect("positive");
             let (moment, dice) = (self.instant(), self.dice.short());
             if let Some(daemon) = &mut self.daemon {
-                daemon.door.heed(Duration::from_secs(wish), moment, dice);
+                let wish = Duration::from_secs(wish);
+                daemon.door.heed(Caller::Background, wish, moment, dice);
             }
             say!(self, "service", "wants to be left alone for {wish} s");
-            return (200, Answer::None(Verdict::Alive));
+            return (200, Answer::None(Verdict::Busy));
         }
         let stale = self.scenario.may_lag() && self.dice.chance(self.faults.poll_stale);
         let behind = if stale {

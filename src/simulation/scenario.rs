@@ -250,6 +250,11 @@ fn settings(dice: &mut Dice) -> config::Settings {
         moves: config::Moves {
             confirm_paid: dice.chance(250),
         },
+        // Low, so that it is met.
+        poller: config::Poller {
+            requests_per_second: 5,
+            ..config::Poller::default()
+        },
         hook: vec![
             hook("fulfil", &["paid"]),
             hook(

@@ -13,7 +13,7 @@ use crate::invoice::silence::{Class, Step, YOUNG_MS};
 use crate::ledger::{DueOf, Overview, Tally};
 use crate::parts;
 use crate::poller::budget::YOUNG_IN_A_ROW;
-use crate::poller::standing::LoginState;
+use crate::poller::standing::{LeftAlone, LoginState};
 
 /// A running daemon has looked at a new login after this time at the latest, milliseconds: three of the longest cadences.
 const LOOKED_AT_WITHIN_MS: i64 = 180_000;
@@ -21,9 +21,11 @@ const LOOKED_AT_WITHIN_MS: i64 = 180_000;
 /// How the polling stands. Times are UTC with milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Polling {
-    /// Requests to the service, at most.
+    /// Polls, at most.
     pub(crate) requests_per_second: u64,
-    /// Requests to the service under way at once, at most.
+    /// The pace that the service's answers allow at present, rounded down; `None` while no daemon polls.
+    pub(crate) requests_per_second_now: Option<u32>,
+    /// Polls under way at once, at most.
     pub(crate) at_once: u64,
     pub(crate) login: LoginState,
     /// Since when a login is needed, or the one there is is refused.
@@ -35,7 +37,10 @@ pub(crate) struct Polling {
     /// For how long it has given none when this was built, milliseconds.
     #[serde(skip)]
     pub(crate) outage_ms: Option<i64>,
+    /// Until when the service wants no polls.
     pub(crate) left_alone_until: Option<String>,
+    /// Until when it wants no creates.
+    pub(crate) creates_left_alone_until: Option<String>,
     /// An invoice is young below this age.
     pub(crate) young_below_ms: i64,
     /// Young invoices that are watched, due or not.
@@ -82,9 +87,13 @@ impl Polling {
         // Of a daemon that is gone it says nothing how the service stands now.
         let standing = around.standing.as_ref().filter(|_| around.daemon_running);
         let outage = standing.and_then(|standing| standing.outage.as_ref());
-        let left_alone_until_ms = standing
-            .and_then(|standing| standing.left_alone_until_ms)
-            .filter(|until_ms| *until_ms > around.now_ms);
+        let until_ms = |wish: Option<LeftAlone>| {
+            let until_ms = wish.map(|wish| wish.until_ms);
+            until_ms.filter(|until_ms| *until_ms > around.now_ms)
+        };
+        let left_alone_until_ms = until_ms(standing.and_then(|standing| standing.no_polls));
+        let no_creates_until_ms = until_ms(standing.and_then(|standing| standing.no_creates));
+        let pace = standing.map_or(0, |standing| standing.polls_per_second);
         let asks = around.daemon_running
             && login.is_usable()
             && outage.is_none()
@@ -92,6 +101,7 @@ impl Polling {
         let young = overview.silent.young;
         Self {
             requests_per_second: settings.poller.requests_per_second,
+            requests_per_second_now: Some(pace).filter(|pace| *pace > 0),
             at_once: settings.poller.concurrency,
             login,
             login_since: login_since_ms.map(time),
@@ -99,9 +109,11 @@ impl Polling {
             outage_reason: outage.map(|outage| outage.reason.clone()),
             outage_ms: outage.map(|outage| around.now_ms.saturating_sub(outage.since_ms)),
             left_alone_until: left_alone_until_ms.map(time),
+            creates_left_alone_until: no_creates_until_ms.map(time),
             young_below_ms: YOUNG_MS,
             young: young.into(),
-            found_within_ms: (asks && !young.more).then(|| found_within_ms(overview, settings)),
+            found_within_ms: (asks && !young.more)
+                .then(|| found_within_ms(overview, settings, pace)),
         }
     }
 }
@@ -127,8 +139,8 @@ fn login_state(around: &Around) -> (LoginState, Option<i64>) {
     }
 }
 
-/// How late a lost notification is known, by the schedule and the caps that are in force.
-fn found_within_ms(overview: &Overview, settings: &Settings) -> i64 {
+/// How late a lost notification is known, by the schedule and the pace that are in force; 0 is a pace that is not known.
+fn found_within_ms(overview: &Overview, settings: &Settings, pace: u32) -> i64 {
     let poller = parts::poller_settings(settings);
     let waits = |of: &DueOf| of.class.is_patient() && of.count.count > 0;
     let older = if overview.silent.due.iter().any(waits) {
@@ -142,7 +154,10 @@ fn found_within_ms(overview: &Overview, settings: &Settings) -> i64 {
         young: overview.silent.young.count,
         first_gap_ms: longest_young_gap_ms(&poller.schedule.steps),
         cadence_ms: i64::try_from(poller.cadence.as_millis()).unwrap_or(i64::MAX),
-        per_second: parts::gate_limits(settings).per_second.get(),
+        per_second: match pace {
+            0 => poller.first_per_second(),
+            known => known,
+        },
         older,
     })
 }
@@ -243,8 +258,10 @@ mod tests {
         );
 
         let left_alone = |until_ms: i64| Standing {
-            left_alone_until_ms: Some(until_ms),
-            left_alone_for_ms: None,
+            no_polls: Some(LeftAlone {
+                until_ms,
+                for_ms: 1,
+            }),
             ..Standing::default()
         };
         let told = polling(&said(left_alone(now_ms + 1)));
@@ -294,10 +311,21 @@ mod tests {
             oldest_ms: Some(0),
         });
         assert!(found(&beside_old, &settings) > Some(120_000));
-        settings.poller.requests_per_second = 10;
-        assert_eq!(found(&young(600), &settings), Some(60_000));
+        let at_pace = Around {
+            standing: Some(Standing {
+                polls_per_second: 10,
+                ..Standing::default()
+            }),
+            ..around()
+        };
+        let faster = Polling::new(&young(600), &settings, &at_pace);
+        assert_eq!(faster.requests_per_second_now, Some(10));
+        assert_eq!(faster.found_within_ms, Some(60_000));
+        settings.poller.requests_per_second = 3;
+        assert_eq!(found(&young(600), &settings), Some(200_000));
+        settings.poller.requests_per_second = 20;
         settings.poller.cadence_s = 30;
-        assert_eq!(found(&young(600), &settings), Some(80_000));
+        assert_eq!(found(&young(0), &settings), Some(80_000));
         // The second step is met by young ones as well.
         settings
             .poller

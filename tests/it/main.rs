@@ -55,6 +55,7 @@ mod proxies;
 mod refusals;
 mod release;
 mod remote;
+mod rush;
 mod sandbox;
 mod scenarios;
 mod secrets;

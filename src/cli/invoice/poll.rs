@@ -11,7 +11,7 @@ use super::super::{ledger, owner, service};
 use super::view;
 use crate::answer::find::find_one;
 use crate::answer::poll::{failure, nothing_to_ask, remark};
-use crate::client::gate::Gate;
+use crate::client::gate::{Caller, Gate};
 use crate::clock::wall_ms;
 use crate::parts;
 use crate::poller::now::{Error, Inquirer};
@@ -60,6 +60,7 @@ async fn directly(args: &Args, context: &Context) -> Result<Exit, Failure> {
     let ledger = ledger::open_to_decide(context)?;
     let reader = ledger.reader();
     let inquirer = Inquirer::new(
+        Caller::Operator,
         (ledger.writer(), reader.clone()),
         client,
         Gate::new(parts::gate_limits(settings)),

@@ -16,7 +16,7 @@ use super::super::{ledger, owner, service};
 use super::view;
 use crate::answer::find::{end, find_one, still_open};
 use crate::client::error::Error as FetchError;
-use crate::client::gate::Gate;
+use crate::client::gate::{Caller, Gate};
 use crate::clock::wall_ms;
 use crate::ledger::{InvoiceRow, is_served};
 use crate::parts;
@@ -172,7 +172,7 @@ impl Asking {
         let ledger = ledger::open_to_decide(context)?;
         let gate = Gate::new(parts::gate_limits(settings));
         let ends = (ledger.writer(), ledger.reader());
-        let inquirer = Inquirer::new(ends, client, gate, found.token);
+        let inquirer = Inquirer::new(Caller::Operator, ends, client, gate, found.token);
         let every = Duration::from_secs(settings.poller.cadence_s);
         talk("no `tilld serve` runs on this state directory: asking the service from here");
         Ok(Self {

@@ -1,23 +1,24 @@
-//! The one gate all requests of a process to the payment service pass: so many per second, so many at once, none while the
-//! service wants to be left alone, and few while it gives no answers (A29).
+//! The one gate all requests of a process to the payment service pass, in two lanes. Creates: [`CREATES_AT_ONCE`] under way, as
+//! fast as the service answers. Polls: so many at once, at a pace that the service's answers raise and lower ([`rate`]). A lane
+//! is shut for as long as the service wished in an answer to it, and few requests leave while it gives no answers (A29).
 //!
 //! A place is taken by [`Gate::admit`] or [`Gate::admit_within`] and given back when the [`Permit`] ends, best with a
 //! verdict on what the request met ([`Permit::ended`]); one that is dropped says nothing. Nothing is reserved ahead: a
-//! caller that gives up while waiting costs nobody a turn, and a turn that was of no use is given back whole.
+//! caller that gives up while waiting costs no other caller a turn, and a turn that was of no use is given back whole.
 //!
-//! Whoever a person waits for goes before the background, and tries even while the service gives no answers. After
-//! [`IN_A_ROW`] of them the background has a turn, if it waits for nothing else: whoever asks without end, who holds no secret
-//! and may be mistaken, does not keep the daemon from its own questions. What is decided is in [`door`], which is pure; here
-//! it is only waited for and told.
+//! A poll that a person waits for goes before the background's, and tries even while the service gives no answers. After
+//! [`IN_A_ROW`] of them the background has a turn, if it waits for nothing else. Where a pace is set for the whole process,
+//! creates go before polls in the same way. What is decided is in [`door`], which is pure; here it is only waited for.
 
 pub(crate) mod door;
 pub(crate) mod outage;
 mod pace;
+pub(crate) mod rate;
 #[cfg(test)]
 mod tests;
 mod wishes;
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,25 +32,38 @@ use door::{Door, Pass};
 use outage::{Change, Verdict};
 use wishes::Wishes;
 
-/// Turns of those a person waits for, one after the other, while the background waits: the next is its own.
+/// Creates under way at the same time. More wait for one of them to end.
+pub(crate) const CREATES_AT_ONCE: NonZeroU32 = NonZeroU32::new(64).expect("not zero");
+/// Turns one after the other of those who go first, while others wait: the next is theirs.
 const IN_A_ROW: u32 = 4;
 
-/// How much a process may ask.
+/// How much a process may send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Requests per second, evenly spaced.
-    pub per_second: NonZeroU32,
-    /// Requests under way at the same time.
-    pub at_once: NonZeroU32,
+    /// Requests of both lanes per second, evenly spaced, where they are limited.
+    pub per_second: Option<NonZeroU32>,
+    /// Polls per second at most, evenly spaced.
+    pub polls_per_second: NonZeroU32,
+    /// Polls under way at the same time.
+    pub polls_at_once: NonZeroU32,
+}
+
+impl Limits {
+    /// Polls per second at most, within what the whole process may send.
+    pub(crate) fn fastest_polls(self) -> NonZeroU32 {
+        let own = self.polls_per_second;
+        self.per_second.map_or(own, |all| all.min(own))
+    }
 }
 
 impl Default for Limits {
-    /// 5 per second, 4 at once (design 7).
+    /// 20 polls per second, 4 at once (design 7).
     fn default() -> Self {
         let number = |n| NonZeroU32::new(n).unwrap_or(NonZeroU32::MIN);
         Self {
-            per_second: number(5),
-            at_once: number(4),
+            per_second: None,
+            polls_per_second: number(20),
+            polls_at_once: number(4),
         }
     }
 }
@@ -57,9 +71,11 @@ impl Default for Limits {
 /// Who wants to send a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// A person or the shop waits for it.
+    /// A customer waits for an invoice to be opened.
+    Create,
+    /// A person or the shop waits for a poll.
     Operator,
-    /// Nobody waits for it.
+    /// The poller itself.
     Background,
 }
 
@@ -77,65 +93,110 @@ pub(crate) enum Hold {
 pub(crate) struct View {
     /// Since when it gives no answers, and what the last request met.
     pub outage: Option<(Instant, String)>,
-    /// Until when it wants to be left alone.
-    pub shut_until: Option<Instant>,
+    /// Until when it wants not to be polled.
+    pub no_polls: Option<Instant>,
+    /// Until when it wants no creates.
+    pub no_creates: Option<Instant>,
+    /// Polls per second at present.
+    pub polls_per_second: u32,
     /// It has answered a request of this process.
     pub answered: bool,
 }
 
 /// The gate. Clones are the same gate.
 #[derive(Clone, Debug)]
-pub(crate) struct Gate(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    /// Owned by the gate; held for a few instructions, never across an await.
-    state: Mutex<State>,
-    /// Told when a caller that waits should look again before the time it was given.
-    changed: Notify,
-}
+pub(crate) struct Gate(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     door: Door,
-    /// Which of the service's wishes are told.
-    wishes: Wishes,
+    /// Which of the service's wishes are logged, of creates and of polls.
+    wishes: [Wishes; 2],
     /// Those who wait, in the order they came.
-    operators: VecDeque<u64>,
-    background: VecDeque<u64>,
-    /// Turns that operators had since the background had one or had nobody waiting.
-    in_a_row: u32,
+    creates: Line,
+    operators: Line,
+    background: Line,
+    /// Turns that operators had since the background had one or did not wait.
+    operators_in_a_row: u32,
+    /// The same of creates and polls.
+    creates_in_a_row: u32,
     /// The last number given to one of them.
     number: u64,
 }
 
+/// Callers that wait, by their numbers, and what wakes each.
+type Line = BTreeMap<u64, Arc<Notify>>;
+
 impl State {
-    fn line(&mut self, caller: Caller) -> &mut VecDeque<u64> {
+    const fn line(&mut self, caller: Caller) -> &mut Line {
         match caller {
+            Caller::Create => &mut self.creates,
             Caller::Operator => &mut self.operators,
             Caller::Background => &mut self.background,
         }
     }
 
-    fn enter(&mut self, caller: Caller, number: u64, now: Instant) -> Result<Pass, Hold> {
-        let is_first = self.line(caller).front() == Some(&number);
-        let now = now.into_std();
-        // One that an outage holds is waited for by nobody.
-        let is_theirs = self.in_a_row >= IN_A_ROW
-            && !self.background.is_empty()
-            && !self.door.outage().holds_background(now);
-        let gives_way = match caller {
-            Caller::Operator => is_theirs,
-            Caller::Background => !self.operators.is_empty() && !is_theirs,
+    /// Wakes the first of each line: all others wait for it.
+    fn wake(&self) {
+        for line in [&self.creates, &self.operators, &self.background] {
+            if let Some((_, first)) = line.first_key_value() {
+                first.notify_one();
+            }
+        }
+    }
+
+    /// Whether one of this line waits for nothing but a turn.
+    fn wants(&self, caller: Caller, now: std::time::Instant) -> bool {
+        let line = match caller {
+            Caller::Create => &self.creates,
+            Caller::Operator => &self.operators,
+            Caller::Background => &self.background,
         };
-        if !is_first || gives_way {
+        !line.is_empty() && self.door.is_ready(caller, now)
+    }
+
+    /// Whether this caller lets another one go first.
+    fn gives_way(&self, caller: Caller, now: std::time::Instant) -> bool {
+        let polls_turn = self.creates_in_a_row >= IN_A_ROW;
+        let is_background_turn = self.operators_in_a_row >= IN_A_ROW
+            // One that an outage holds is waited for by no other.
+            && !self.door.outage().holds_background(now)
+            && !self.background.is_empty();
+        let wants = |caller| self.wants(caller, now);
+        let common = self.door.has_common_pace();
+        let to_creates = common && !polls_turn && wants(Caller::Create);
+        match caller {
+            Caller::Create => {
+                common && polls_turn && (wants(Caller::Operator) || wants(Caller::Background))
+            }
+            Caller::Operator => to_creates || is_background_turn,
+            Caller::Background => to_creates || !self.operators.is_empty() && !is_background_turn,
+        }
+    }
+
+    fn enter(&mut self, caller: Caller, number: u64, now: Instant) -> Result<Pass, Hold> {
+        let is_first = self.line(caller).keys().next() == Some(&number);
+        let now = now.into_std();
+        if !is_first || self.gives_way(caller, now) {
             return Err(Hold::Change);
         }
         let pass = self.door.enter(caller, now)?;
-        self.in_a_row = match caller {
-            Caller::Operator if !self.background.is_empty() => self.in_a_row.saturating_add(1),
-            Caller::Operator | Caller::Background => 0,
-        };
+        let longer = |waits: bool, row: u32| if waits { row.saturating_add(1) } else { 0 };
+        match caller {
+            Caller::Create => {
+                let polls_wait = !self.operators.is_empty() || !self.background.is_empty();
+                self.creates_in_a_row = longer(polls_wait, self.creates_in_a_row);
+            }
+            Caller::Operator => {
+                self.creates_in_a_row = 0;
+                let waits = !self.background.is_empty();
+                self.operators_in_a_row = longer(waits, self.operators_in_a_row);
+            }
+            Caller::Background => {
+                self.creates_in_a_row = 0;
+                self.operators_in_a_row = 0;
+            }
+        }
         Ok(pass)
     }
 }
@@ -150,26 +211,35 @@ pub(crate) struct Permit {
 
 /// The gate did not open within the time the caller had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the payment service wants to be left alone for another {} s", opens_in.as_millis().div_ceil(1_000).max(1))]
+#[error("{}", self.reason())]
 pub(crate) struct Closed {
-    /// How long until it is worth coming back.
+    /// How long until it is worth coming back. Zero when the service did not wish for that time.
     pub opens_in: Duration,
+}
+
+impl Closed {
+    fn reason(self) -> String {
+        if self.opens_in.is_zero() {
+            return "too many requests to the payment service wait before it".to_owned();
+        }
+        let seconds = self.opens_in.as_millis().div_ceil(1_000);
+        format!("the payment service wants to be left alone for another {seconds} s")
+    }
 }
 
 impl Gate {
     /// An open gate.
     pub(crate) fn new(limits: Limits) -> Self {
-        Self(Arc::new(Shared {
-            state: Mutex::new(State {
-                door: Door::new(limits),
-                wishes: Wishes::default(),
-                operators: VecDeque::new(),
-                background: VecDeque::new(),
-                in_a_row: 0,
-                number: 0,
-            }),
-            changed: Notify::new(),
-        }))
+        Self(Arc::new(Mutex::new(State {
+            door: Door::new(limits),
+            wishes: Default::default(),
+            creates: Line::new(),
+            operators: Line::new(),
+            background: Line::new(),
+            operators_in_a_row: 0,
+            creates_in_a_row: 0,
+            number: 0,
+        })))
     }
 
     /// Waits for a place and a turn, however long it takes, behind those for whom a person waits. Safe to drop while waiting.
@@ -177,30 +247,31 @@ impl Gate {
         self.wait(Caller::Background).await
     }
 
-    /// Waits for a place and a turn before the background, an outage or not. Says at once when the service wants to be
-    /// left alone for longer than `patience`, and gives up after it. For whatever a person waits for, and for a create,
-    /// whose row must not outlive its request by hours.
-    pub(crate) async fn admit_within(&self, patience: Duration) -> Result<Permit, Closed> {
+    /// Waits for a place and a turn, an outage or not. Says at once when the service wants the caller's lane to be left alone
+    /// for longer than `patience`, and gives up after it. For what a person waits for, and for a create, whose row must not
+    /// outlive its request by hours.
+    pub(crate) async fn admit_within(
+        &self,
+        caller: Caller,
+        patience: Duration,
+    ) -> Result<Permit, Closed> {
         let deadline = Instant::now() + patience;
-        let closed = self.shut_for();
+        let closed = self.shut_for(caller);
         if closed > patience {
             return Err(Closed { opens_in: closed });
         }
-        timeout_at(deadline, self.wait(Caller::Operator))
+        timeout_at(deadline, self.wait(caller))
             .await
             .map_err(|_elapsed| Closed {
-                opens_in: self.shut_for(),
+                opens_in: self.shut_for(caller),
             })
     }
 
     async fn wait(&self, caller: Caller) -> Permit {
         let place = InLine::new(self, caller);
         loop {
-            // Registered before the look: a change that lands in between would otherwise be lost.
-            let changed = self.0.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
             let entered = self.with(|state| state.enter(caller, place.number, Instant::now()));
+            let changed = place.changed.notified();
             match entered {
                 Ok(pass) => {
                     let pass = Some(pass);
@@ -216,45 +287,55 @@ impl Gate {
         }
     }
 
-    /// Shuts the gate for at least `wish`, and up to a quarter more so that a crowd does not come back in step. Clamped to
-    /// [`retry_after::LONGEST`] before that. A shorter wish never undoes a longer one.
-    pub(crate) fn heed(&self, wish: Duration) {
+    /// Shuts a caller's lane for at least `wish`, and up to a quarter more so that a crowd does not come back in step. Clamped
+    /// to [`retry_after::LONGEST`] before that. A shorter wish never undoes a longer one.
+    fn heed(&self, caller: Caller, wish: Duration) {
         let now = Instant::now().into_std();
-        let (wait, is_told) = self.with(|state| {
-            let wait = state.door.heed(wish, now, dice());
-            (wait, state.wishes.tell(wish, now))
+        let (wait, is_logged) = self.with(|state| {
+            let wait = state.door.heed(caller, wish, now, dice());
+            let [creates, polls] = &mut state.wishes;
+            let wishes = if caller == Caller::Create {
+                creates
+            } else {
+                polls
+            };
+            (wait, wishes.tell(wish, now))
         });
         let wait_s = wait.as_secs();
-        if is_told {
+        let lane = caller.lane();
+        if is_logged {
             tracing::warn!(
                 wait_s,
-                "the payment service wants to be left alone for {wait_s} s"
+                lane,
+                "the payment service wants to be left alone for {wait_s} s: no {lane} until then"
             );
         } else {
             tracing::debug!(
                 wait_s,
-                "the payment service wants to be left alone for {wait_s} s, again"
+                lane,
+                "the payment service wants to be left alone for {wait_s} s, again: no {lane} until then"
             );
         }
     }
 
-    /// Shuts the gate for what is left of a wish that an earlier process heard and stretched already.
-    pub(crate) fn heed_still(&self, left: Duration) {
+    /// Shuts a caller's lane for what is left of a wish that an earlier process heard and stretched already.
+    pub(crate) fn heed_still(&self, caller: Caller, left: Duration) {
         let now = Instant::now().into_std();
-        self.with(|state| state.door.heed_still(left, now));
+        self.with(|state| state.door.heed_still(caller, left, now));
+        let lane = caller.lane();
         tracing::info!(
             wait_s = left.as_secs(),
-            "the payment service still wants to be left alone for {} s",
+            lane,
+            "the payment service still wants to be left alone for {} s: no {lane} until then",
             left.as_secs()
         );
     }
 
-    /// How long the gate is shut by the service's wish; zero when it is not.
-    pub(crate) fn shut_for(&self) -> Duration {
-        let now = Instant::now();
-        self.view()
-            .shut_until
-            .map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
+    /// How long a caller's lane is shut by the service's wish; zero when it is not.
+    pub(crate) fn shut_for(&self, caller: Caller) -> Duration {
+        let now = Instant::now().into_std();
+        let until = self.with(|state| state.door.is_shut_until(caller, now));
+        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
     }
 
     /// How the service stands with this process.
@@ -262,9 +343,12 @@ impl Gate {
         let now = Instant::now().into_std();
         self.with(|state| {
             let outage = state.door.outage().since();
+            let shut = |caller| state.door.is_shut_until(caller, now).map(Instant::from_std);
             View {
                 outage: outage.map(|(since, reason)| (Instant::from_std(since), reason.to_owned())),
-                shut_until: state.door.is_shut_until(now).map(Instant::from_std),
+                no_polls: shut(Caller::Background),
+                no_creates: shut(Caller::Create),
+                polls_per_second: state.door.polls_per_second(),
                 answered: state.door.outage().has_answered(),
             }
         })
@@ -273,11 +357,14 @@ impl Gate {
     fn end(&self, pass: &Pass, verdict: Verdict) {
         let reason = match &verdict {
             Verdict::Outage(reason) => reason.clone(),
-            Verdict::Alive | Verdict::Nothing => String::new(),
+            Verdict::Alive | Verdict::Busy | Verdict::Nothing => String::new(),
         };
         let now = Instant::now().into_std();
-        let change = self.with(|state| state.door.ended(pass, verdict, now, dice()));
-        self.0.changed.notify_waiters();
+        let change = self.with(|state| {
+            let change = state.door.ended(pass, verdict, now, dice());
+            state.wake();
+            change
+        });
         match change {
             Change::None => {}
             Change::Began(wait) => tracing::warn!(
@@ -300,7 +387,7 @@ impl Gate {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
-        act(&mut self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -308,16 +395,32 @@ fn dice() -> u16 {
     u16::from_le_bytes(entropy::bytes())
 }
 
+impl Caller {
+    /// What leaves by its lane.
+    const fn lane(self) -> &'static str {
+        match self {
+            Self::Create => "creates",
+            Self::Operator | Self::Background => "polls",
+        }
+    }
+}
+
 impl Permit {
     /// The request leaves now and not when its turn came: the next one keeps its distance from this moment.
     pub(crate) fn leaves(&self) {
         let now = Instant::now().into_std();
-        self.gate.with(|state| state.door.leaves(now));
+        if let Some(pass) = &self.pass {
+            self.gate
+                .with(|state| state.door.leaves(pass.caller(), now));
+        }
     }
 
-    /// The service wants to be left alone: see [`Gate::heed`].
+    /// The service wants the request's lane to be left alone: for at least so long, and at most [`retry_after::LONGEST`] and a
+    /// quarter.
     pub(crate) fn heed(&self, wish: Duration) {
-        self.gate.heed(wish);
+        if let Some(pass) = &self.pass {
+            self.gate.heed(pass.caller(), wish);
+        }
     }
 
     /// The request ended, and this is what it says about the service.
@@ -330,8 +433,10 @@ impl Permit {
     /// There was nothing to ask: the turn is given back, and the next caller has it at once.
     pub(crate) fn unused(mut self) {
         if let Some(pass) = self.pass.take() {
-            self.gate.with(|state| state.door.unused(&pass));
-            self.gate.0.changed.notify_waiters();
+            self.gate.with(|state| {
+                state.door.unused(&pass);
+                state.wake();
+            });
         }
     }
 }
@@ -349,29 +454,33 @@ struct InLine<'a> {
     gate: &'a Gate,
     caller: Caller,
     number: u64,
+    /// Wakes it when it should look before the time it was given.
+    changed: Arc<Notify>,
 }
 
 impl<'a> InLine<'a> {
     fn new(gate: &'a Gate, caller: Caller) -> Self {
+        let changed = Arc::new(Notify::new());
         let number = gate.with(|state| {
             state.number += 1;
             let number = state.number;
-            state.line(caller).push_back(number);
+            state.line(caller).insert(number, Arc::clone(&changed));
             number
         });
         Self {
             gate,
             caller,
             number,
+            changed,
         }
     }
 }
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let number = self.number;
-        self.gate
-            .with(|state| state.line(self.caller).retain(|other| *other != number));
-        self.gate.0.changed.notify_waiters();
+        self.gate.with(|state| {
+            state.line(self.caller).remove(&self.number);
+            state.wake();
+        });
     }
 }

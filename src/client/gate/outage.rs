@@ -1,8 +1,8 @@
 //! When the service is out, and how it is found to be back. Pure: what requests met comes in, who may try goes out.
 //!
 //! After [`EVIDENCES`] requests in a row that met no service, nobody in the background asks for [`FIRST`], then for twice
-//! as long each time up to [`MOST`]; after each wait exactly one request tries. What an operator sends is not held: a
-//! person waits for it, and its answer is as good as any. What was under way when an outage began or ended says nothing
+//! as long each time up to [`MOST`]; after each wait exactly one request tries. Creates and an operator's polls are not held:
+//! a person waits for them, and their answer is as good as any. What was under way when an outage began or ended says nothing
 //! about what came after.
 
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ const MOST: Duration = Duration::from_mins(1);
 pub(crate) enum Verdict {
     /// It answered, if only about this one request.
     Alive,
+    /// It answered, and has too much to do.
+    Busy,
     /// Nobody was met there; what was, in one line.
     Outage(String),
     /// Nothing: it never left.
@@ -94,11 +96,11 @@ impl Outage {
         };
         let tries = !*is_tried && *until <= now;
         match caller {
-            Caller::Operator | Caller::Background if tries => {
+            Caller::Create | Caller::Operator | Caller::Background if tries => {
                 *is_tried = true;
                 Ok(Ticket { era, tries })
             }
-            Caller::Operator => Ok(Ticket { era, tries }),
+            Caller::Create | Caller::Operator => Ok(Ticket { era, tries }),
             Caller::Background if *until > now => Err(Hold::Until(*until)),
             Caller::Background => Err(Hold::Change),
         }
@@ -125,13 +127,13 @@ impl Outage {
         if ticket.era != self.era {
             return Change::None;
         }
-        self.answered |= verdict == Verdict::Alive;
+        self.answered |= matches!(verdict, Verdict::Alive | Verdict::Busy);
         match (&mut self.state, verdict) {
             (State::Well { .. } | State::Out { .. }, Verdict::Nothing) => {
                 self.dropped(ticket);
                 Change::None
             }
-            (State::Well { evidences }, Verdict::Alive) => {
+            (State::Well { evidences }, Verdict::Alive | Verdict::Busy) => {
                 *evidences = 0;
                 Change::None
             }
@@ -151,7 +153,7 @@ impl Outage {
                 };
                 Change::Began(wait)
             }
-            (State::Out { began, .. }, Verdict::Alive) => {
+            (State::Out { began, .. }, Verdict::Alive | Verdict::Busy) => {
                 let lasted = now.saturating_duration_since(*began);
                 self.era += 1;
                 self.state = State::Well { evidences: 0 };

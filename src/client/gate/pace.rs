@@ -1,15 +1,15 @@
-//! When the next request may leave. Pure: a generic cell rate algorithm with a burst of one, so that nothing that was held
-//! back ever leaves in a crowd, and the time until which the service wants to be left alone.
+//! When the next request of a lane may leave. Pure: a generic cell rate algorithm with a burst of one, so that nothing that was
+//! held back ever leaves in a crowd. How far apart two requests are is [`Rate`]'s to say.
 
-use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
+
+use super::rate::Rate;
 
 /// Turns, evenly spaced.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    gap: Duration,
+    rate: Rate,
     next: Option<Instant>,
-    shut_until: Option<Instant>,
 }
 
 /// A turn that was taken, to be given back when nothing came of it.
@@ -18,34 +18,36 @@ pub(crate) struct Pace {
 pub(crate) struct Taken {
     before: Option<Instant>,
     after: Instant,
+    /// It was waited for, or came as soon as the pace allowed it: its answer says something about the pace.
+    pub(crate) is_at_pace: bool,
 }
 
 impl Pace {
     /// A pace that has seen no request yet.
-    pub(crate) fn new(per_second: NonZeroU32) -> Self {
-        Self {
-            gap: Duration::from_secs(1) / per_second.get(),
-            next: None,
-            shut_until: None,
-        }
+    pub(crate) const fn new(rate: Rate) -> Self {
+        Self { rate, next: None }
     }
 
-    /// Takes a turn, or says when to come back.
-    pub(crate) fn take(&mut self, now: Instant) -> Result<Taken, Instant> {
-        let free = [self.next, self.shut_until].into_iter().flatten().max();
-        match free {
-            Some(free) if free > now => Err(free),
-            Some(_) | None => {
-                let (before, after) = (self.next, now + self.gap);
-                self.next = Some(after);
-                Ok(Taken { before, after })
-            }
+    /// When a turn is free, if that is still to come.
+    pub(crate) fn free_at(&self, now: Instant) -> Option<Instant> {
+        self.next.filter(|next| *next > now)
+    }
+
+    /// Takes a turn. To be asked for when one is free.
+    pub(crate) fn take(&mut self, now: Instant) -> Taken {
+        let gap = self.rate.gap();
+        let (before, after) = (self.next, now + gap);
+        self.next = Some(after);
+        Taken {
+            before,
+            after,
+            is_at_pace: before.is_some_and(|free| now < free + gap),
         }
     }
 
     /// The request of a turn leaves only now: the next one keeps its distance from this moment, not from the turn's.
     pub(crate) fn leaves(&mut self, now: Instant) {
-        self.next = self.next.max(Some(now + self.gap));
+        self.next = self.next.max(Some(now + self.rate.gap()));
     }
 
     /// Gives a turn back as if it had not been taken, unless another was taken since.
@@ -55,18 +57,18 @@ impl Pace {
         }
     }
 
-    /// Gives no turn before this time; an earlier one never undoes a later one.
-    pub(crate) fn shut_until(&mut self, until: Instant) {
-        self.shut_until = self.shut_until.max(Some(until));
+    /// How fast it is.
+    pub(crate) const fn rate(&self) -> &Rate {
+        &self.rate
     }
 
-    /// Until when the service wants to be left alone, if that time is still to come.
-    pub(crate) fn is_shut_until(&self, now: Instant) -> Option<Instant> {
-        self.shut_until.filter(|until| *until > now)
+    /// The same, to be changed.
+    pub(crate) const fn rate_mut(&mut self) -> &mut Rate {
+        &mut self.rate
     }
 }
 
-/// `wait` and up to a quarter more. Never less: asking earlier than told uses up the service's patience (A29).
+/// `wait` and up to a quarter more. Never less: asking earlier than wished uses up the service's patience (A29).
 pub(super) fn jittered(wait: Duration, dice: u16) -> Duration {
     wait + wait / 4 * u32::from(dice) / u32::from(u16::MAX)
 }

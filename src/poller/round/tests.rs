@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use tokio::time::{Interval, interval_at, sleep};
 
 use super::*;
-use crate::client::gate::Limits;
 use crate::client::gate::outage::Verdict;
+use crate::client::gate::{Caller, Limits};
 use crate::invoice::silence::Class;
 use crate::poller::budget::Turn;
 
@@ -191,8 +191,9 @@ impl Bell for Rings {
 fn gate(per_second: u32, at_once: u32) -> Gate {
     let number = |n| NonZeroU32::new(n).expect("above zero");
     Gate::new(Limits {
-        per_second: number(per_second),
-        at_once: number(at_once),
+        per_second: None,
+        polls_per_second: number(per_second),
+        polls_at_once: number(at_once),
     })
 }
 
@@ -330,7 +331,7 @@ async fn it_never_spins_when_what_is_due_cannot_be_asked() {
     assert_eq!(idle(due(hanging), gate(5, 4)).await, (12, 3));
 
     let wished = gate(5, 4);
-    wished.heed(SECOND * 3_000);
+    wished.heed_still(Caller::Background, SECOND * 3_000);
     assert_eq!(idle(due(at_once), wished).await, (12, 0));
 }
 

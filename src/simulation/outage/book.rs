@@ -24,6 +24,8 @@ pub(super) struct Request {
 /// A person's request, from the wish to the moment it left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
+    /// By which lane it left.
+    pub caller: Caller,
     /// When the person asked for it.
     pub wished: i64,
     /// When it left.

@@ -184,15 +184,26 @@ impl World {
     }
 
     fn person_passes(&mut self) -> bool {
-        let daemon = self.daemon.as_ref().expect("alive");
-        let Some((wished, wish)) = daemon.line.front().copied() else {
+        let of = |wish: &Wish| match wish {
+            Wish::Create(_) => Caller::Create,
+            Wish::Poll(_) => Caller::Operator,
+        };
+        let first = |world: &Self, caller| {
+            let line = &world.daemon.as_ref().expect("alive").line;
+            line.iter().position(|(_, wish)| of(wish) == caller)
+        };
+        let passes = |world: &mut Self, caller| {
+            let at = first(world, caller)?;
+            Some((at, caller, world.enter(caller)?))
+        };
+        let passed = passes(self, Caller::Create).or_else(|| passes(self, Caller::Operator));
+        let Some((at, caller, pass)) = passed else {
             return false;
         };
-        let Some(pass) = self.enter(Caller::Operator) else {
-            return false;
-        };
-        self.daemon.as_mut().expect("alive").line.pop_front();
+        let line = &mut self.daemon.as_mut().expect("alive").line;
+        let (wished, wish) = line.remove(at).expect("it stands there");
         self.book.served.push(Served {
+            caller,
             wished,
             left: self.now,
         });
@@ -205,14 +216,18 @@ impl World {
                 Question::Poll(Box::new(row))
             }
         };
-        self.send(Caller::Operator, pass, question);
+        self.send(caller, pass, question);
         true
     }
 
     fn poller_passes(&mut self) -> bool {
         let daemon = self.daemon.as_ref().expect("alive");
         let has_room = daemon.asked.len() < self.polling.at_once;
-        if !daemon.wants || !has_room || !daemon.line.is_empty() {
+        let polls_wait = daemon
+            .line
+            .iter()
+            .any(|(_, wish)| matches!(wish, Wish::Poll(_)));
+        if !daemon.wants || !has_room || polls_wait {
             return false;
         }
         let Some(pass) = self.enter(Caller::Background) else {

@@ -91,7 +91,12 @@ fn told(world: &World, bounds: Bounds) -> String {
         .filter_map(|(at, what)| Some(Mark { at: at?, what }))
         .collect();
     let times: Vec<i64> = book.requests.iter().map(|request| request.at).collect();
-    let drawn = plot(&times, world.now, world.limits.per_second.get(), &marks);
+    let drawn = plot(
+        &times,
+        world.now,
+        world.limits.polls_per_second.get(),
+        &marks,
+    );
     let tried = book.requests.iter();
     let tried = tried.filter(|request| (BEGINS..ENDS).contains(&request.at));
     let (least, most) = checks::tries(world);

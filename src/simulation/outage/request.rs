@@ -53,7 +53,11 @@ impl World {
     /// A request leaves.
     pub(super) fn send(&mut self, caller: Caller, pass: Pass, question: Question) {
         let (moment, now_ms) = (self.instant(), self.wall_ms());
-        self.daemon.as_mut().expect("alive").door.leaves(moment);
+        self.daemon
+            .as_mut()
+            .expect("alive")
+            .door
+            .leaves(caller, moment);
         let (wait, answer) = self.meet(&question);
         let about = match &question {
             Question::Poll(row) => Some((row.key, silence::class(&row.heard, now_ms))),
@@ -87,7 +91,11 @@ impl World {
             Meets::Refusal => (2, nobody("could not connect")),
             Meets::Silence => (PATIENCE, nobody("gave no complete answer")),
             Meets::Page => (self.dice.between(20, 200), busy(502, None)),
-            Meets::Service if self.now >= THROTTLES && !self.throttled => {
+            Meets::Service
+                if self.now >= THROTTLES
+                    && !self.throttled
+                    && matches!(question, Question::Poll(_)) =>
+            {
                 self.throttled = true;
                 let wish = u64::try_from(RETRY_AFTER).expect("positive");
                 (50, busy(429, Some(Duration::from_millis(wish))))
@@ -120,7 +128,7 @@ impl World {
         let daemon = self.daemon.as_mut().expect("alive");
         daemon.under_way.remove(&number);
         if let Some(wish) = wish {
-            daemon.door.heed(wish, moment, dice);
+            daemon.door.heed(pass.caller(), wish, moment, dice);
             self.book.throttled = Some(self.now);
         }
         let daemon = self.daemon.as_mut().expect("alive");
@@ -161,7 +169,9 @@ impl World {
                 now_ms,
                 why: match verdict {
                     Verdict::Outage(_) if is_out => NoAnswer::Outage,
-                    Verdict::Outage(_) | Verdict::Alive | Verdict::Nothing => NoAnswer::Other,
+                    Verdict::Outage(_) | Verdict::Alive | Verdict::Busy | Verdict::Nothing => {
+                        NoAnswer::Other
+                    }
                 },
             }),
         };

@@ -93,6 +93,11 @@ impl World {
             },
             // So that a notification alone is only a doubt.
             moves: config::Moves { confirm_paid: true },
+            // What the bounds are counted with.
+            poller: config::Poller {
+                requests_per_second: 5,
+                ..config::Poller::default()
+            },
             ..config::Settings::default()
         };
         let week_s = u64::try_from(7 * DAY / 1_000).expect("positive");

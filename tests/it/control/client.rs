@@ -45,7 +45,7 @@ impl World {
 
     /// Everything that came before has been looked at: each connection is read in its turn.
     #[track_caller]
-    pub(super) fn round_trips(&self) {
+    pub(crate) fn round_trips(&self) {
         for _ in 0..2 {
             assert_eq!(self.call("GET", "/v1/status", "").status, 200);
         }
@@ -53,7 +53,7 @@ impl World {
 }
 
 /// The body of a create.
-pub(super) fn wish(order: &str, amount: &Value) -> String {
+pub(crate) fn wish(order: &str, amount: &Value) -> String {
     json!({ "order_id": order, "amount": amount, "currency": "RUB", "method": "SBP" }).to_string()
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn problem(answer: &Answer, status: u16, name: &str) {
 }
 
 /// A connection.
-pub(super) struct Line(BufReader<UnixStream>);
+pub(crate) struct Line(BufReader<UnixStream>);
 
 impl Line {
     /// Connects. What is read later must come within [`PATIENCE`].
@@ -98,7 +98,7 @@ impl Line {
 
     /// Connects and sends one request.
     #[track_caller]
-    pub(super) fn ask(
+    pub(crate) fn ask(
         socket: &Path,
         method: &str,
         target: &str,
@@ -142,7 +142,7 @@ impl Line {
     }
 
     /// Reads one answer; `None` when the connection ends before one is whole.
-    pub(super) fn answer(&mut self) -> Option<Answer> {
+    pub(crate) fn answer(&mut self) -> Option<Answer> {
         let mut answer = self.head()?;
         let length = answer.header("content-length").unwrap_or("0");
         let mut body = vec![0; length.parse().expect("a length")];

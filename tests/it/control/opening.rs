@@ -11,7 +11,7 @@ use crate::harness::{PATIENCE, Setup, World, wait_until};
 /// Askers at once: pages of one customer who reloads, and more.
 const AT_ONCE: usize = 200;
 
-/// Openings under way at once, as the daemon bounds them.
+/// Openings under way at once, more than are sent at once.
 const OPENINGS: usize = 128;
 
 /// How the service says that no requisites are free.
@@ -170,31 +170,7 @@ fn a_stop_ends_the_waiting_without_the_payment_page() {
     problem(&waits.answer().expect("an answer"), 503, "no_requisites");
 }
 
-#[test]
-fn what_waits_for_its_turn_at_a_stop_is_not_sent() {
-    let mut shop = stub::start();
-    shop.holds_creates();
-    // One is sent at a time, so the second waits for its turn.
-    let mut world = prepared(Setup::new().set("poller.concurrency", "1"), &shop);
-    let socket = world.control_socket();
-    let ask = |order: &str| {
-        let body = wish(order, &json!("599.80"));
-        Line::ask(&socket, "POST", "/v1/invoices", &[], &body)
-    };
-    let mut sent = ask("A-1");
-    shop.next_create();
-    let mut waits = ask("A-2");
-    world.round_trips();
-    world.ask_to_stop();
-    let refused = waits.answer().expect("an answer");
-    problem(&refused, 503, "unreachable");
-    shop.lets_go();
-    assert_eq!(sent.answer().expect("an answer").status, 201);
-    assert_eq!(world.serve_ends(PATIENCE), 0);
-    assert_eq!(shop.further_creates(), 0);
-}
-
-/// As many creates that wait for requisites as may be under way.
+/// Creates that wait for requisites.
 fn crowd(world: &World) -> Vec<Line> {
     let (socket, prefers) = (world.control_socket(), [("Prefer", "wait=300")]);
     let ask = |number| {
@@ -206,19 +182,15 @@ fn crowd(world: &World) -> Vec<Line> {
     waiting
 }
 
-/// What the ledger can tell takes no place: an order that has an invoice, or is paid.
+/// More than are sent at once: none is refused for the others, and what the ledger can tell waits for nothing.
 #[test]
-fn more_openings_than_may_be_under_way_are_asked_to_come_again() {
+fn openings_that_wait_for_requisites_keep_no_other_out() {
     let mut world = Setup::new().quiet().start();
     world.create("has-one");
     world.pay("is-paid");
     free(&world, 0);
     let waiting = crowd(&world);
-    for _ in 0..2 {
-        let refused = world.wish("B-1");
-        problem(&refused, 429, "error");
-        assert!(refused.header("retry-after").is_some(), "{refused:?}");
-    }
+    problem(&world.wish("B-1"), 503, "no_requisites");
     assert_eq!(world.wish("has-one").status, 200);
     problem(&world.wish("is-paid"), 409, "error");
     assert_eq!(world.call("GET", "/v1/status", "").status, 200);
@@ -277,7 +249,7 @@ fn a_refusal_says_when_to_come_again_as_the_service_said_it() {
     problem(&full, 503, "no_requisites");
     assert_eq!(full.header("retry-after"), Some("70"), "{full:?}");
 
-    refuse(429, "{}", 900);
+    refuse(429, "{\"error\":\"slow down\"}", 900);
     let often = world.wish("A-2");
     problem(&often, 503, "unreachable");
     assert!(

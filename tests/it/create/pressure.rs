@@ -138,10 +138,20 @@ fn without_requisites_the_hint_names_what_was_not_tried() {
 #[test]
 fn the_services_wish_to_be_left_alone_is_kept() {
     let world = Setup::new().quiet().not_served().start();
-    answers(&world, 429, "{}", &json!({ "retry_after_s": 3 }));
+    answers(
+        &world,
+        429,
+        "{\"error\":\"slow down\"}",
+        &json!({ "retry_after_s": 3 }),
+    );
     let busy = world.open("A-0", "599.80", &[]).ends_with(8);
     assert!(busy.stderr.contains("try again in 3 s"), "{busy:?}");
-    answers(&world, 429, "{}", &json!({ "retry_after_s": 3 }));
+    answers(
+        &world,
+        429,
+        "{\"error\":\"slow down\"}",
+        &json!({ "retry_after_s": 3 }),
+    );
     let before = world.requests("create");
     let start = std::time::Instant::now();
     world.open("A-1", "599.80", &["--wait=20s"]).ends_with(0);

@@ -64,6 +64,23 @@ impl Service {
         Self { address, heard }
     }
 
+    /// Starts one that answers each connection on a thread of its own.
+    pub(crate) fn start_concurrent(
+        say: impl Fn(&Heard) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let (kept, say) = (Arc::clone(&heard), Arc::new(say));
+        drop(thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (kept, say) = (Arc::clone(&kept), Arc::clone(&say));
+                drop(thread::spawn(move || answer(stream, &kept, &*say)));
+            }
+        }));
+        Self { address, heard }
+    }
+
     /// Its base address.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)

@@ -110,7 +110,7 @@ fn an_outage_is_told_while_it_lasts_and_needs_nobody() {
 #[test]
 fn the_wish_to_be_left_alone_is_told_with_its_end_while_a_daemon_heeds_it() {
     let mut world = Setup::new().start();
-    let busy = json!({ "endpoint": "fetch", "status": 429, "retry_after_s": 600, "times": 1 });
+    let busy = json!({ "endpoint": "fetch", "status": 429, "body": "{\"error\":\"slow down\"}", "retry_after_s": 600, "times": 1 });
     world.faults(&json!({ "lose": true, "api_status": busy }));
     world.create("A-1");
     tells(&world, "/polling/left_alone_until", Value::is_string);
@@ -122,7 +122,7 @@ fn the_wish_to_be_left_alone_is_told_with_its_end_while_a_daemon_heeds_it() {
         &world,
         0,
         &[
-            &format!("until {until}, as the service wishes"),
+            &format!("no polls until {until}, as the service wishes"),
             "is not found while the service wants to be left alone",
         ],
     );
@@ -152,14 +152,14 @@ fn caps_and_delay_are_those_of_the_settings() {
         &world,
         0,
         &[
-            "at most 7 requests per second, 2 at once",
+            "at most 7 polls per second, 2 at once",
             " is found within 11 min; 2 are that young",
         ],
     );
 
     // Nothing is asked here, so what the daemon said of itself stays as it is put.
     world.neighbour().tamper(
-        "UPDATE meta SET value = '{\"login\":\"good\",\"login_since_ms\":null,\"left_alone_until_ms\":null,\
+        "UPDATE meta SET value = '{\"login\":\"good\",\"login_since_ms\":null,\"no_polls\":null,\
          \"outage\":{\"since_ms\":0,\"reason\":\"odd \\u001b[31m\\u202e\"}}' WHERE key = 'poller'",
     );
     let shown = people(

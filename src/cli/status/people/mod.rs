@@ -173,7 +173,7 @@ mod tests {
                 "last notified: not lately",
                 "refused: none in 24 h",
                 "due: no invoice to be asked about now",
-                "polling: at most 5 requests per second, 4 at once",
+                "polling: at most 20 polls per second, 4 at once",
                 "delay: a lost notification of an invoice younger than 30 min is found within 60 s; 0 are that young",
                 "deliveries: 0 waiting, 0 running",
             ]

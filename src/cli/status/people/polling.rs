@@ -1,6 +1,8 @@
 //! The polling for people: one line each for who waits, the caps and the delay, and more only when something keeps the
 //! service from being asked. Pure.
 
+use std::fmt::Write as _;
+
 use crate::status::measures::{bound, number, span};
 use crate::status::{Due, Report};
 use crate::status::{LoginState, Polling};
@@ -48,15 +50,18 @@ pub(super) fn due(due: &Due) -> String {
 /// Caps and delay, then what is wrong.
 pub(super) fn standing(report: &Report) -> Vec<(&'static str, String)> {
     let polling = &report.polling;
-    let requests = if polling.requests_per_second == 1 {
-        "request"
+    let polls = if polling.requests_per_second == 1 {
+        "poll"
     } else {
-        "requests"
+        "polls"
     };
-    let caps = format!(
-        "at most {} {requests} per second, {} at once",
+    let mut caps = format!(
+        "at most {} {polls} per second, {} at once",
         polling.requests_per_second, polling.at_once
     );
+    if let Some(now) = polling.requests_per_second_now {
+        write!(caps, "; at present {now}").expect("into a string");
+    }
     let mut pairs = vec![
         ("polling", caps),
         ("delay", delay(polling, report.daemon_running)),
@@ -70,7 +75,13 @@ pub(super) fn standing(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(until) = &polling.left_alone_until {
         pairs.push((
             "left alone",
-            format!("until {until}, as the service wishes"),
+            format!("no polls until {until}, as the service wishes"),
+        ));
+    }
+    if let Some(until) = &polling.creates_left_alone_until {
+        pairs.push((
+            "left alone",
+            format!("no creates until {until}, as the service wishes"),
         ));
     }
     pairs
@@ -115,7 +126,7 @@ mod tests {
     use crate::config::Settings;
     use crate::invoice::silence::Class;
     use crate::ledger::{DueOf, Overdue, Overview, Silent, Tally};
-    use crate::poller::standing::{Outage, Standing};
+    use crate::poller::standing::{LeftAlone, Outage, Standing};
     use crate::status::Around;
     use crate::status::tests::{around, report};
 
@@ -248,19 +259,21 @@ mod tests {
             ),
             (
                 said(Standing {
-                    left_alone_until_ms: Some(since_ms + 1_000),
-                    left_alone_for_ms: None,
+                    no_polls: Some(LeftAlone {
+                        until_ms: since_ms + 1_000,
+                        for_ms: 1_000,
+                    }),
                     ..quiet()
                 }),
                 "while the service wants to be left alone",
-                Some("left alone: until 2026-11-28T10:02:01.004Z, as the service wishes"),
+                Some("left alone: no polls until 2026-11-28T10:02:01.004Z, as the service wishes"),
             ),
         ] {
             let delay = format!(
                 "delay: a lost notification of an invoice younger than 30 min is not found {why}"
             );
             let told = lines(around);
-            let wanted = ["polling: at most 5 requests per second, 4 at once", &delay];
+            let wanted = ["polling: at most 20 polls per second, 4 at once", &delay];
             assert_eq!(told, wanted.into_iter().chain(more).collect::<Vec<_>>());
         }
     }

@@ -4,55 +4,45 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use crate::client::gate::pace::{Pace, jittered};
+use crate::client::gate::rate::Rate;
 use crate::client::retry_after;
 
+const SECOND: Duration = Duration::from_secs(1);
+
 fn one_a_second() -> Pace {
-    Pace::new(NonZeroU32::MIN)
+    Pace::new(Rate::fixed(NonZeroU32::MIN))
 }
 
 #[test]
-fn a_turn_given_back_costs_nobody_anything() {
+fn a_turn_given_back_costs_no_caller_anything() {
     let (mut pace, now) = (one_a_second(), Instant::now());
-    let unused = pace.take(now).expect("a turn");
+    let unused = pace.take(now);
     pace.give_back(&unused);
-    let used = pace.take(now).expect("the same turn");
-    assert_eq!(
-        pace.take(now).expect_err("taken"),
-        now + Duration::from_secs(1)
-    );
-    let _later = pace
-        .take(now + Duration::from_secs(1))
-        .expect("the next turn");
+    assert_eq!(pace.free_at(now), None);
+    let used = pace.take(now);
+    assert_eq!(pace.free_at(now), Some(now + SECOND));
+    let _later = pace.take(now + SECOND);
     // Another took its turn meanwhile: nothing to undo.
     pace.give_back(&used);
-    assert_eq!(
-        pace.take(now + Duration::from_secs(1))
-            .expect_err("still taken"),
-        now + Duration::from_secs(2)
-    );
+    assert_eq!(pace.free_at(now + SECOND), Some(now + SECOND * 2));
 }
 
 #[test]
 fn a_request_that_leaves_late_keeps_the_next_one_at_its_distance() {
     let (mut pace, now) = (one_a_second(), Instant::now());
-    let second = Duration::from_secs(1);
-    let _used = pace.take(now).expect("a turn");
-    pace.leaves(now + second * 3);
-    assert_eq!(
-        pace.take(now + second * 3).expect_err("too close"),
-        now + second * 4
-    );
+    let _used = pace.take(now);
+    pace.leaves(now + SECOND * 3);
+    assert_eq!(pace.free_at(now + SECOND * 3), Some(now + SECOND * 4));
 }
 
+/// Else a quiet night would raise the pace that nothing was measured at.
 #[test]
-fn a_wish_is_over_when_its_time_has_come() {
+fn a_turn_after_a_quiet_time_says_nothing_about_the_pace() {
     let (mut pace, now) = (one_a_second(), Instant::now());
-    let until = now + Duration::from_secs(5);
-    pace.shut_until(until);
-    pace.shut_until(now);
-    assert_eq!(pace.is_shut_until(now), Some(until));
-    assert_eq!(pace.take(now).expect_err("shut"), until);
-    assert_eq!(pace.is_shut_until(until), None);
+    let at_pace: Vec<bool> = [0, 1, 10, 11]
+        .map(|second| pace.take(now + SECOND * second).is_at_pace)
+        .into();
+    assert_eq!(at_pace, [false, true, false, true]);
 }
 
 #[test]
