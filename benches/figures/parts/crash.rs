@@ -78,7 +78,7 @@ fn run(options: &Options, report: &mut Report) {
         Effort::Quick => &[400],
         Effort::Full => &[300, 700, 1_500],
     };
-    let service = Service::start();
+    let service = Service::start(Duration::ZERO);
     let (mut acknowledged, mut cut_off) = (0, 0);
     for kind in &KINDS {
         for after_ms in kills {

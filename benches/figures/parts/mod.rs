@@ -1,6 +1,7 @@
 //! What is measured, in the order in which it is.
 
 mod acks;
+mod checkout;
 mod crash;
 mod hooks;
 mod idle;
@@ -36,6 +37,7 @@ pub(crate) const ALL: &[Part] = &[
     wal::PART,
     tails::PART,
     rush::PART,
+    checkout::PART,
     size::PART,
     hooks::PART,
     instructions::PART,

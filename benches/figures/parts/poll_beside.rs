@@ -36,7 +36,7 @@ fn run(options: &Options, report: &mut Report) {
     };
     let crowd = Crowd::of(options, count);
     let mut sender = Sender::new(crowd.take(STOCKED), Home::path());
-    let service = Service::start();
+    let service = Service::start(Duration::ZERO);
     let gate = slices::gate(options);
     for round in 0..rounds {
         let mut arms = ["without", "beside"];

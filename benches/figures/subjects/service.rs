@@ -1,13 +1,16 @@
-//! A stand-in for the payment service that answers every question at once, with what it said before: that the invoice is
-//! open. And the login that makes a daemon ask it.
+//! A stand-in for the payment service that answers every poll at once, with what it said before: that the invoice is open. A
+//! create is answered after a time it was started with. And the login that makes a daemon send it requests.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
 
 use super::daemon::Home;
 
@@ -23,8 +26,8 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    /// Starts one.
-    pub(crate) fn start() -> Self {
+    /// Starts one that answers a create after so long.
+    pub(crate) fn start(create: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let answered = Arc::new(AtomicU64::new(0));
@@ -33,13 +36,18 @@ impl Service {
             for stream in listener.incoming().flatten() {
                 let count = Arc::clone(&count);
                 // Whoever asked may be killed in the middle of it.
-                thread::spawn(move || answer_all(&stream, &count).ok());
+                thread::spawn(move || answer_all(&stream, create, &count).ok());
             }
         });
         Self { address, answered }
     }
 
-    /// Questions it has answered.
+    /// Where it listens.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Requests it has answered.
     pub(crate) fn answered(&self) -> u64 {
         self.answered.load(Ordering::Relaxed)
     }
@@ -80,29 +88,60 @@ impl Drop for LoggedIn<'_> {
 }
 
 /// Answers what comes on one connection.
-fn answer_all(stream: &TcpStream, count: &AtomicU64) -> io::Result<()> {
+fn answer_all(stream: &TcpStream, create: Duration, count: &AtomicU64) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut lines = BufReader::new(stream).lines();
-    while let Some(first) = lines.next() {
-        let first = first?;
-        // The head ends with an empty line; a fetch has no body.
-        for line in lines.by_ref() {
-            if line?.is_empty() {
-                break;
+    let mut reading = BufReader::new(stream);
+    loop {
+        let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
+        if reading.read_line(&mut first)? == 0 {
+            return Ok(());
+        }
+        // The head ends with an empty line.
+        while line != "\r\n" {
+            line.clear();
+            if reading.read_line(&mut line)? == 0 {
+                return Ok(());
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(said) = lower.strip_prefix("content-length:") {
+                length = said.trim().parse().unwrap_or(0);
             }
         }
-        let path = first.split(' ').nth(1).unwrap_or_default();
-        let id = path.rsplit('/').next().unwrap_or_default();
-        let body = format!(
-            r#"{{"id":"{id}","status":"new","updatedAt":"2023-11-14T22:13:20.000Z","amount":"1500.00","currency":"RUB"}}"#
-        );
+        let mut asked = vec![0; length];
+        reading.read_exact(&mut asked)?;
+        let (status, body) = if first.starts_with("POST") {
+            thread::sleep(create);
+            ("201 Created", opened(&asked))
+        } else {
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let id = path.rsplit('/').next().unwrap_or_default();
+            let body = format!(
+                r#"{{"id":"{id}","status":"new","updatedAt":"2023-11-14T22:13:20.000Z","amount":"1500.00","currency":"RUB"}}"#
+            );
+            ("200 OK", body)
+        };
         let mut writing = stream;
-        write!(
-            writing,
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )?;
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        writing.write_all(answer.as_bytes())?;
         count.fetch_add(1, Ordering::Relaxed);
     }
-    Ok(())
+}
+
+/// The answer to a create.
+fn opened(asked: &[u8]) -> String {
+    let asked: Value = serde_json::from_slice(asked).unwrap_or_default();
+    let field = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    let order = field("internalId");
+    json!({
+        "id": format!("inv-{}", order.as_str().unwrap_or_default()),
+        "direction": "in", "status": "new", "paymentMethod": field("paymentMethod"),
+        "amount": field("amount").to_string(), "currency": field("currency"),
+        "createdAt": "2023-11-14T22:13:20.000Z", "updatedAt": "2023-11-14T22:13:20.000Z",
+        "internalId": order, "merchantName": "Shop",
+        "paymentDetails": {"phoneNumber": "+7 000 000-00-01", "bankName": "Bank", "fullName": "A. B."},
+    })
+    .to_string()
 }
