@@ -44,8 +44,13 @@ impl ProcessMark {
     /// # Panics
     /// When `/proc` is not mounted: tilld could not tell its own children apart without it.
     pub fn own() -> Self {
-        let pid = i32::try_from(std::process::id()).expect("a Linux pid fits 31 bits");
-        Self::of(pid).expect("/proc is mounted and knows this process")
+        // Read once: the kernel adds up all threads for each reading.
+        static OWN: OnceLock<ProcessMark> = OnceLock::new();
+        let read = || {
+            let pid = i32::try_from(std::process::id()).expect("a Linux pid fits 31 bits");
+            Self::of(pid).expect("/proc is mounted and knows this process")
+        };
+        OWN.get_or_init(read).clone()
     }
 
     /// True while exactly this process runs.
