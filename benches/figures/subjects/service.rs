@@ -19,6 +19,9 @@ const NOWHERE: &str = "http://127.0.0.1:9";
 /// What is added to the config of one that is served: the most requests a second that may be set.
 const POLLER: &str = "\n[poller]\nrequests_per_second = 100\n";
 
+/// Connections that are served at once.
+const CONNECTIONS: usize = 256;
+
 /// A service. It listens until this process ends.
 pub(crate) struct Service {
     address: SocketAddr,
@@ -31,14 +34,17 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let answered = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&answered);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let count = Arc::clone(&count);
-                // Whoever asked may be killed in the middle of it.
-                thread::spawn(move || answer_all(&stream, create, &count).ok());
-            }
-        });
+        for _ in 0..CONNECTIONS {
+            let listener = listener.try_clone().expect("a descriptor");
+            let count = Arc::clone(&answered);
+            // Started ahead: a thread for each connection would cost more than the answer.
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    // Its client may be killed in the middle of it.
+                    answer_all(&stream, create, &count).ok();
+                }
+            });
+        }
         Self { address, answered }
     }
 
