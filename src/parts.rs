@@ -166,9 +166,8 @@ pub(crate) fn listener_settings(
         // Its senders come again anyway; the one that has been without a whole request for longest makes room.
         full_time: None,
     };
-    let public_path = listener::route::public_path(public_url);
     Ok(listener::Settings {
-        public_path,
+        public: listener::route::PublicAddress::of(public_url),
         presentations,
         certificates: certificates(heard)?,
         trusted: trusted(heard),

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Duration;
 
 use super::accept::Stream;
-use super::framing::{is_sound, length};
+use super::framing::{is_sound, length, take_host_of_target};
 use super::head::Length;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
@@ -207,7 +207,8 @@ async fn answer<S: Service>(
     let length = length(request.headers());
     let (started, told) = progress.begin(has_body, length);
     let mut response = if is_sound(&request, told) {
-        let request = request.map(|body| Body::new(body, Arc::clone(progress)));
+        let mut request = request.map(|body| Body::new(body, Arc::clone(progress)));
+        take_host_of_target(&mut request);
         guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
         shared.service.unserved(Unserved::Ambiguous, &peer);

@@ -4,13 +4,13 @@
 //! (RFC 9112 3.2), a transfer coding beside `chunked`, which nobody here undoes (RFC 9112 6.1), more than one way to tell the body's length (RFC 9112 6.1, 6.3), whether told twice alike or not, and
 //! lines that end without a carriage return. The last two hyper hides, so they are read off the bytes by [`super::head`].
 
-use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, TRANSFER_ENCODING};
+use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
 use hyper::{Request, Version};
 
 use super::head::{Length, Told};
 
 /// True when `request`, whose head said `told`, has one `Host` (HTTP/1.0: at most one), at most one way to tell its body's
-/// length, no coding but `chunked`, and whole lines.
+/// length, no coding but `chunked`, whole lines, and no fragment in its target.
 pub(super) fn is_sound<B>(request: &Request<B>, told: Told) -> bool {
     let hosts = request.headers().get_all(HOST).iter().count();
     let host_is_clear = match request.version() {
@@ -20,7 +20,17 @@ pub(super) fn is_sound<B>(request: &Request<B>, told: Told) -> bool {
     let codings = request.headers().get(TRANSFER_ENCODING);
     let is_plain =
         codings.is_none_or(|codings| codings.as_bytes().eq_ignore_ascii_case(b"chunked"));
-    host_is_clear && is_plain && told.lengths <= 1 && !told.is_ragged
+    host_is_clear && is_plain && told.lengths <= 1 && !told.is_ragged && !told.has_fragment
+}
+
+/// A target that names a host goes before the line `Host`, which an origin server ignores then (RFC 9112 3.2.2). Whoever looks
+/// at `Host` sees what counts.
+pub(super) fn take_host_of_target<B>(request: &mut Request<B>) {
+    let named = request.uri().authority();
+    let named = named.and_then(|named| HeaderValue::from_str(named.as_str()).ok());
+    if let Some(named) = named {
+        request.headers_mut().insert(HOST, named);
+    }
 }
 
 /// How the body's end is found, as hyper does: it has refused what is not one of these.
@@ -46,6 +56,7 @@ mod tests {
         const ONE: Told = Told {
             lengths: 1,
             is_ragged: false,
+            has_fragment: false,
         };
         const NONE: Told = Told { lengths: 0, ..ONE };
         const BOTH: Told = Told { lengths: 2, ..ONE };
@@ -53,7 +64,11 @@ mod tests {
             is_ragged: true,
             ..ONE
         };
-        let cases: [Case; 8] = [
+        const FRAGMENT: Told = Told {
+            has_fragment: true,
+            ..NONE
+        };
+        let cases: [Case; 9] = [
             (Version::HTTP_11, &["a"], NONE, true),
             (Version::HTTP_11, &[], NONE, false),
             (Version::HTTP_11, &["a", "a"], NONE, false),
@@ -62,6 +77,7 @@ mod tests {
             (Version::HTTP_11, &["a"], ONE, true),
             (Version::HTTP_11, &["a"], BOTH, false),
             (Version::HTTP_11, &["a"], RAGGED, false),
+            (Version::HTTP_11, &["a"], FRAGMENT, false),
         ];
         for (version, hosts, told, sound) in cases {
             let mut request = Request::builder().version(version);
@@ -74,6 +90,20 @@ mod tests {
                 sound,
                 "{version:?} {hosts:?} {told:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_host_of_the_target_is_the_one_that_counts() {
+        for (target, wanted) in [
+            ("/n", "a"),
+            ("http://evil.example/n", "evil.example"),
+            ("http://b:81", "b:81"),
+        ] {
+            let request = Request::builder().uri(target).header(HOST, "a");
+            let mut request = request.body(()).expect("a request");
+            take_host_of_target(&mut request);
+            assert_eq!(request.headers()[HOST], wanted, "{target}");
         }
     }
 

@@ -15,6 +15,8 @@ pub(super) struct Told {
     /// A line ended without a carriage return, which some take for an end and some do not (RFC 9112 2.2), or no end was
     /// found where hyper found one.
     pub(super) is_ragged: bool,
+    /// The target has a fragment, which no target may have (RFC 9112 3.2) and hyper cuts off.
+    pub(super) has_fragment: bool,
 }
 
 /// How a request says that its body ends.
@@ -82,9 +84,13 @@ fn read(bytes: &[u8]) -> Option<(usize, Told)> {
         .position(|byte| !matches!(byte, b'\r' | b'\n'))?;
     let mut told = Told::default();
     let (_empty, mut rest) = bytes.split_at(begin);
+    let mut is_first = true;
     while let Some(at) = memchr(b'\n', rest) {
         let (line, behind) = rest.split_at(at);
         rest = behind.get(1..).unwrap_or_default();
+        if std::mem::take(&mut is_first) {
+            told.has_fragment = memchr(b'#', line).is_some();
+        }
         let Some(line) = line.strip_suffix(b"\r") else {
             told.is_ragged = true;
             if line.is_empty() {
@@ -123,7 +129,28 @@ mod tests {
     }
 
     fn told(lengths: usize, is_ragged: bool) -> Told {
-        Told { lengths, is_ragged }
+        Told {
+            lengths,
+            is_ragged,
+            has_fragment: false,
+        }
+    }
+
+    #[test]
+    fn a_fragment_is_seen_in_the_first_line_alone() {
+        for (line, has_fragment) in [
+            ("\r\nPOST /n/ref#x HTTP/1.1", true),
+            ("POST http://a/n?b#c HTTP/1.1", true),
+            ("POST /n/ref HTTP/1.1", false),
+        ] {
+            let head = format!("{line}\r\nHost: a\r\nReferer: /a#b\r\n\r\n");
+            let (_end, seen) = read(head.as_bytes()).expect("an end");
+            let wanted = Told {
+                has_fragment,
+                ..Told::default()
+            };
+            assert_eq!(seen, wanted, "{line}");
+        }
     }
 
     #[test]

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
-use hyper::{Method, Request};
+use hyper::{Method, Request, Uri};
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
@@ -50,7 +50,7 @@ use self::notification::{Notification, is_compressed, is_form};
 use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
-use self::route::{Route, route};
+use self::route::{PublicAddress, Route};
 use self::seldom::Seldom;
 use self::trace::{header_names, ref_hash, sha256_hex, without_ref};
 
@@ -69,8 +69,8 @@ const TELL_EVERY: Duration = Duration::from_mins(1);
 /// What the merchant chose.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The path in front of the ref, see [`route::public_path`].
-    pub public_path: String,
+    /// What stands in front of the ref.
+    pub public: PublicAddress,
     /// Where the notify token may stand.
     pub presentations: Presentations,
     /// With them the port speaks TLS.
@@ -184,13 +184,13 @@ impl<B: Book> http::Service for Listener<B> {
 
     async fn call(&self, request: Request<http::Body>, peer: Peer) -> Response {
         let inner = &self.0;
-        let path = request.uri().path();
-        match route(&inner.settings.public_path, request.method(), path) {
+        let target = request.uri();
+        match inner.settings.public.route(request.method(), target) {
             Route::Look => answer::present(),
             Route::OtherMethod => answer::other_method(),
             Route::Elsewhere => {
                 if request.method() == Method::POST {
-                    inner.tell_astray(path, peer, request.headers());
+                    inner.tell_astray(target, peer, request.headers());
                 }
                 answer::elsewhere()
             }
@@ -468,12 +468,14 @@ impl<B: Book> Inner<B> {
     }
 
     /// What a proxy made of the path is seen here alone (A14).
-    fn tell_astray(&self, path: &str, peer: Peer, headers: &HeaderMap) {
+    fn tell_astray(&self, target: &Uri, peer: Peer, headers: &HeaderMap) {
         let Some(left_out) = self.astray.turn(Instant::now()) else {
             return;
         };
-        let public_path = &self.settings.public_path;
-        let (path, peer) = (without_ref(path, public_path), self.sender(peer, headers));
+        let public_path = &self.settings.public.path;
+        let host = target.host().unwrap_or_default();
+        let path = format!("{host}{}", target.path());
+        let (path, peer) = (without_ref(&path, public_path), self.sender(peer, headers));
         tracing::info!(
             http.path = path, refusal.left_out = left_out, http.peer = %peer,
             "a POST came to `{path}` and was answered 404: notifications are heard at `{public_path}/` and a ref, as \

@@ -4,7 +4,8 @@
 //! tilld. Exactly one trailing slash is the same address, since senders and proxies add one; no other variant is: what a
 //! proxy might read differently must not be an address at all.
 
-use hyper::Method;
+use hyper::{Method, Uri};
+use url::Url;
 
 use crate::invoice::ids::InvoiceRef;
 
@@ -25,7 +26,7 @@ pub enum Route<'p> {
 
 /// The path of `public_url` in the form [`route`] takes: `https://shop.example/pay/` gives `/pay`, without a path it is
 /// empty. The service puts the ref behind it.
-pub fn public_path(public_url: &str) -> String {
+fn public_path(public_url: &str) -> String {
     let behind_scheme = public_url
         .split_once("://")
         .map_or(public_url, |(_, rest)| rest);
@@ -36,8 +37,54 @@ pub fn public_path(public_url: &str) -> String {
     path.split_at(end).0.trim_end_matches('/').to_owned()
 }
 
-/// Sorts a request by its method and path. `public_path` begins with a slash and does not end with one, or is empty.
-pub fn route<'p>(public_path: &str, method: &Method, path: &'p str) -> Route<'p> {
+/// `public_url` as requests name it.
+#[derive(Clone, Debug)]
+pub struct PublicAddress {
+    /// In front of the ref, see [`public_path`].
+    pub path: String,
+    /// In the letters of a request: lower case, no Unicode. Empty when the URL has none, which no target names.
+    host: String,
+    port: Option<u16>,
+}
+
+impl PublicAddress {
+    /// Of the URL that the settings have.
+    pub fn of(public_url: &str) -> Self {
+        let url = Url::parse(public_url).ok();
+        let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+        Self {
+            path: public_path(public_url),
+            host: host.to_owned(),
+            port: url.as_ref().and_then(Url::port_or_known_default),
+        }
+    }
+
+    /// Sorts a request by its method and target.
+    pub fn route<'t>(&self, method: &Method, target: &'t Uri) -> Route<'t> {
+        if self.is_meant(target) {
+            route(&self.path, method, target.path())
+        } else {
+            Route::Elsewhere
+        }
+    }
+
+    /// Whether a target is for this host: most name none, one in absolute form does (RFC 9112 3.2.2). A proxy that ends TLS
+    /// may change the scheme and leave the port out.
+    fn is_meant(&self, target: &Uri) -> bool {
+        let Some(named) = target.authority() else {
+            return true;
+        };
+        let is_web = matches!(target.scheme_str(), Some("http" | "https"));
+        let has_port = named.port().is_some();
+        is_web
+            && !named.as_str().contains('@')
+            && named.host().eq_ignore_ascii_case(&self.host)
+            && (!has_port || named.port_u16() == self.port)
+    }
+}
+
+/// Sorts by method and path. `public_path` begins with a slash and does not end with one, or is empty.
+fn route<'p>(public_path: &str, method: &Method, path: &'p str) -> Route<'p> {
     let Some(rest) = path.strip_prefix(public_path) else {
         return Route::Elsewhere;
     };
@@ -113,6 +160,36 @@ mod tests {
             ("https://shop.example/a//?x=/y#/z", "/a"),
         ] {
             assert_eq!(public_path(url), path, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_target_in_absolute_form_names_the_public_host() {
+        let meant = |public_url: &str, target: &str| {
+            let target: Uri = target.parse().expect("a target");
+            PublicAddress::of(public_url).is_meant(&target)
+        };
+        for (public_url, target) in [
+            ("https://shop.example/n", "/n/REF"),
+            ("https://shop.example/n", "*"),
+            ("https://shop.example/n", "https://shop.example/n/REF"),
+            ("https://shop.example/n", "http://SHOP.example/n/REF"),
+            ("https://shop.example/n", "https://shop.example:443/n/REF"),
+            ("http://127.0.0.1:8480/n", "http://127.0.0.1:8480/n/REF"),
+            ("http://[::1]:8480/n", "http://[::1]:8480/n/REF"),
+            ("https://пример.рф/n", "https://xn--e1afmkfd.xn--p1ai/n/REF"),
+        ] {
+            assert!(meant(public_url, target), "{public_url} {target}");
+        }
+        for target in [
+            "http://other.example/n/REF",
+            "https://shop.example:8443/n/REF",
+            "https://shop.example@other.example/n/REF",
+            "https://user@shop.example/n/REF",
+            "ftp://shop.example/n/REF",
+            "shop.example:443",
+        ] {
+            assert!(!meant("https://shop.example/n", target), "{target}");
         }
     }
 

@@ -173,7 +173,7 @@ impl<B: Book> Running<B> {
         let settings = Settings {
             certificates: None,
             trusted: Trusted::default(),
-            public_path: "/pay/n".to_owned(),
+            public: PublicAddress::of("https://shop.example/pay/n"),
             presentations: Presentations::auto(),
             limits: Limits {
                 body_bytes: 4096,

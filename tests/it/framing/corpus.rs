@@ -222,12 +222,19 @@ impl Parts<'_> {
                 answers: &[200],
                 is_clear: true,
             },
-            // RFC 9112 3.2.2: it must be taken, and no host is looked at.
+            // RFC 9112 3.2.2: the host in it is the one that counts, and this one is not the configured one.
             line(
-                "absolute form",
+                "absolute form of another host",
                 &format!("POST http://other.example{target} HTTP/1.1"),
-                &[200],
-                true,
+                &[404],
+                false,
+            ),
+            // A fragment never leaves its sender (RFC 9110 4.2.5): no reader agrees with another on what is asked for.
+            line(
+                "fragment",
+                &format!("POST {target}#x HTTP/1.1"),
+                &[400],
+                false,
             ),
             line(
                 "method in lower case",

@@ -11,7 +11,7 @@ use self::corpus::corpus;
 use crate::harness::{PATIENCE, Setup, World, head};
 
 /// Those of the corpus that must be refused by whoever reads HTTP with care; the others were decided.
-const MUST_BE_REFUSED: [&str; 23] = [
+const MUST_BE_REFUSED: [&str; 25] = [
     "CL.TE",
     "TE.CL",
     "TE tab",
@@ -35,6 +35,8 @@ const MUST_BE_REFUSED: [&str; 23] = [
     "no Host",
     "two Hosts",
     "two tokens",
+    "fragment",
+    "absolute form of another host",
 ];
 
 /// Sends all of it and nothing more; gives the status of each answer that comes until the other side closes.
@@ -100,6 +102,20 @@ fn each_doubtful_framing_is_refused_and_nothing_that_is_smuggled_is_stored() {
     let paid = "SELECT order_id FROM events WHERE kind = 'paid'";
     assert_eq!(world.sql(paid), [["A-1"]], "and what was inside them never");
 
+    // In absolute form it is for the configured host alone, whatever `Host` says (RFC 9112 3.2.2).
+    let own = world.listen();
+    for (host, wanted) in [
+        (format!("other.example:{}", own.port()), 404),
+        (format!("{}:1", own.ip()), 404),
+        (own.to_string(), 200),
+    ] {
+        let target = format!("http://{host}{target}");
+        let absolute = head("shop.example", "POST", &target, &token, Some(body.len())) + &body;
+        assert_eq!(exchange(world.listen(), absolute.as_bytes()), [wanted]);
+        let is_paid = if wanted == 200 { "1" } else { "0" };
+        let count = format!("{events} AND order_id = 'A-2'");
+        assert_eq!(world.value(&count), is_paid, "{target}");
+    }
     // By itself it is a notification like any other.
     assert_eq!(exchange(world.listen(), inner.as_bytes()), [200]);
     assert_eq!(world.sql(paid), [["A-1"], ["A-2"]]);
