@@ -168,6 +168,7 @@ fn catch_up_within(
         event: now.event,
     };
     store.set_fact(&GENERATION_BEGAN, &began)?;
+    store.number_deliveries_anew(generation)?;
     let becomes = "what its invoices are found to have become";
     let is_held = match held {
         0 => format!("{becomes} is held"),

@@ -283,7 +283,7 @@ impl MemoryStore {
             .map(|(id, _)| id)
             .collect();
         for id in &unrun {
-            self.deliveries.remove(*id);
+            self.deliveries.retire(*id);
         }
         let mut left = self.deliveries.iter().filter(|(_, owed)| of_invoice(owed));
         let payment_left = left

@@ -9,6 +9,8 @@ pub(super) struct Table<T> {
     rows: BTreeMap<i64, T>,
     /// What each change replaced, oldest first; `None`: there was no such row.
     undo: Vec<(i64, Option<T>)>,
+    /// The highest number that was retired. What is taken back may leave it: a row has it again then.
+    retired: i64,
 }
 
 impl<T> Default for Table<T> {
@@ -16,6 +18,7 @@ impl<T> Default for Table<T> {
         Self {
             rows: BTreeMap::new(),
             undo: Vec::new(),
+            retired: 0,
         }
     }
 }
@@ -38,7 +41,8 @@ impl<T> Table<T> {
 
     /// Adds a row behind the last one, and returns its number.
     pub(super) fn add(&mut self, row: T) -> i64 {
-        let id = self.rows.last_key_value().map_or(1, |(last, _)| last + 1);
+        let last = self.rows.last_key_value().map_or(0, |(last, _)| *last);
+        let id = last.max(self.retired) + 1;
         self.put(id, row);
         id
     }
@@ -54,6 +58,12 @@ impl<T> Table<T> {
         if let Some(before) = self.rows.remove(&id) {
             self.undo.push((id, Some(before)));
         }
+    }
+
+    /// Takes a row away whose number no other may get.
+    pub(super) fn retire(&mut self, id: i64) {
+        self.retired = self.retired.max(id);
+        self.remove(id);
     }
 
     /// The present place in the log of changes.
@@ -99,5 +109,17 @@ mod tests {
         assert_eq!(table.iter().collect::<Vec<_>>(), [(first, &"a")]);
         assert_eq!(table.add("c"), second, "its number is free again");
         assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn a_retired_number_is_given_to_no_other() {
+        let mut table = Table::default();
+        table.add("a");
+        let mark = table.mark();
+        let last = table.add("b");
+        table.retire(last);
+        assert_eq!(table.add("c"), last + 1);
+        table.go_back(mark);
+        assert_eq!(table.add("d"), last + 1);
     }
 }

@@ -2,9 +2,35 @@
 
 use rusqlite::Connection;
 
+use super::SqliteStore;
 use super::deliveries::aside;
+use super::failure::from_sqlite;
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::Withdrawn;
+use crate::ledger::store::{StoreError, Withdrawn};
+
+/// How far apart the numbers of two generations begin. What a lost ledger gave out is not known, and it never came so far.
+const PER_GENERATION: i64 = 1_000_000_000;
+
+impl SqliteStore {
+    /// Numbers deliveries from now on as no generation before did.
+    pub(in crate::ledger) fn number_deliveries_anew(
+        &mut self,
+        generation: i64,
+    ) -> Result<(), StoreError> {
+        let begin = generation.saturating_mul(PER_GENERATION);
+        // Beside a ledger without any there is no row yet.
+        let begun = self.connection.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?1) WHERE name = 'delivery'",
+            [begin],
+        );
+        let insert = "INSERT INTO sqlite_sequence (name, seq) VALUES ('delivery', ?1)";
+        let numbered = match begun {
+            Ok(0) => self.connection.execute(insert, [begin]),
+            other => other,
+        };
+        numbered.map(drop).map_err(from_sqlite)
+    }
+}
 
 pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::Result<usize> {
     let running = connection.execute(

@@ -1,5 +1,7 @@
 //! Lists of status names that change: what stored orders amount to then, and that nothing old fires by surprise.
 
+use std::collections::BTreeMap;
+
 use super::acts::{act, of, would};
 use super::*;
 use crate::invoice::attention::Attention;
@@ -154,6 +156,29 @@ async fn a_name_put_on_a_wrong_list_and_taken_off_again_leaves_nothing_to_releas
         let recorded = tell(&ledger, key, said(Source::Notification, id, "paid", 12)).await;
         assert_eq!(recorded.event.map(|event| event.kind), Some(kind));
     }
+}
+
+/// A script that goes by the number would take the payment for one it has seen.
+#[tokio::test]
+async fn a_number_that_was_withdrawn_is_given_to_no_other_delivery() {
+    async fn look(ledger: &Ledger, seen: &mut BTreeMap<i64, String>) {
+        let rows = ledger.reader().list_deliveries(None, 100).await;
+        for row in rows.expect("read") {
+            let event = seen.entry(row.key.0).or_insert(row.event_id.clone());
+            assert_eq!(*event, row.event_id, "{}", row.key.0);
+        }
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut ledger, mut seen) = (open(&directory), BTreeMap::new());
+    let key = told(&ledger, "a", "checking").await;
+    for names in [&["paid", "checking"][..], &["paid"]] {
+        ledger = reopened(&directory, ledger, paid_are(names)).await;
+        pass(&ledger).await;
+        look(&ledger, &mut seen).await;
+    }
+    assert_eq!(outcome(&ledger, key).await.0, Outcome::Open, "withdrawn");
+    tell(&ledger, key, said(Source::Notification, "id-a", "paid", 12)).await;
+    look(&ledger, &mut seen).await;
 }
 
 #[tokio::test]

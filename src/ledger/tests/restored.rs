@@ -235,6 +235,29 @@ async fn paid_and_restored(directory: &tempfile::TempDir) -> (Ledger, InvoiceKey
     (ledger, key)
 }
 
+/// What the lost ledger gave out is not known. A script that goes by the number takes none for one that it has seen.
+#[tokio::test]
+async fn deliveries_of_a_restored_ledger_have_numbers_of_their_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut ledger, _) = paid_and_restored(&directory).await;
+    let mut seen = Vec::new();
+    for (generation, order) in [(1, "b"), (2, "c")] {
+        let key = opened(&ledger.writer(), order).await;
+        let id = format!("id-{order}");
+        record(&ledger, key, said(Source::Notification, &id, "paid", 9)).await;
+        let rows = ledger.reader().list_deliveries(None, 100).await;
+        let rows = rows.expect("read");
+        let own = rows.iter().filter(|row| row.order_id == order);
+        let own: Vec<i64> = own.map(|row| row.key.0).collect();
+        assert!(!own.is_empty());
+        let begin = generation * 1_000_000_000;
+        assert!(own.iter().all(|number| *number > begin), "{own:?}");
+        assert!(own.iter().all(|number| !seen.contains(number)), "{own:?}");
+        seen.extend(own);
+        ledger = restored(&directory, ledger, rules()).await;
+    }
+}
+
 #[tokio::test]
 async fn what_is_paid_is_owed_one_answer_after_a_restore() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -163,8 +163,9 @@ CREATE INDEX event_unsure ON event (invoice) WHERE time_unsure = 1;
 -- `blocked_by` is the delivery that one is behind, for as long as it is, so that no search for something to run reads it.
 -- `served_ms`: how long daemons had served with something owed when this was owed; what is late is counted from it.
 -- `next_ms` was planned at `next_ms - wait_ms`: what lies ahead of the clock there was planned by a clock that was ahead.
+-- A number is never given twice, though what had it was withdrawn: a script may go by it.
 CREATE TABLE delivery (
-  id INTEGER PRIMARY KEY,
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
   event INTEGER NOT NULL REFERENCES event (seq) CHECK (typeof(event) = 'integer'),
   invoice INTEGER NOT NULL REFERENCES invoice (id) CHECK (typeof(invoice) = 'integer'),
   hook TEXT NOT NULL CHECK (typeof(hook) <> 'blob'),

@@ -44,7 +44,7 @@ impl Column {
 }
 
 fn names(connection: &Connection) -> Vec<String> {
-    let ask = "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name";
+    let ask = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name";
     let mut statement = connection.prepare(ask).expect("prepared");
     let names = statement.query_map([], |row| row.get(0));
     names.and_then(Iterator::collect).expect("read")
