@@ -17,6 +17,7 @@ use crate::invoice::observation::Source;
 use crate::ledger::{DeliveryRow, Filter, InvoiceKey, InvoiceRow, Overview, ReadError, Reader};
 use crate::status::measures::{number, size, span};
 use crate::status::{Need, Report};
+use crate::telemetry::escape;
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.
@@ -65,7 +66,9 @@ pub(super) fn response(seen: &Seen<'_>) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ];
-    let mut response = http::html(StatusCode::OK, page(seen).into_string());
+    // The page itself has one line and nothing that is not seen.
+    let shown = page(seen).into_string();
+    let mut response = http::html(StatusCode::OK, escape(&shown).into_owned());
     for (name, value) in headers {
         let value = HeaderValue::from_static(value);
         response.headers_mut().insert(name, value);

@@ -10,6 +10,7 @@ use super::invoice::{self, Shown};
 use super::name::{Kind, Name};
 use crate::invoice::opening::Opening;
 use crate::ledger::{InvoiceRow, Reader};
+use crate::telemetry::visible_json;
 
 /// What a name means: an order with all its invoices, or one invoice.
 #[derive(Debug)]
@@ -67,18 +68,17 @@ impl Meant {
     /// at any of them needs one at the order.
     pub(crate) fn json(&self) -> String {
         let standing = invoice::json(self.standing());
-        let text = if self.is_order {
+        if self.is_order {
             let own = self.standing().key;
             let is_shown = |row: &&InvoiceRow| row.opening != Opening::Refused || row.key == own;
-            serde_json::to_string(&Document {
+            visible_json(&Document {
                 standing: standing.with_others(&self.rows),
                 received: self.received.as_deref(),
                 invoices: self.rows.iter().filter(is_shown).map(short).collect(),
             })
         } else {
-            serde_json::to_string(&standing)
-        };
-        text.expect("texts and integers serialise")
+            visible_json(&standing)
+        }
     }
 }
 

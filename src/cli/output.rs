@@ -93,9 +93,7 @@ pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// A value as one line of JSON.
 pub(super) fn json_line(value: &impl Serialize) -> String {
-    let line = serde_json::to_string(value).expect("answers are plain data");
-    // serde_json leaves C1 controls and bidirectional marks as they are.
-    format!("{}\n", escape(&line))
+    format!("{}\n", crate::telemetry::visible_json(value))
 }
 
 /// How this command answers.

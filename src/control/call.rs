@@ -9,6 +9,7 @@ use url::form_urlencoded;
 use super::problem::bad;
 use crate::answer::failure::Failure;
 use crate::http::{self, BodyError, Limits, Response, read_body};
+use crate::telemetry::visible_json;
 use crate::wire::json::is_sound;
 
 /// A request.
@@ -102,6 +103,5 @@ impl Call {
 
 /// An answer of JSON.
 pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response {
-    let text = serde_json::to_string(value).expect("answers are plain data");
-    http::json(status, text)
+    http::json(status, visible_json(value))
 }

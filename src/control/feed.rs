@@ -17,6 +17,7 @@ use super::position::Position;
 use crate::answer::event;
 use crate::ledger::{EventRow, ReadError, Reader};
 use crate::shutdown::Shutdown;
+use crate::telemetry::visible_json;
 use crate::wake::Wake;
 
 use super::room::{Room, Seat};
@@ -51,7 +52,7 @@ pub(super) struct Told {
 
 impl Told {
     pub(super) fn new(row: &EventRow, generation: i64) -> Self {
-        let json = serde_json::to_string(&event::json(row)).expect("plain data");
+        let json = visible_json(&event::json(row));
         Self {
             seq: row.seq,
             order_id: row.order_id.clone(),

@@ -18,6 +18,7 @@ use crate::answer::name::Kind;
 use crate::answer::{REMARK, invoice};
 use crate::http::{self, Response};
 use crate::ledger::InvoiceRow;
+use crate::telemetry::visible_json;
 
 /// What an opening, or a question to the service, is answered with: shared by all who wished for it.
 #[derive(Clone, Debug)]
@@ -41,7 +42,7 @@ impl Answered {
     pub(super) fn stands(status: StatusCode, row: &InvoiceRow) -> Self {
         Self {
             status,
-            body: serde_json::to_string(&invoice::json(row)).expect("plain data"),
+            body: visible_json(&invoice::json(row)),
             made: (status == StatusCode::CREATED)
                 .then(|| Kind::Ref.of(row.reference.as_str()).path()),
             remark: None,
@@ -57,7 +58,7 @@ impl Answered {
         let (status, body) = problem::document(failure, shown.as_ref());
         Self {
             status,
-            body: body.to_string(),
+            body: visible_json(&body),
             made: None,
             remark: None,
             is_problem: true,

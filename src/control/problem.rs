@@ -11,6 +11,7 @@ use crate::answer::failure::{Exit, Failure};
 use crate::answer::problem::Problem;
 use crate::http::{self, BodyError, Refused, Response};
 use crate::ledger::Restored;
+use crate::telemetry::visible_json;
 
 /// What a problem document is called (RFC 9457, section 6.1).
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
@@ -20,7 +21,7 @@ const AGAIN_S: u64 = 5;
 /// The answer to a failure.
 pub(super) fn response(failure: &Failure) -> Response {
     let (status, document) = document(failure, None);
-    told(status, document.to_string(), failure.again_in_s())
+    told(status, visible_json(&document), failure.again_in_s())
 }
 
 /// The document of a failure, and its status.
@@ -58,8 +59,8 @@ fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -
 
 /// The answer to a failure that HTTP has a status of its own for.
 fn with_status(status: StatusCode, failure: &Failure) -> Response {
-    let document = document_of(status, failure, None).to_string();
-    told(status, document, failure.again_in_s())
+    let document = document_of(status, failure, None);
+    told(status, visible_json(&document), failure.again_in_s())
 }
 
 /// The name of an end in words. There is no command line here.
@@ -174,7 +175,7 @@ pub(super) fn gone(after: i64, restored: Restored) -> Response {
         all.insert("after".to_owned(), restored.after.into());
         all.insert("generation".to_owned(), restored.generation.into());
     }
-    told(status, document.to_string(), None)
+    told(status, visible_json(&document), None)
 }
 
 /// As many invoices are being asked about as may be.

@@ -204,9 +204,9 @@ impl<W: Write> Write for Escaping<W> {
     }
 }
 
-/// Text from elsewhere made harmless for a terminal and a log file: every control character, C1 included, every mark
-/// that turns or hides text and every line separator is spelled out as JSON spells it (`\n`, `\u001b`), so that the
-/// result may also stand inside a JSON string. Case A39.
+/// Text from elsewhere made harmless for a terminal, a page and a log file: every control character, C1 included, every mark
+/// that turns text, every character that is not seen and every line separator is spelled out as JSON spells it (`\n`,
+/// `\u00ad`), so that the result may also stand inside a JSON string. Case A39.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) || !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
@@ -229,6 +229,15 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A value as JSON in which all is seen that is there: `pa\u00adid` and not `paid`. Whoever parses it has the exact text.
+pub(crate) fn visible_json(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).expect("answers are plain data");
+    match escape(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
+    }
+}
+
 /// True when there is nothing but printable ASCII, as in nearly every line. All of it is looked at, many bytes at once, which
 /// takes a hundredth of a look at each character.
 fn is_plain(text: &[u8]) -> bool {
@@ -238,12 +247,15 @@ fn is_plain(text: &[u8]) -> bool {
         .fold(false, |found, byte| found | is_other(byte))
 }
 
-/// Controls, bidirectional marks and overrides, line separators, invisible characters and tags.
+/// Controls, bidirectional marks and overrides, line separators, blanks that are none, and all that Unicode shows nothing for
+/// (`Default_Ignorable_Code_Point`): soft hyphens, joiners, fillers, variation selectors, tags.
 fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{205f}'..='\u{206f}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// An error and its causes in one line, for a log line or a stored note. `Display` never repeats the cause.
@@ -324,6 +336,30 @@ mod tests {
 
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_not_seen_is_left_and_a_parser_has_it_all() {
+        for hidden in [
+            "\u{ad}",
+            "\u{200d}",
+            "\u{fe0f}",
+            "\u{3164}",
+            "\u{e0061}",
+            "\u{7f}",
+        ] {
+            let status = format!("pa{hidden}id");
+            let json = visible_json(&status);
+            assert!(!json.contains(hidden), "{json}");
+            assert_ne!(json, "\"paid\"");
+            let read: String = serde_json::from_str(&json).expect("JSON");
+            assert_eq!(read, status);
+        }
+        // What people write is left alone.
+        for plain in ["Магазин «Ромашка»", "5\u{a0}000\u{202f}₽", "日本\u{3000}語"]
+        {
+            assert_eq!(escape(plain), plain);
         }
     }
 

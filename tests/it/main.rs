@@ -74,6 +74,7 @@ mod undelivered;
 mod unit;
 mod unread;
 mod unresolved;
+mod unseen;
 mod upgrade;
 mod values;
 mod wait;

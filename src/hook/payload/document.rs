@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Facts;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
+use crate::telemetry::visible_json;
 
 /// The version of the document's shape.
 const SCHEMA: u32 = 1;
@@ -114,8 +115,7 @@ pub fn document(facts: &Facts) -> String {
             stderr: &given_up.stderr,
         }),
     };
-    let mut text =
-        serde_json::to_string(&document).expect("texts, integers and JSON values serialise");
+    let mut text = visible_json(&document);
     text.push('\n');
     text
 }
