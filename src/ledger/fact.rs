@@ -89,8 +89,13 @@ facts! {
     /// Of each status name that stands on no list, with the name behind the word: how many events it came with. By whatever
     /// records.
     pub(super) static UNSORTED: Fact<u64> = Fact::text(Key("unsorted:"));
+    /// How many such names there are, and how many events came with names beyond the bound. By whatever records.
+    pub(super) static UNSORTED_NAMES: Fact<u64> = Fact::text(Key("unsorted_names"));
+    pub(super) static UNSORTED_OTHERS: Fact<u64> = Fact::text(Key("unsorted_others"));
     /// Of each thing that was odd about the service's fields: the order it was first met at. By whatever records.
     pub(super) static ODD: Fact<String> = Fact::text(Key("odd:"));
+    /// How many such things there are. By whatever records.
+    pub(super) static ODD_NAMES: Fact<u64> = Fact::text(Key("odd_names"));
 }
 
 /// The word a fact is kept under. None is made elsewhere.

@@ -109,6 +109,8 @@ pub struct Overview {
     pub more_attention: bool,
     /// Status names that stood on no list when they came, with the number of events; the present lists may have them.
     pub unsorted: Vec<(String, u64)>,
+    /// Events with further such names: a ledger notes so many names and no more.
+    pub unsorted_others: u64,
     /// The log could not be moved into the file, when that was so the last time the daemon looked.
     pub log_held: Option<LogHeld>,
     /// In what way the clock cannot be right, by the daemon's last look.

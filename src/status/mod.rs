@@ -11,6 +11,7 @@ mod reason;
 mod report;
 mod restored;
 mod storage;
+mod unsorted;
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -5,7 +5,8 @@
 
 use super::polling::Polling;
 use super::reason::{Need, Reason};
-use super::report::{Count, UnderAttention, Unsorted};
+use super::report::{Count, UnderAttention};
+use super::unsorted::Names;
 use crate::config;
 use crate::hook::abandonment;
 use crate::invoice::attention::Attention;
@@ -27,7 +28,7 @@ pub(super) struct Known<'a> {
     pub(super) held_restored: Option<Count>,
     pub(super) unknown_hooks: &'a [String],
     pub(super) hooks: &'a [config::Hook],
-    pub(super) unsorted: &'a [Unsorted],
+    pub(super) unsorted: &'a Names,
     /// Of the ledger's file and disk.
     pub(super) storage: &'a [UnderAttention],
     pub(super) invoices: &'a [UnderAttention],
@@ -84,7 +85,7 @@ fn of_invoices(known: &Known<'_>) -> Vec<Need> {
         .map(|of| Need::invoices(of, more))
         .partition(|need| need.reason == Reason::Invoice(Attention::UnsortedStatus));
     let mut unmapped = unmapped.into_iter().next();
-    if !known.unsorted.is_empty() {
+    if !known.unsorted.shown.is_empty() {
         unmapped = Some(Need::unmapped(known.unsorted, unmapped));
     }
     others.into_iter().chain(unmapped).collect()

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::FromCaller;
 use super::login::StoredLogin;
@@ -12,10 +11,10 @@ use super::polling::{DueOfClass, Polling};
 use super::reason::{Need, Reason};
 use super::restored::Restored;
 use super::storage::{self, Storage};
+use super::unsorted::{Names, Unsorted};
 use crate::config::{Presentations, Settings};
 use crate::invoice::moment::Moment;
 use crate::invoice::silence::Class;
-use crate::invoice::status::{Status, StatusLists};
 use crate::ledger::{LOG_TRIED_BYTES, Overview, Tally};
 use crate::parts::owed_names;
 use crate::poller::standing::{LoginState, Standing};
@@ -39,6 +38,9 @@ pub(crate) struct Report {
     /// The counts of `attention` are of the newest invoices only: there are more.
     pub(crate) more_attention: bool,
     pub(crate) unsorted: Vec<Unsorted>,
+    /// Further names, at least. A daemon of another version may not tell.
+    #[serde(default)]
+    pub(crate) more_unsorted: u64,
     /// The hooks that deliveries wait for though the config has none of the name.
     pub(crate) unknown_hooks: Vec<String>,
     pub(crate) restored: Option<Restored>,
@@ -168,16 +170,6 @@ pub(crate) struct UnderAttention {
     pub(crate) advice: Cow<'static, str>,
 }
 
-/// A status name that stands on no list.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Unsorted {
-    pub(crate) status: String,
-    /// How many events brought it.
-    pub(crate) events: u64,
-    /// What sorts it as paid, under `[statuses]`.
-    pub(crate) line: String,
-}
-
 impl Report {
     pub(crate) fn new(overview: &Overview, settings: &Settings, around: Around) -> Self {
         // What a daemon noted that was killed since, or whose log is short again, stands no more.
@@ -206,7 +198,7 @@ impl Report {
             Some(served) => (served.names.clone(), served.lists.clone()),
             None => (owed_names(settings), settings.statuses.lists()),
         };
-        let unsorted = unsorted(&overview.unsorted, &lists);
+        let unsorted = Names::of(overview, &lists);
         let mut unknown_hooks = overview.awaited.clone();
         unknown_hooks.retain(|name| !owed.contains(name));
         let oldest_ms = overview.oldest_due_ms;
@@ -274,7 +266,8 @@ impl Report {
             polling,
             attention: storage.into_iter().chain(invoices).collect(),
             more_attention: overview.more_attention,
-            unsorted,
+            unsorted: unsorted.shown,
+            more_unsorted: unsorted.more,
             unknown_hooks,
             restored,
             needs_person: !needs.is_empty(),
@@ -287,30 +280,6 @@ fn last_notification(overview: &Overview) -> Option<LastNotification> {
     let (at_ms, order_id) = overview.last_notification.clone()?;
     let at = time(at_ms);
     Some(LastNotification { at, order_id })
-}
-
-/// Those that the present lists do not have.
-fn unsorted(met: &[(String, u64)], lists: &StatusLists) -> Vec<Unsorted> {
-    let stands_nowhere =
-        |name: &str| Status::new(name).is_some_and(|status| lists.sort(&status).is_none());
-    met.iter()
-        .filter(|(name, _)| stands_nowhere(name))
-        .map(|(name, events)| {
-            // A list of JSON strings is a TOML array as well.
-            let list: Value = lists
-                .paid
-                .iter()
-                .chain([name])
-                .map(String::as_str)
-                .collect();
-            let list = list.to_string().replace("\",\"", "\", \"");
-            Unsorted {
-                status: name.clone(),
-                events: *events,
-                line: format!("paid = {list}  # or failed, reversed, open, under [statuses]"),
-            }
-        })
-        .collect()
 }
 
 /// UTC with milliseconds.
@@ -370,32 +339,9 @@ pub(crate) mod tests {
                 r#""young_below_ms":1800000,"young":{"count":0,"more":false},"found_within_ms":55000},"#,
                 r#""deliveries":{"waiting":{"count":0,"more":false},"running":{"count":0,"more":false},"#,
                 r#""held":{"count":0,"more":false},"abandoned":{"count":0,"more":false}},"#,
-                r#""attention":[],"more_attention":false,"unsorted":[],"unknown_hooks":[],"restored":null,"needs_person":false,"needs":[]}"#,
+                r#""attention":[],"more_attention":false,"unsorted":[],"more_unsorted":0,"unknown_hooks":[],"restored":null,"needs_person":false,"needs":[]}"#,
             )
         );
-    }
-
-    #[test]
-    fn a_name_is_told_until_a_list_has_it() {
-        let overview = Overview {
-            unsorted: vec![("HELD \"x\"".to_owned(), 3), ("done".to_owned(), 1)],
-            ..Overview::default()
-        };
-        let mut settings = Settings::default();
-        settings.statuses.paid = vec!["paid".to_owned()];
-        settings.statuses.failed = vec!["done".to_owned()];
-        let told = report(&overview, &settings);
-        let [name] = told.unsorted.as_slice() else {
-            panic!("{told:?}");
-        };
-        assert_eq!(name.events, 3);
-        assert_eq!(
-            name.line,
-            r#"paid = ["paid", "HELD \"x\""]  # or failed, reversed, open, under [statuses]"#
-        );
-        assert!(told.needs_person);
-        settings.statuses.open.push("HELD \"x\"".to_owned());
-        assert!(!report(&overview, &settings).needs_person);
     }
 
     #[test]

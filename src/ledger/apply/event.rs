@@ -8,9 +8,12 @@ use crate::invoice::event::Change;
 use crate::invoice::observation::{Odd, Source};
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
-use crate::ledger::fact::{ODD, UNSORTED};
+use crate::ledger::fact::{Fact, ODD, ODD_NAMES, UNSORTED, UNSORTED_NAMES, UNSORTED_OTHERS};
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::{NewEvent, Next, Saved, Store, StoreError, Stored};
+
+/// Names of a family that a ledger notes, at most. A service has a dozen statuses.
+const NAMES_MOST: u64 = 100;
 
 /// Who tells a change, and how.
 pub(super) struct Told<'a> {
@@ -111,13 +114,27 @@ pub(super) fn note_unsorted<S: Store>(
     let Some(status) = unsorted.filter(|_| arrived) else {
         return Ok(None);
     };
-    let count = UNSORTED.named(status);
-    let before = store.fact(&count)?;
+    let mut count = UNSORTED.named(status);
+    let mut before = store.fact(&count)?;
+    if before.is_none() && !has_room(store, &UNSORTED_NAMES)? {
+        count = UNSORTED_OTHERS.named("");
+        before = store.fact(&count)?;
+    }
     store.set_fact(&count, &before.unwrap_or_default().saturating_add(1))?;
     Ok(before.is_none().then(|| status.as_str().to_owned()))
 }
 
-/// Remembers what was odd about the service's fields, each once per ledger (A08). Returns what is new.
+/// Counts one name more of a family, unless it has as many as may be: the names are the service's to choose.
+fn has_room<S: Store>(store: &mut S, names: &Fact<u64>) -> Result<bool, StoreError> {
+    let known = store.fact(names)?.unwrap_or_default();
+    if known >= NAMES_MOST {
+        return Ok(false);
+    }
+    store.set_fact(names, &(known + 1))?;
+    Ok(true)
+}
+
+/// Remembers what was odd about the service's fields, each once per ledger (A08), up to a bound. Returns what is new.
 pub(super) fn note_odd<S: Store>(
     store: &mut S,
     stored: &Stored,
@@ -126,7 +143,7 @@ pub(super) fn note_odd<S: Store>(
     let mut new = Vec::new();
     for odd in odd {
         let met_at = ODD.named(odd.key());
-        if store.fact(&met_at)?.is_none() {
+        if store.fact(&met_at)?.is_none() && has_room(store, &ODD_NAMES)? {
             store.set_fact(&met_at, &stored.row.order_id)?;
             new.push(odd.clone());
         }

@@ -11,6 +11,7 @@ mod conformance;
 mod documents;
 mod foreign;
 mod lists;
+mod names;
 mod operator;
 mod order;
 mod owed;

@@ -12,7 +12,8 @@ use crate::invoice::moment::Moment;
 use crate::ledger::{AttentionCount, LastAttempt, Lost, Missing, Undelivered, WrongClock};
 use crate::poller::standing::LoginState;
 use crate::status::measures::{number, span};
-use crate::status::report::{Count, UnderAttention, Unsorted};
+use crate::status::report::{Count, UnderAttention};
+use crate::status::unsorted::Names;
 
 /// One thing that needs an operator. Texts are not escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +31,9 @@ pub(crate) struct Need {
     /// How it ends.
     pub(crate) ends: End,
 }
+
+/// Unmapped names in one sentence.
+const NAMED: usize = 5;
 
 /// What to do when notifications do not arrive.
 const WAY_IN: &str = "`tilld doctor` asks the public address from this machine; `tilld refusal list` shows what came and was refused";
@@ -328,15 +332,27 @@ impl Need {
     }
 
     /// Statuses that are not mapped, with the invoices that have one now: one thing to do.
-    pub(in crate::status) fn unmapped(names: &[Unsorted], invoices: Option<Self>) -> Self {
-        let counted = names.iter().map(|name| {
+    pub(in crate::status) fn unmapped(names: &Names, invoices: Option<Self>) -> Self {
+        let unnamed = names.shown.len().saturating_sub(NAMED);
+        let more = u64::try_from(unnamed).unwrap_or(u64::MAX) + names.more;
+        let names = names.shown.iter().take(NAMED);
+        let counted = names.clone().map(|name| {
             let events = if name.events == 1 { "event" } else { "events" };
             format!("{} {events} with the status {}", name.events, name.status)
         });
-        let counted: Vec<String> = counted.collect();
-        let stand = if names.len() == 1 { "stands" } else { "stand" };
+        let mut counted: Vec<String> = counted.collect();
+        match more {
+            0 => {}
+            1 => counted.push("1 more name".to_owned()),
+            more => counted.push(format!("{more} more names")),
+        }
+        let stand = if counted.len() == 1 {
+            "stands"
+        } else {
+            "stand"
+        };
         let named = format!("{}, which {stand} on no list:", counted.join(", "));
-        let lines = names.iter().map(|name| name.line.clone());
+        let lines = names.map(|name| name.line.clone());
         let Some(need) = invoices else {
             let need = Self::new(Reason::Invoice(Attention::UnsortedStatus), named);
             return Self {

@@ -14,7 +14,7 @@ use crate::ledger::apply::{HELD_RESTORED, LISTS, SERVED};
 use crate::ledger::choice::Choice;
 use crate::ledger::fact::{
     CLOCK, GENERATION, LOG_HELD, LOST, PRESENTATION, REFUSED_UNRECORDED, REPOLL, RESTORED,
-    SERVING_SINCE, UNSORTED,
+    SERVING_SINCE, UNSORTED, UNSORTED_OTHERS,
 };
 use crate::ledger::overview::{AttentionCount, OWN_REQUEST, Overview, ServedBy, Tally};
 use crate::ledger::repoll::Repolled;
@@ -112,6 +112,7 @@ fn overview(connection: &Connection, now_ms: i64, since_ms: i64) -> rusqlite::Re
         attention,
         more_attention,
         unsorted: of_family(connection, &UNSORTED, UNSORTED_MOST)?,
+        unsorted_others: fact(connection, &UNSORTED_OTHERS)?.unwrap_or_default(),
         log_held: fact(connection, &LOG_HELD)?.and_then(|noted| noted.held),
         wrong_clock: fact(connection, &CLOCK)?.and_then(|note| note.wrong),
         polled_in_a_row: polled_in_a_row(connection)?,
