@@ -279,7 +279,7 @@ pub struct Ledger {
     pub history_per_invoice: u64,
     /// Observations kept in all. Default 100 000, about 150 MiB.
     pub history_rows: u64,
-    /// Refused requests kept. Default 10 000.
+    /// Refused requests kept for known invoices, and as many others. Default 10 000.
     pub refusal_rows: u64,
     /// Commands waiting for the writer before 503 is answered. Default 4096: a few seconds of a fast disk's work.
     pub queue: u64,

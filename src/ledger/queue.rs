@@ -12,7 +12,8 @@ use super::apply::Rules;
 use super::command::{Command, Refusal, Reply};
 use super::error::WriteError;
 
-/// Refusals held in memory at most; more are counted and dropped.
+/// Refusals for known invoices, and others, held in memory at most; more are counted and dropped. Apart, since a poll may hang
+/// on one for a known invoice, and strangers send as many as they like.
 pub(super) const GATHERED_MOST: usize = 1_000;
 
 /// One command and the place its answer goes to.
@@ -45,6 +46,26 @@ pub(super) enum Message {
 pub(super) struct Gathered {
     pub(super) refusals: Vec<Refusal>,
     pub(super) dropped: u64,
+    /// How many of the refusals are for known invoices.
+    known: usize,
+}
+
+impl Gathered {
+    /// One more, or one that was dropped.
+    pub(super) fn add(&mut self, refusal: Refusal) {
+        let is_known = refusal.invoice.is_some();
+        let alike = if is_known {
+            self.known
+        } else {
+            self.refusals.len() - self.known
+        };
+        if alike >= GATHERED_MOST {
+            self.dropped += 1;
+            return;
+        }
+        self.known += usize::from(is_known);
+        self.refusals.push(refusal);
+    }
 }
 
 /// The sending side, cloned by the handles.
@@ -156,15 +177,11 @@ impl Queue {
     /// Adds a refusal to those waiting. Never waits, never fails; beyond the bound it only counts.
     pub(super) fn refuse(&self, refusal: Refusal) {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        if gathered.refusals.len() >= GATHERED_MOST {
-            gathered.dropped += 1;
-            return;
-        }
-        gathered.refusals.push(refusal);
-        let first = gathered.refusals.len() == 1;
+        let is_first = gathered.refusals.is_empty();
+        gathered.add(refusal);
         drop(gathered);
         // A full queue is no loss: the thread looks at what was gathered after every batch.
-        if first
+        if is_first
             && let Err(TrySendError::Disconnected(_)) = self.messages.try_send(Message::Gathered)
         {
             tracing::debug!("a refusal came after the ledger was closed");

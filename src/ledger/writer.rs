@@ -20,7 +20,7 @@ use super::command::{Command, Operated, Recorded, Reply};
 use super::error::WriteError;
 use super::fact::{REFUSED_UNRECORDED, TRIED};
 use super::health::Health;
-use super::queue::{GATHERED_MOST, Gathered, Job, Message, Owe, Queue, answer};
+use super::queue::{Gathered, Job, Message, Owe, Queue, answer};
 use super::store::{Store, StoreError};
 use super::trouble::Trouble;
 use super::unrecorded::Unrecorded;
@@ -399,12 +399,11 @@ impl<S: Store> Worker<S> {
             return;
         };
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all = older;
-        all.append(&mut gathered.refusals);
-        let beyond = all.len().saturating_sub(GATHERED_MOST);
-        all.truncate(GATHERED_MOST);
-        gathered.dropped += u64::try_from(beyond).unwrap_or(u64::MAX);
-        gathered.refusals = all;
+        let newer = std::mem::take(&mut *gathered);
+        gathered.dropped = newer.dropped;
+        for refusal in older.into_iter().chain(newer.refusals) {
+            gathered.add(refusal);
+        }
         drop(gathered);
         self.flush_at = Some(Instant::now() + GATHER_FOR);
     }

@@ -450,9 +450,14 @@ impl Store for MemoryStore {
             return Err(refused("no such invoice"));
         }
         for refusal in refusals {
-            let newest = self.refusals.add(refusal.clone());
-            self.refusals
-                .remove(newest - i64::from(self.bounds.refusal_rows));
+            self.refusals.add(refusal.clone());
+        }
+        for is_known in [true, false] {
+            let ring = self.refusals.iter();
+            let ring = ring.filter(|(_, one)| one.invoice.is_some() == is_known);
+            let kept = usize::try_from(self.bounds.refusal_rows).unwrap_or(usize::MAX);
+            let beyond: Vec<i64> = ring.rev().skip(kept).map(|(id, _)| id).collect();
+            beyond.into_iter().for_each(|id| self.refusals.remove(id));
         }
         Ok(())
     }

@@ -1,21 +1,56 @@
-//! The statements on refused requests: a ring of bounded length, written a batch at a time and read newest first.
+//! The statements on refused requests: two rings of bounded length, of known invoices and of strangers, written a batch at a
+//! time and read newest first.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::Bounds;
 use crate::ledger::command::Refusal;
 use crate::ledger::row::{RefusalFilter, RefusalRow};
 
-/// Writes refused requests and drops the oldest beyond the bound.
+/// The statements of one ring, whose rows are these.
+macro_rules! ring {
+    ($rows:literal) => {
+        Ring {
+            insert: concat!(
+                "INSERT INTO refusal (at_ms, invoice, ref_hash, header_names, reason, peer, body_bytes, body_sha256, turn) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, \
+                 (SELECT coalesce(max(turn), 0) + 1 FROM refusal WHERE ",
+                $rows,
+                "))"
+            ),
+            trim: concat!(
+                "DELETE FROM refusal WHERE ",
+                $rows,
+                " AND turn <= (SELECT max(turn) FROM refusal WHERE ",
+                $rows,
+                ") - ?1"
+            ),
+            oldest: concat!(
+                "SELECT turn > 1 AND at_ms >= ?1 FROM refusal WHERE ",
+                $rows,
+                " ORDER BY turn LIMIT 1"
+            ),
+        }
+    };
+}
+
+/// What is asked of one ring.
+struct Ring {
+    insert: &'static str,
+    trim: &'static str,
+    /// Whether it has dropped one of since then.
+    oldest: &'static str,
+}
+
+const KNOWN: Ring = ring!("invoice IS NOT NULL");
+const STRANGE: Ring = ring!("invoice IS NULL");
+
+/// Writes refused requests and drops the oldest of each ring beyond the bound.
 pub(super) fn add(
     connection: &Connection,
     refusals: &[Refusal],
     bounds: &Bounds,
 ) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO refusal (at_ms, invoice, ref_hash, header_names, reason, peer, body_bytes, body_sha256) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?;
     for refusal in refusals {
         let Refusal {
             invoice,
@@ -27,7 +62,8 @@ pub(super) fn add(
             body_bytes,
             body_sha256,
         } = refusal;
-        insert.execute(params![
+        let ring = if invoice.is_some() { KNOWN } else { STRANGE };
+        connection.prepare_cached(ring.insert)?.execute(params![
             at_ms,
             invoice.map(|key| key.0),
             ref_hash,
@@ -38,11 +74,23 @@ pub(super) fn add(
             body_sha256
         ])?;
     }
-    let newest = connection.last_insert_rowid();
-    // Ids rise without reuse at the end, so the oldest go by id alone.
-    let mut trim = connection.prepare_cached("DELETE FROM refusal WHERE id <= ?1")?;
-    trim.execute([newest - i64::from(bounds.refusal_rows)])
-        .map(drop)
+    for ring in [KNOWN, STRANGE] {
+        let mut trim = connection.prepare_cached(ring.trim)?;
+        trim.execute([i64::from(bounds.refusal_rows)])?;
+    }
+    Ok(())
+}
+
+/// Whether a ring has dropped some that were refused since this time.
+pub(super) fn dropped_since(connection: &Connection, since_ms: i64) -> rusqlite::Result<bool> {
+    for ring in [KNOWN, STRANGE] {
+        let mut oldest = connection.prepare_cached(ring.oldest)?;
+        let dropped: Option<bool> = oldest.query_row([since_ms], |row| row.get(0)).optional()?;
+        if dropped == Some(true) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Refused requests, newest first. Without an index beside the key: the table is bounded, and few look at it.

@@ -365,6 +365,53 @@ impl Drop for HeldLock {
     }
 }
 
+/// A poll may hang on a refusal for a known invoice, and anybody can cause the others.
+#[tokio::test]
+async fn strangers_displace_no_refusal_for_a_known_invoice() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let ledger = open(&directory);
+    let (writer, reader) = (ledger.writer(), ledger.reader());
+    let key = opened(&writer, "a").await;
+    let stranger = |at| Refusal {
+        invoice: None,
+        ..asking::refused(key, NOW + at)
+    };
+    // More than are gathered in memory, and more than are kept.
+    for at in 0..1_500 {
+        writer.refuse(stranger(at));
+    }
+    writer.refuse(asking::refused(key, NOW + 1_500));
+    drop(writer);
+    ledger.close(PATIENCE).await;
+    let ledger = open(&directory);
+    let kept = ledger
+        .reader()
+        .refusals(RefusalFilter::default(), 100)
+        .await;
+    let kept = kept.expect("read");
+    let known = kept.iter().filter(|row| row.order_id.is_some()).count();
+    assert_eq!((known, kept.len()), (1, 11));
+    let due = ledger.reader().due(NOW + 1_500, 10).await;
+    assert_eq!(due.expect("read").len(), 1, "nudged");
+    let told = ledger.reader().overview(NOW, NOW).await.expect("read");
+    assert!(told.refusals.more, "some are left out");
+    for at in 0..20 {
+        ledger.writer().refuse(stranger(at));
+    }
+    drop(reader);
+    ledger.close(PATIENCE).await;
+    let ledger = open(&directory);
+    let kept = ledger
+        .reader()
+        .refusals(RefusalFilter::default(), 100)
+        .await;
+    let kept = kept.expect("read");
+    assert_eq!(
+        kept.last().and_then(|row| row.order_id.as_deref()),
+        Some("a")
+    );
+}
+
 #[tokio::test]
 async fn history_and_refusals_stay_within_their_bounds() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -26,6 +26,7 @@ use crate::ledger::sqlite::heard::found_by;
 use crate::ledger::sqlite::last_heard;
 use crate::ledger::sqlite::missing::missing;
 use crate::ledger::sqlite::read_store::ReadStore;
+use crate::ledger::sqlite::refusals::dropped_since;
 use crate::ledger::sqlite::rows;
 use crate::ledger::sqlite::silent::silent;
 use crate::ledger::store::StoreError;
@@ -262,10 +263,7 @@ fn refused_unrecorded(connection: &Connection, since_ms: i64) -> rusqlite::Resul
     if noted.is_some_and(|at_ms| at_ms >= since_ms) {
         return Ok(true);
     }
-    let mut oldest = connection
-        .prepare_cached("SELECT id > 1 AND at_ms >= ?1 FROM refusal ORDER BY id LIMIT 1")?;
-    let dropped = oldest.query_row([since_ms], |row| row.get(0)).optional()?;
-    Ok(dropped.unwrap_or(false))
+    dropped_since(connection, since_ms)
 }
 
 fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, bool)> {
@@ -331,8 +329,8 @@ mod tests {
                  {numbers} INSERT INTO delivery (event, invoice, hook, state) SELECT i, i, 'h', 'abandoned' FROM n; \
                  {numbers} INSERT INTO history (invoice, at_ms, source, status, decision, why, after_event) \
                  SELECT i, i, iif(i = 2, 'notification', 'poll'), 'new', 'advance', 'newer', {count} FROM n; \
-                 {numbers} INSERT INTO refusal (at_ms, reason, peer, body_bytes, body_sha256, ref_hash, header_names) \
-                 SELECT i, iif(i % 3 = 0, 'a', 'b'), 'p', 0, '', '', '' FROM n;"
+                 {numbers} INSERT INTO refusal (at_ms, reason, peer, body_bytes, body_sha256, ref_hash, header_names, turn) \
+                 SELECT i, iif(i % 3 = 0, 'a', 'b'), 'p', 0, '', '', '', i FROM n;"
             ))
             .expect("filled");
     }

@@ -229,6 +229,7 @@ CREATE TABLE history (
 );
 CREATE INDEX history_invoice ON history (invoice);
 
+-- Two rings: refusals for known invoices, and strangers', who must not displace them. `turn` counts within its own.
 CREATE TABLE refusal (
   id INTEGER PRIMARY KEY,
   at_ms INTEGER NOT NULL CHECK (typeof(at_ms) = 'integer'),
@@ -238,8 +239,11 @@ CREATE TABLE refusal (
   body_bytes INTEGER NOT NULL CHECK (typeof(body_bytes) = 'integer'),
   body_sha256 TEXT NOT NULL CHECK (typeof(body_sha256) <> 'blob'),
   ref_hash TEXT NOT NULL CHECK (typeof(ref_hash) <> 'blob'),
-  header_names TEXT NOT NULL CHECK (typeof(header_names) <> 'blob')
+  header_names TEXT NOT NULL CHECK (typeof(header_names) <> 'blob'),
+  turn INTEGER NOT NULL CHECK (typeof(turn) = 'integer')
 );
+CREATE INDEX refusal_known ON refusal (turn) WHERE invoice IS NOT NULL;
+CREATE INDEX refusal_strange ON refusal (turn) WHERE invoice IS NULL;
 
 CREATE TABLE meta (
   key TEXT PRIMARY KEY CHECK (typeof(key) <> 'blob'),
