@@ -40,7 +40,7 @@ impl Lists {
             reader.given_up(ROWS)
         );
         Ok(Self {
-            invoices: invoices?,
+            invoices: invoices?.rows,
             abandoned: abandoned?,
         })
     }

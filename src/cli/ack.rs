@@ -169,7 +169,7 @@ impl Invoices<'_> {
         loop {
             let rows = match &mut self.of_order {
                 Some(rows) => std::mem::take(rows),
-                None => self.reader.to_acknowledge(self.below, PAGE).await?,
+                None => self.reader.to_acknowledge(self.below, PAGE).await?.rows,
             };
             let Some(last) = rows.last() else {
                 return Ok(Vec::new());

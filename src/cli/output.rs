@@ -34,6 +34,19 @@ pub(super) fn escape_lines(bytes: &[u8], indent: &str) -> String {
     shown
 }
 
+/// Characters of a cell: an address of a payment page has room, and a text of the service fills no terminal.
+const LONGEST_CELL: usize = 4_096;
+
+/// Fit for a cell of a table: harmless and bounded. What is left out says so.
+fn cell(text: &str) -> Cow<'_, str> {
+    let Some((end, _)) = text.char_indices().nth(LONGEST_CELL) else {
+        return escape(text);
+    };
+    let (kept, left_out) = text.split_at(end);
+    let count = left_out.chars().count();
+    Cow::Owned(format!("{}… ({count} characters more)", escape(kept)))
+}
+
 /// Writes to stdout at once, so that a reader of a stream sees each line when it is there.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     written_out(print_to_reader(text))
@@ -172,7 +185,7 @@ fn has_room<const N: usize>(
     let widest = |place: usize| {
         let heading = headings.and_then(|headings| headings.get(place));
         let cells = rows.iter().filter_map(|row| row.get(place));
-        let lengths = cells.map(|cell| escape(cell).chars().count());
+        let lengths = cells.map(|text| cell(text).chars().count());
         lengths
             .chain(heading.map(|heading| heading.chars().count()))
             .max()
@@ -201,7 +214,7 @@ fn table<const N: usize>(
         table.set_header(headings);
     }
     for row in rows {
-        table.add_row(row.iter().map(|cell| escape(cell)));
+        table.add_row(row.iter().map(|text| cell(text)));
     }
     // No border and two spaces between columns: easy to read, and easy for `awk` and `cut`.
     for (place, column) in table.column_iter_mut().enumerate() {
@@ -244,6 +257,15 @@ mod tests {
              A-1              paid\n\
              A-1000\\u001b[2J  new\\nforged\n"
         );
+    }
+
+    #[test]
+    fn a_long_text_is_cut_and_says_so() {
+        let rows = [["ж".repeat(1 << 20)]];
+        let shown = table(None, None, &rows);
+        let left_out = (1 << 20) - LONGEST_CELL;
+        assert!(shown.len() < 3 * LONGEST_CELL, "{}", shown.len());
+        assert!(shown.ends_with(&format!("ж… ({left_out} characters more)\n")));
     }
 
     #[test]

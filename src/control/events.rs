@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::header::{ACCEPT, HeaderName};
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, timeout_at};
 
@@ -47,6 +46,14 @@ struct Query {
     wait: Option<String>,
 }
 
+/// An answer, written as it is.
+#[derive(Serialize)]
+struct Shown<'a> {
+    events: Vec<event::Shown<'a>>,
+    next_after: i64,
+    generation: i64,
+}
+
 /// Answers in the form the client wants.
 pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Failure> {
     let query: Query = call.query()?;
@@ -76,13 +83,12 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
         Ok(found) => found,
         Err(no_place) => return Ok(busy(no_place)),
     };
-    let rows: Vec<_> = rows.iter().map(event::json).collect();
-    let answer = json!({
-        "events": rows,
-        "next_after": next,
-        "generation": lineage.generation,
-    });
-    Ok(call::json(StatusCode::OK, &answer))
+    let shown = Shown {
+        events: rows.iter().map(event::json).collect(),
+        next_after: next,
+        generation: lineage.generation,
+    };
+    Ok(call::json(StatusCode::OK, &shown))
 }
 
 /// A time in the query.

@@ -1,7 +1,7 @@
 //! `GET /v1/invoices`, `/v1/orders/{order_id}` and `/v1/invoices/by-…`: what the ledger has.
 
 use hyper::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::Inner;
 use super::call::{Call, json};
@@ -35,20 +35,28 @@ enum Show {
     Attention,
 }
 
+/// The answer. Written as it is: a tree of it would take ten times as much.
+#[derive(Serialize)]
+struct Shown<'a> {
+    invoices: Vec<invoice::Shown<'a>>,
+    next_before: Option<&'a str>,
+}
+
 /// Invoices, newest first: of an order, or as `tilld invoice list` shows them.
 pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure> {
     let query: Query = call.query()?;
     let limit = limit(query.limit.as_deref(), USUAL, MOST)?;
     let reader = &inner.parts.reader;
     let before = query.before.as_deref();
-    let mut rows = if let Some(order_id) = &query.order_id {
-        let mut rows = reader.invoices_of_order(order_id).await?;
+    let page = if let Some(order_id) = &query.order_id {
         if let Some(before) = before {
             let last = find::find_one(reader, &Kind::Ref.of(before)).await?;
-            let place = rows.iter().position(|row| row.key == last.key);
-            rows.drain(..=place.ok_or_else(|| of_another_order(before))?);
+            if last.order_id != *order_id {
+                return Err(of_another_order(before));
+            }
         }
-        rows
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        reader.page_of_order(order_id, before, most).await?
     } else {
         let filter = match query.show.unwrap_or(Show::All) {
             Show::All => Filter::All,
@@ -56,18 +64,14 @@ pub(super) async fn run(inner: &Inner, call: &Call) -> Result<Response, Failure>
             Show::Attention => Filter::Attention,
         };
         let below = find::below(reader, before).await?;
-        reader.list_invoices(filter, below, limit + 1).await?
+        reader.list_invoices(filter, below, limit).await?
     };
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
-    let more = rows.len() > most;
-    rows.truncate(most);
-    let next = rows.last().filter(|_| more);
-    let next = next.map(|row| row.reference.as_str());
-    let rows: Vec<_> = rows.iter().map(invoice::json).collect();
-    Ok(json(
-        StatusCode::OK,
-        &serde_json::json!({ "invoices": rows, "next_before": next }),
-    ))
+    let next = page.rows.last().filter(|_| page.more);
+    let shown = Shown {
+        invoices: page.rows.iter().map(invoice::json).collect(),
+        next_before: next.map(|row| row.reference.as_str()),
+    };
+    Ok(json(StatusCode::OK, &shown))
 }
 
 fn of_another_order(before: &str) -> Failure {

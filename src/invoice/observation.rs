@@ -89,6 +89,8 @@ pub enum How {
     Ahead,
     /// No JSON object in however many layers: hooks are told the raw text alone.
     NoObject,
+    /// Longer than anything of its kind.
+    TooLong,
 }
 
 impl Odd {
@@ -102,6 +104,7 @@ impl Odd {
             How::NoTime => format!("{field}:no_time"),
             How::Ahead => format!("{field}:ahead"),
             How::NoObject => format!("{field}:no_object"),
+            How::TooLong => format!("{field}:too_long"),
         }
     }
 }
@@ -122,6 +125,7 @@ impl fmt::Display for Odd {
                 "`{field}` is ahead of the service's own clock, so a poll must confirm it"
             ),
             How::NoObject => write!(f, "`{field}` holds no JSON object; all else was kept"),
+            How::TooLong => write!(f, "`{field}` is too long to be one; all else was kept"),
         }
     }
 }

@@ -20,6 +20,7 @@ mod files;
 mod handle;
 mod health;
 mod holders;
+mod invoice_reads;
 mod lineage;
 mod lock;
 mod log_held;

@@ -6,11 +6,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::apply::standing;
 use super::choice::{Act, Choice, Missing, Page};
 use super::command::Lane;
 use super::error::{OpenError, ReadError};
-use super::fact::{Fact, GENERATION, GENERATION_BEGAN, SERVICE_AHEAD_MS};
+use super::fact::{Fact, GENERATION, GENERATION_BEGAN};
 use super::files::Watch;
 use super::health::{Health, State};
 use super::lineage::Lineage;
@@ -21,12 +20,11 @@ use super::row::{
     RefusalFilter, RefusalRow, Running, Watched,
 };
 use super::seal::Sealer;
-use super::sqlite::{Filter, ReadStore};
+use super::sqlite::ReadStore;
 use super::store::StoreError;
 use crate::fault;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
-use crate::invoice::opening::Standing;
 use crate::panics::carried;
 
 /// Reads the ledger. Cheap to clone.
@@ -192,79 +190,6 @@ impl Reader {
             Ok(found
                 .zip(pool.opener.as_ref())
                 .and_then(|((reference, sealed), opener)| opener.open(&sealed, &reference)))
-        })
-        .await
-    }
-
-    /// The invoices of an order: the one that stands for it, then the newest, 1000 in all.
-    pub async fn invoices_of_order(&self, order_id: &str) -> Result<Vec<InvoiceRow>, ReadError> {
-        let order = order_id.to_owned();
-        self.ask(move |store| store.invoices_of_order(&order)).await
-    }
-
-    /// The money that came for an order, as the view `orders` has it.
-    pub(crate) async fn received(&self, order: &str) -> Result<Option<String>, ReadError> {
-        let order = order.to_owned();
-        self.ask(move |store| store.received(&order)).await
-    }
-
-    /// The invoices of an order that decide whether it may be given another, newest first, however many others it has. `None` where
-    /// a foreign hand made one of them unreadable.
-    pub async fn standing_of_order(
-        &self,
-        order_id: &str,
-        window_ms: i64,
-    ) -> Result<Option<Vec<(InvoiceRow, Standing)>>, ReadError> {
-        let order_id = order_id.to_owned();
-        self.ask(move |store| {
-            let ahead_ms = store.fact(&SERVICE_AHEAD_MS)?.unwrap_or(0);
-            let earlier = store.standing_of_order(&order_id)?.into_iter();
-            let standing = earlier.map(|earlier| {
-                standing(&earlier, window_ms, ahead_ms).map(|standing| (earlier.row, standing))
-            });
-            Ok(standing.collect())
-        })
-        .await
-    }
-
-    /// The invoice with this id of the service.
-    pub async fn invoice_by_id(&self, id: &str) -> Result<Option<InvoiceRow>, ReadError> {
-        let id = id.to_owned();
-        self.ask(move |store| store.invoice_by_id(&id)).await
-    }
-
-    /// The invoice with this ref.
-    pub async fn invoice_by_ref(&self, reference: &str) -> Result<Option<InvoiceRow>, ReadError> {
-        let reference = reference.to_owned();
-        self.ask(move |store| store.invoice_by_ref(&reference))
-            .await
-    }
-
-    /// The invoice with this key.
-    pub async fn invoice(&self, key: InvoiceKey) -> Result<Option<InvoiceRow>, ReadError> {
-        self.ask(move |store| store.invoice_by_key(key)).await
-    }
-
-    /// Invoices below a key with a reason that ends with `tilld ack`, newest first.
-    pub async fn to_acknowledge(
-        &self,
-        below: InvoiceKey,
-        limit: u32,
-    ) -> Result<Vec<InvoiceRow>, ReadError> {
-        self.ask(move |store| store.to_acknowledge(below, limit))
-            .await
-    }
-
-    /// Invoices below a key, newest first.
-    pub async fn list_invoices(
-        &self,
-        filter: Filter,
-        below: InvoiceKey,
-        limit: u32,
-    ) -> Result<Vec<InvoiceRow>, ReadError> {
-        self.ask(move |store| {
-            fault::point("list");
-            store.list_invoices(filter, below, limit)
         })
         .await
     }

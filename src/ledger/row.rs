@@ -103,6 +103,40 @@ pub struct SupersededBy {
     pub currency: String,
 }
 
+/// Invoices that one answer may hold: so many, and no more than [`InvoicePage::BYTES`] of the service's texts.
+#[derive(Debug, Default)]
+pub struct InvoicePage {
+    /// The invoices; one at least where there is any.
+    pub rows: Vec<InvoiceRow>,
+    /// There are more behind them.
+    pub more: bool,
+}
+
+impl InvoicePage {
+    /// The texts of a page, bytes: a thousand invoices of the usual size. One document may have a mebibyte.
+    pub const BYTES: usize = 4 * 1024 * 1024;
+
+    /// Of rows in their order, read one by one: what does not fit is never held.
+    pub(super) fn read<E>(
+        rows: impl Iterator<Item = Result<InvoiceRow, E>>,
+        most: usize,
+    ) -> Result<Self, E> {
+        let (mut page, mut bytes) = (Self::default(), 0_usize);
+        for row in rows {
+            let row = row?;
+            let texts = [&row.raw, &row.requisites, &row.payment_url];
+            bytes += texts.into_iter().flatten().map(String::len).sum::<usize>();
+            let fits = page.rows.len() < most && bytes <= Self::BYTES;
+            if !fits && !page.rows.is_empty() {
+                page.more = true;
+                break;
+            }
+            page.rows.push(row);
+        }
+        Ok(page)
+    }
+}
+
 impl InvoiceRow {
     /// True when an operator must look for this reason.
     pub fn needs(&self, reason: Attention) -> bool {

@@ -317,7 +317,7 @@ impl Poller {
             .list_invoices(Filter::All, InvoiceKey(i64::MAX), PROBED_AMONG)
             .await
             .ok()?;
-        for row in newest {
+        for row in newest.rows {
             if let Some(row) = self.reader.pollable(row.key).await.ok().flatten() {
                 return Some(row);
             }

@@ -12,6 +12,15 @@ const DEFAULT_INTERVAL_S: u64 = 5;
 /// Longest lifetime taken, a day: more is a mistake of the service, and would outlast the merchant who is to confirm.
 const LONGEST_LIFETIME_S: u64 = 86_400;
 
+/// Longest code a merchant compares, in bytes. The contract's has 9 characters (contract 2.1).
+const LONGEST_CODE: usize = 64;
+/// Longest address a merchant opens, in bytes: browsers and terminals take no longer one.
+const LONGEST_URL: usize = 2_048;
+/// Longest secret, in bytes. It has to fit a header, of which no server takes more than 8 KiB.
+const LONGEST_SECRET: usize = 4_096;
+/// Longest name of a shop that is kept whole, in characters.
+const LONGEST_NAME: usize = 200;
+
 /// Access tokens of tilld's own sandbox begin with this. No service issues such tokens: they are ours, and are good for nothing
 /// anywhere else.
 pub const SANDBOX_TOKEN: &str = "sandbox-tilld-";
@@ -67,17 +76,11 @@ pub fn device_code(object: &Object) -> Option<Secret> {
 }
 
 impl LoginStarted {
-    /// Reads the answer to a login request. `Err` names the first missing field; lifetime and interval fall back to the
+    /// Reads the answer to a login request. `Err` names the first field that is missing or too long to be one; lifetime and interval fall back to the
     /// contract's constants (A34): each when it is missing, 0 or nonsense, the interval also when it leaves no room for a
     /// single question within the lifetime.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
-        let need = |name: &'static str| {
-            object
-                .get(name)
-                .and_then(Value::as_str)
-                .filter(|t| !t.is_empty())
-                .ok_or(name)
-        };
+        let need = |name, longest| needed(object, name, longest);
         let seconds = |name: &str, default| {
             text(object.get(name))
                 .and_then(|text| text.parse().ok())
@@ -89,9 +92,9 @@ impl LoginStarted {
             .filter(|interval_s| *interval_s < expires_in_s)
             .unwrap_or(DEFAULT_INTERVAL_S);
         Ok(Self {
-            device_code: Secret::new(need("deviceCode")?),
-            user_code: need("userCode")?.to_owned(),
-            verification_url: need("verificationUrl")?.to_owned(),
+            device_code: Secret::new(need("deviceCode", LONGEST_SECRET)?),
+            user_code: need("userCode", LONGEST_CODE)?.to_owned(),
+            verification_url: need("verificationUrl", LONGEST_URL)?.to_owned(),
             expires_in_s,
             interval_s,
         })
@@ -111,16 +114,12 @@ impl LoginStarted {
 }
 
 impl TokenIssued {
-    /// Reads an issued token. `Err` names the missing field; a missing shop name is shown as empty.
+    /// Reads an issued token. `Err` names the field that is missing or too long; a missing shop name is shown as empty, a long
+    /// one is cut.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
-        let token = object
-            .get("token")
-            .and_then(Value::as_str)
-            .filter(|t| !t.is_empty())
-            .ok_or("token")?;
         Ok(Self {
-            token: Secret::new(token),
-            shop_name: text(object.get("shopName")).unwrap_or_default(),
+            token: Secret::new(needed(object, "token", LONGEST_SECRET)?),
+            shop_name: text(object.get("shopName")).map_or_else(String::new, shortened),
         })
     }
 
@@ -130,10 +129,51 @@ impl TokenIssued {
     }
 }
 
+/// A text that is there and no longer than this.
+fn needed<'o>(
+    object: &'o Object,
+    name: &'static str,
+    longest: usize,
+) -> Result<&'o str, &'static str> {
+    let text = object.get(name).and_then(Value::as_str);
+    text.filter(|text| (1..=longest).contains(&text.len()))
+        .ok_or(name)
+}
+
+fn shortened(name: String) -> String {
+    if name.chars().nth(LONGEST_NAME).is_none() {
+        return name;
+    }
+    let mut kept: String = name.chars().take(LONGEST_NAME).collect();
+    kept.push('…');
+    kept
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wire::json::object;
+
+    /// A code, an address or a name of a mebibyte was printed whole.
+    #[test]
+    fn what_is_too_long_is_none_and_a_long_name_is_cut() {
+        let long = "x".repeat(1 << 20);
+        for field in ["deviceCode", "userCode", "verificationUrl"] {
+            let mut body =
+                json!({ "deviceCode": "d", "userCode": "A", "verificationUrl": "https://c" });
+            body[field] = long.as_str().into();
+            let body = object(body.to_string().as_bytes()).expect("an object");
+            assert_eq!(LoginStarted::from_json(&body).err(), Some(field));
+        }
+        let issued = |token: &str| {
+            let body = json!({ "token": token, "shopName": long }).to_string();
+            TokenIssued::from_json(&object(body.as_bytes()).expect("an object"))
+        };
+        assert_eq!(issued(&long).err(), Some("token"));
+        let name = issued("a:b").expect("readable").shop_name;
+        assert_eq!(name.chars().count(), LONGEST_NAME + 1);
+        assert!(name.ends_with("x…"));
+    }
 
     #[test]
     fn interval_and_lifetime_fall_back_to_the_contract() {

@@ -28,6 +28,7 @@ mod hooks;
 mod ids;
 mod invoice_read;
 mod kills;
+mod large_documents;
 mod launch;
 mod layout;
 mod limits;

@@ -36,7 +36,8 @@ impl Account {
     pub(super) async fn read(reader: &Reader) -> Result<Self, Failure> {
         let mut invoices = reader
             .list_invoices(Filter::All, InvoiceKey(i64::MAX), MOST_ROWS)
-            .await?;
+            .await?
+            .rows;
         invoices.reverse();
         let mut deliveries = Vec::new();
         for delivery in reader

@@ -72,6 +72,9 @@ pub(super) async fn newest(
         newest_wanted(hook, events).map(|event| (event, None))
     };
     let (event, given_up) = found.ok_or_else(|| nothing_to_tell(name, hook))?;
+    // Lists come without the service's document.
+    let whole = reader.find_event(&event.event_id).await?;
+    let event = whole.expect("an event is never removed");
     let invoice = reader.invoice(event.invoice).await?;
     let invoice = invoice.expect("an event's invoice is never removed");
     // The daemon may have told it already; a script that was paid for once must see that this is no news.

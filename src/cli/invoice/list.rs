@@ -59,8 +59,6 @@ async fn look(
 ) -> Result<(Vec<InvoiceRow>, bool), Failure> {
     let reader = ledger::open_reader(context)?;
     let below = find::below(&reader, before).await?;
-    let most = page::one_more(limit);
-    let mut rows = reader.list_invoices(filter, below, most).await?;
-    let more = page::cut(&mut rows, limit);
-    Ok((rows, more))
+    let page = reader.list_invoices(filter, below, limit).await?;
+    Ok((page.rows, page.more))
 }

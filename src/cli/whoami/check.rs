@@ -123,9 +123,9 @@ async fn newest(context: &Context) -> Result<Option<InvoiceId>, Failure> {
         return Ok(None);
     }
     let reader = ledger::open_reader(context)?;
-    let rows = reader
+    let page = reader
         .list_invoices(Filter::All, InvoiceKey(i64::MAX), LOOKED_THROUGH)
         .await?;
-    let id = rows.into_iter().find_map(|row| row.invoice_id);
+    let id = page.rows.into_iter().find_map(|row| row.invoice_id);
     Ok(id.and_then(|id| InvoiceId::new(id).ok()))
 }

@@ -11,7 +11,7 @@ use super::standing::standing;
 use crate::invoice::attention::{Attention, End};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoiceRow, Running,
+    AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoicePage, InvoiceRow, Running,
 };
 use crate::ledger::seal::Sealed;
 use crate::ledger::store::Earlier;
@@ -27,10 +27,13 @@ pub enum Filter {
     Attention,
 }
 
+/// Behind the one with the ref `after`, which `None` begins before.
 pub(super) fn invoices_of_order(
     connection: &Connection,
     order: &str,
-) -> rusqlite::Result<Vec<InvoiceRow>> {
+    after: Option<&str>,
+    most: usize,
+) -> rusqlite::Result<InvoicePage> {
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
@@ -40,7 +43,15 @@ pub(super) fn invoices_of_order(
         rows::INVOICE
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement.query_map([order], rows::invoice)?.collect()
+    let mut found = statement.query_map([order], rows::invoice)?;
+    if let Some(after) = after {
+        for row in found.by_ref() {
+            if row?.reference.as_str() == after {
+                break;
+            }
+        }
+    }
+    InvoicePage::read(found, most)
 }
 
 /// The money that came for an order.
@@ -127,7 +138,7 @@ pub(super) fn list_invoices(
     filter: Filter,
     below: InvoiceKey,
     limit: u32,
-) -> rusqlite::Result<Vec<InvoiceRow>> {
+) -> rusqlite::Result<InvoicePage> {
     let wish = match filter {
         Filter::All => "1",
         Filter::Open => "i.outcome = 'open' AND i.opening <> 'refused'",
@@ -141,7 +152,7 @@ pub(super) fn to_acknowledge(
     connection: &Connection,
     below: InvoiceKey,
     limit: u32,
-) -> rusqlite::Result<Vec<InvoiceRow>> {
+) -> rusqlite::Result<InvoicePage> {
     let reasons = Attention::ALL.iter();
     let reasons = reasons.filter(|reason| reason.end() == End::Ack);
     let has = reasons.map(|reason| format!("instr(' ' || i.attention || ' ', ' {reason} ') > 0"));
@@ -155,7 +166,7 @@ fn newest(
     wish: &str,
     below: InvoiceKey,
     limit: u32,
-) -> rusqlite::Result<Vec<InvoiceRow>> {
+) -> rusqlite::Result<InvoicePage> {
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
@@ -166,9 +177,9 @@ fn newest(
         wish
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement
-        .query_map(params![limit, below.0], rows::invoice)?
-        .collect()
+    let asked = params![limit.saturating_add(1), below.0];
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    InvoicePage::read(statement.query_map(asked, rows::invoice)?, most)
 }
 
 /// With the token by a query of its own: for a join SQLite would weigh the ref anew at every binding, which takes ten times
@@ -266,15 +277,21 @@ pub(super) fn events(
     after: i64,
     limit: u32,
 ) -> rusqlite::Result<Vec<EventRow>> {
+    // Two questions: in one, the events of all orders would be read for those of one.
     let sql = format!(
-        "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice \
-         WHERE e.seq > ?1 AND (?2 IS NULL OR i.order_id = ?2) ORDER BY e.seq LIMIT ?3",
-        rows::EVENT
+        "SELECT {} FROM {} AND e.seq > ?1 ORDER BY e.seq LIMIT ?2",
+        rows::EVENT_LISTED,
+        match order {
+            Some(_) => "invoice i JOIN event e ON e.invoice = i.id WHERE i.order_id = ?3",
+            None => "event e JOIN invoice i ON i.id = e.invoice WHERE TRUE",
+        }
     );
     let mut statement = connection.prepare_cached(&sql)?;
-    statement
-        .query_map(params![after, order, limit], rows::event)?
-        .collect()
+    let found = match order {
+        Some(order) => statement.query_map(params![after, limit, order], rows::event)?,
+        None => statement.query_map(params![after, limit], rows::event)?,
+    };
+    found.collect()
 }
 
 /// The event with this id, or else with this number.
@@ -310,7 +327,7 @@ pub(super) fn events_of_order(
     let sql = format!(
         "SELECT {} FROM invoice i JOIN event e ON e.invoice = i.id WHERE i.order_id = ?1 \
          ORDER BY e.seq DESC LIMIT ?2",
-        rows::EVENT
+        rows::EVENT_LISTED
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement

@@ -31,8 +31,8 @@ use crate::ledger::fact::Fact;
 use crate::ledger::health::Sight;
 use crate::ledger::repoll::{Counted, Passed};
 use crate::ledger::row::{
-    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
-    RefusalFilter, RefusalRow, Running,
+    AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoicePage, InvoiceRow,
+    Outlook, Place, RefusalFilter, RefusalRow, Running,
 };
 use crate::ledger::seal::Sealed;
 use crate::ledger::store::{Earlier, StoreError};
@@ -82,8 +82,10 @@ impl ReadStore {
     pub(in crate::ledger) fn invoices_of_order(
         &self,
         order: &str,
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
-        invoices_of_order(&self.0, order).map_err(from_sqlite)
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<InvoicePage, StoreError> {
+        invoices_of_order(&self.0, order, after, most).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn received(&self, order: &str) -> Result<Option<String>, StoreError> {
@@ -127,7 +129,7 @@ impl ReadStore {
         &self,
         below: InvoiceKey,
         limit: u32,
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
+    ) -> Result<InvoicePage, StoreError> {
         to_acknowledge(&self.0, below, limit).map_err(from_sqlite)
     }
 
@@ -136,7 +138,7 @@ impl ReadStore {
         filter: Filter,
         below: InvoiceKey,
         limit: u32,
-    ) -> Result<Vec<InvoiceRow>, StoreError> {
+    ) -> Result<InvoicePage, StoreError> {
         list_invoices(&self.0, filter, below, limit).map_err(from_sqlite)
     }
 

@@ -51,6 +51,12 @@ pub(super) const EVENT: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind
   e.amount_reported AS e_amount, e.currency_reported AS e_currency, e.raw AS e_raw, \
   e.order_outcome";
 
+/// The same without the service's document, for lists: it may have a mebibyte.
+pub(super) const EVENT_LISTED: &str = "e.seq, e.event_id, e.invoice, i.order_id, e.kind, e.rewound, e.status AS e_status, \
+  e.previous_status, e.outcome AS e_outcome, e.previous_outcome, e.source, e.at_ms, \
+  e.amount_reported AS e_amount, e.currency_reported AS e_currency, NULL AS e_raw, \
+  e.order_outcome";
+
 /// The columns of a delivery; needs `event e` and `invoice i` joined.
 pub(super) const DELIVERY: &str = "d.id AS d_id, e.seq, e.event_id, e.at_ms, i.order_id, e.kind, d.hook, d.state, d.attempts, \
   d.replay, d.next_ms, CASE d.state WHEN 'held' THEN d.held_why END AS held_why, d.abandoned_by, d.acknowledged, CASE d.state WHEN 'waiting' THEN (SELECT min(o.event) FROM delivery o WHERE o.invoice = d.invoice \

@@ -128,7 +128,7 @@ fn events(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<Even
     let sql = format!(
         "SELECT {} FROM event e JOIN invoice i ON i.id = e.invoice WHERE e.invoice = ?1 \
          ORDER BY e.seq DESC LIMIT ?2",
-        rows::EVENT
+        rows::EVENT_LISTED
     );
     let mut statement = connection.prepare_cached(&sql)?;
     statement

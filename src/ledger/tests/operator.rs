@@ -149,7 +149,7 @@ async fn an_id_is_tracked_once() {
         .reader()
         .list_invoices(Filter::All, InvoiceKey(i64::MAX), 10)
         .await;
-    assert_eq!(all.expect("read").len(), 1);
+    assert_eq!(all.expect("read").rows.len(), 1);
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ use crate::invoice::status::Status;
 
 /// Longest currency or method kept as it came, bytes. Real ones are a tenth of it.
 const LONGEST_TEXT: usize = 64;
+/// Longest address of a payment page, bytes: browsers and proxies take no longer one.
+const LONGEST_URL: usize = 4_096;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
 const LAYERS: usize = 3;
 
@@ -110,6 +112,15 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     let mut odd = retyped(object);
     let (updated_at, updated_at_text) = time(own.updated_at, "updatedAt", &mut odd);
     let (expire_at, _) = time(own.expire_at, "expireAt", &mut odd);
+    let payment_url = text(own.payment_url);
+    let fits = payment_url
+        .as_ref()
+        .is_none_or(|url| url.len() <= LONGEST_URL);
+    if !fits {
+        let field = "paymentUrl";
+        let how = How::TooLong;
+        odd.push(Odd { field, how });
+    }
     let given = own.requisites.filter(|field| field.is_given());
     let requisites = given.and_then(requisites);
     if given.is_some() && requisites.is_none() {
@@ -131,7 +142,7 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
         service_ms: None,
         expire_at,
         method: short(own.method),
-        payment_url: text(own.payment_url),
+        payment_url: payment_url.filter(|_| fits),
         requisites,
         raw: object.to_json(),
         odd,

@@ -87,7 +87,8 @@ impl Pair {
 
     /// An order's invoices as they are shown, and all there are in the ledger.
     pub(super) fn shown_of_order(&self, order: &str) -> (Vec<InvoiceRow>, usize) {
-        let shown = self.beside.invoices_of_order(order).expect("read");
+        let shown = self.beside.invoices_of_order(order, None, usize::MAX);
+        let shown = shown.expect("read").rows;
         (shown, self.memory.invoices().count())
     }
 
@@ -122,7 +123,8 @@ impl Pair {
         let mut invoices = self
             .beside
             .list_invoices(Filter::All, InvoiceKey(i64::MAX), ALL)
-            .expect("read");
+            .expect("read")
+            .rows;
         invoices.reverse();
         let beside: Vec<_> = self.memory.invoices().collect();
         self.same("invoices", &invoices, &beside);
