@@ -104,7 +104,7 @@ pub(super) async fn run(inner: &Arc<Inner>, call: &Call) -> Result<Response, Fai
     let wait = preferred_wait(call.headers(&PREFER)).map(|wait| wait.min(LONGEST_WAIT_S));
     wish.wait = Duration::from_secs(wait.unwrap_or_default());
     let window_ms = inner.settings.opening.window_ms;
-    let looked = look(&inner.parts.reader, window_ms, &order, fallback.is_some());
+    let looked = look(&inner.parts.own, window_ms, &order, fallback.is_some());
     if let Some(opened) = looked.await {
         return Ok(ended(opened.into()).response());
     }
@@ -163,7 +163,7 @@ async fn open(inner: &Inner, order: &Order, patience: Patience) -> Answered {
     };
     let opener = Opener {
         writer: &parts.writer,
-        reader: &parts.reader,
+        reader: &parts.own,
         client: &parts.client,
         token: &found.token,
         gate: &parts.gate,
@@ -220,10 +220,7 @@ async fn lost(inner: &Inner, order: &Order, error: &Error) -> Option<Answered> {
     if !is_lost {
         return None;
     }
-    let rows = inner
-        .parts
-        .reader
-        .invoices_of_order(order.order_id.as_str());
+    let rows = inner.parts.own.invoices_of_order(order.order_id.as_str());
     let rows = rows.await.ok()?;
     Some(Answered::stands(StatusCode::ACCEPTED, rows.first()?))
 }

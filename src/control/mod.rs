@@ -89,8 +89,10 @@ impl Settings {
 pub(crate) struct Parts {
     /// Where rows are written.
     pub writer: Writer,
-    /// Where rows are read.
+    /// Where clients read, at places of their own.
     pub reader: Reader,
+    /// Where what is opened and polled for them is read: no list of another client holds a customer up.
+    pub own: Reader,
     /// The service.
     pub client: Client,
     /// The gate all requests of this process pass.

@@ -126,7 +126,7 @@ async fn ask(inner: &Inner, row: InvoiceRow) -> Answered {
     };
     let inquirer = Inquirer::new(
         Caller::Operator,
-        (parts.writer.clone(), parts.reader.clone()),
+        (parts.writer.clone(), parts.own.clone()),
         parts.client.clone(),
         parts.gate.clone(),
         token.token,

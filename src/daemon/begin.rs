@@ -94,12 +94,17 @@ pub(super) fn begin(
         poller::run(parts, polls, bell, (bells.ask, pulse), stop).await;
     })?;
     let (in_use, settings_in_use) = watch::channel(settings.clone());
-    let look = admin::look(
-        reader.clone(),
-        settings_in_use,
-        state_dir.to_owned(),
-        (names, poller.clone()),
-    );
+    let look_by = |reader| {
+        let (names, turns) = (names.clone(), poller.clone());
+        admin::look(
+            reader,
+            settings_in_use.clone(),
+            state_dir.to_owned(),
+            (names, turns),
+        )
+    };
+    // The alarms' own, which nobody's asking holds up.
+    let (look, own_look) = (look_by(reader.for_status()), look_by(reader.clone()));
     let parts = control::parts(
         (Arc::clone(&look), state_dir),
         (writer.clone(), reader.clone()),
@@ -118,8 +123,12 @@ pub(super) fn begin(
     );
     let mut takers = takers::all(in_use, (writer.clone(), hooks), state_dir);
     takers.extend(certificates.map(takers::certificates));
-    if let Some(parts) = admin::alarm((writer.clone(), reader.clone()), &look, settings, state_dir)
-    {
+    if let Some(parts) = admin::alarm(
+        (writer.clone(), reader.clone()),
+        &own_look,
+        settings,
+        state_dir,
+    ) {
         let stop = wishes.stop.clone();
         loops.running.spawn(async move {
             alarm::run(parts, stop).await;
@@ -128,7 +137,7 @@ pub(super) fn begin(
     }
     let parts = crate::admin::Parts {
         writer: writer.clone(),
-        reader: reader.clone(),
+        reader: reader.for_status(),
         look,
         heard: counted,
         runs,

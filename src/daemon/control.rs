@@ -239,7 +239,8 @@ pub(super) fn parts(
     control::Parts {
         status: status(look),
         writer,
-        reader,
+        reader: reader.for_clients(),
+        own: reader,
         client,
         gate,
         store: Store::new(state_dir),

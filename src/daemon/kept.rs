@@ -49,7 +49,7 @@ impl Kept {
 }
 
 /// The names by which clients connect.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Names(Vec<(&'static str, PathBuf, watch::Receiver<Option<String>>)>);
 
 impl Names {

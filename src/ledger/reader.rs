@@ -14,7 +14,7 @@ use super::files::Watch;
 use super::health::{Health, State};
 use super::lineage::Lineage;
 use super::near::Near;
-use super::pool::Pool;
+use super::pool::{Asker, Pool};
 use super::row::{
     AttemptRow, DeliveryKey, DeliveryRow, DueRow, EventRow, InvoiceKey, InvoiceRow, Outlook, Place,
     RefusalFilter, RefusalRow, Running, Watched,
@@ -31,6 +31,8 @@ use crate::panics::carried;
 #[derive(Clone)]
 pub struct Reader {
     pub(super) pool: Arc<Pool>,
+    /// Whose places it reads at.
+    asker: Asker,
     /// For short look-ups of one who has a thread of its own.
     near: Option<Arc<Near>>,
     /// How the writer of the same process fares; `None` without one.
@@ -45,6 +47,7 @@ impl Reader {
         let pool = Pool::open(path, sealer)?;
         Ok(Self {
             pool: Arc::new(pool),
+            asker: Asker::default(),
             near: None,
             health: None,
             watch: None,
@@ -78,10 +81,24 @@ impl Reader {
     /// The same for one who has a thread of its own, which may wait for the disk: its short look-ups stay on that thread.
     pub(crate) fn for_a_thread(&self) -> Self {
         Self {
-            pool: Arc::clone(&self.pool),
             near: Some(Arc::default()),
-            health: self.health.clone(),
-            watch: self.watch.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same for clients, who may read much and often: at places of their own.
+    pub(crate) fn for_clients(&self) -> Self {
+        Self {
+            asker: Asker::Clients,
+            ..self.clone()
+        }
+    }
+
+    /// The same for whoever wants to know how everything stands.
+    pub(crate) fn for_status(&self) -> Self {
+        Self {
+            asker: Asker::Status,
+            ..self.clone()
         }
     }
 
@@ -100,24 +117,20 @@ impl Reader {
     }
 
     /// Asks one question on a blocking thread, with a connection of the pool. A panic there is passed on, and is of the request
-    /// that asks.
+    /// that asks. The place is the thread's: who leaves meanwhile frees none that is still read at.
     pub(super) async fn ask<T, F>(&self, question: F) -> Result<T, ReadError>
     where
         T: Send + 'static,
         F: FnOnce(&ReadStore) -> Result<T, StoreError> + Send + 'static,
     {
         let pool = Arc::clone(&self.pool);
-        let place = self
-            .pool
-            .places
-            .acquire()
-            .await
-            .expect("the semaphore is never closed");
+        let place = pool.place(self.asker).await;
         let health = self.health.clone();
-        let work = carried(move || pool.answer(question, health.as_ref()));
-        let answered = tokio::task::spawn_blocking(work).await;
-        drop(place);
-        match answered {
+        let work = carried(move || {
+            let _place = place;
+            pool.answer(question, health.as_ref())
+        });
+        match tokio::task::spawn_blocking(work).await {
             Ok(answer) => answer.map_err(ReadError),
             Err(ended) if ended.is_panic() => std::panic::resume_unwind(ended.into_panic()),
             Err(cancelled) => Err(ReadError(StoreError::Refused(Box::new(cancelled)))),

@@ -94,7 +94,7 @@ fn a_panic_in_a_read_ends_what_asked_for_it() {
     world.settle();
     let counted = "tilld_invoices{status=\"paid\",outcome=\"paid\"} 1\n";
     for (point, path, shown, place) in [
-        ("list", "/", "A-1", "src/ledger/reader.rs:"),
+        ("list", "/", "A-1", "src/ledger/invoice_reads.rs:"),
         ("count", "/metrics", counted, "src/admin/tally.rs:"),
     ] {
         assert_eq!(admin::get(&world, path).status, 200, "{path}");

@@ -1,6 +1,7 @@
 //! The daemon and whoever supervises it: what systemd is told and hands over, the settings read again, and how it ends by a
 //! fault of its own. What stands in for systemd is a socket that hears, and one that is held over restarts.
 
+mod crowd;
 mod failing;
 mod flat;
 mod handed;
