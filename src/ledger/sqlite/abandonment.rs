@@ -5,14 +5,15 @@ use rusqlite::{Connection, params};
 use super::deliveries::{in_front, served_for};
 use crate::hook::abandonment::{self, GivenUp};
 use crate::ledger::row::{DeliveryKey, EventRow};
+use crate::ledger::sqlite::planned::Planned as _;
 
 pub(super) fn owe(connection: &Connection, key: DeliveryKey, at_ms: i64) -> rusqlite::Result<()> {
-    let mut of = connection.prepare_cached("SELECT hook FROM delivery WHERE id = ?1")?;
+    let mut of = connection.planned("SELECT hook FROM delivery WHERE id = ?1")?;
     let hook: String = of.query_row([key.0], |row| row.get(0))?;
     let Some(teller) = abandonment::teller_of(&hook) else {
         return Ok(());
     };
-    let mut owe = connection.prepare_cached(concat!(
+    let mut owe = connection.planned(concat!(
         "INSERT INTO delivery (event, invoice, hook, state, next_ms, gave_up_after, blocked_by, served_ms) \
          SELECT event, invoice, ?2, 'waiting', ?3, attempts, ",
         in_front!("d.event", "d.invoice", "?2"),
@@ -42,7 +43,7 @@ pub(super) fn given_up(
     let Some(gave_up) = abandonment::told_of(hook) else {
         return Ok(None);
     };
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT coalesce(d.gave_up_after, 0), coalesce(a.ended_ms, 0), coalesce(a.result, ''), coalesce(a.stderr, x'') \
          FROM delivery d LEFT JOIN delivery g ON g.event = d.event AND g.hook = ?2 \
          LEFT JOIN attempt a ON a.delivery = g.id AND a.number = d.gave_up_after WHERE d.id = ?1",

@@ -10,6 +10,7 @@ use super::rows;
 use crate::invoice::event::EventKind;
 use crate::invoice::observation::Source;
 use crate::ledger::census::{EventMark, Piece};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::StoreError;
 
 /// Of an open invoice the newest event may tell more than the row, as in the view `invoices`.
@@ -84,7 +85,7 @@ impl ReadStore {
     fn is_older(&self, seq: i64, at_ms: i64) -> rusqlite::Result<bool> {
         let mut statement = self
             .0
-            .prepare_cached("SELECT at_ms < ?2 FROM event WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
+            .planned("SELECT at_ms < ?2 FROM event WHERE seq >= ?1 ORDER BY seq LIMIT 1")?;
         let older = statement.query_row([seq, at_ms], |row| row.get(0));
         Ok(older.optional()?.unwrap_or(false))
     }
@@ -92,15 +93,13 @@ impl ReadStore {
 
 fn piece(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Piece> {
     let last: Option<i64> = connection
-        .prepare_cached(
-            "SELECT max(id) FROM (SELECT id FROM invoice WHERE id > ?1 ORDER BY id LIMIT ?2)",
-        )?
+        .planned("SELECT max(id) FROM (SELECT id FROM invoice WHERE id > ?1 ORDER BY id LIMIT ?2)")?
         .query_row((after, limit), |row| row.get(0))?;
     let upto = last.unwrap_or(after);
     let seq = connection
-        .prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?
+        .planned("SELECT coalesce(max(seq), 0) FROM event")?
         .query_row([], |row| row.get(0))?;
-    let mut statement = connection.prepare_cached(STANDING)?;
+    let mut statement = connection.planned(STANDING)?;
     let found = statement.query_map([after, upto], |row| {
         let count: i64 = row.get(2)?;
         Ok((
@@ -117,7 +116,7 @@ fn piece(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Pi
 }
 
 fn marks(connection: &Connection, after: i64, limit: u32) -> rusqlite::Result<Vec<EventMark>> {
-    let mut statement = connection.prepare_cached(MARKS)?;
+    let mut statement = connection.planned(MARKS)?;
     let found = statement.query_map((after, limit), |row| {
         Ok(EventMark {
             seq: row.get(0)?,
@@ -142,14 +141,14 @@ fn orders_of_kind(
     most: u32,
 ) -> rusqlite::Result<(i64, Vec<String>)> {
     let upto: Option<i64> = connection
-        .prepare_cached(
+        .planned(
             "SELECT max(seq) FROM (SELECT seq FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2)",
         )?
         .query_row((after, most), |row| row.get(0))?;
     let Some(upto) = upto else {
         return Ok((after, Vec::new()));
     };
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT i.order_id FROM event e JOIN invoice i ON i.id = e.invoice \
          WHERE e.seq > ?1 AND e.seq <= ?2 AND e.kind = ?3 ORDER BY e.seq",
     )?;

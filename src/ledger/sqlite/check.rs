@@ -162,7 +162,8 @@ fn types(connection: &Connection, looked: &mut Looked) -> rusqlite::Result<()> {
 pub(super) fn wrong_types(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let made = as_made()?;
     let mut columns = made.prepare(
-        "SELECT t.name, c.name, lower(c.type) FROM sqlite_schema t, pragma_table_xinfo(t.name) c WHERE t.type = 'table'",
+        "SELECT t.name, c.name, lower(c.type) FROM sqlite_schema t, pragma_table_xinfo(t.name) c \
+         WHERE t.type = 'table' AND t.name NOT GLOB 'sqlite_*'",
     )?;
     let columns = columns.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let mut tables: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();

@@ -8,6 +8,7 @@ use super::deliveries::{aside, served_for};
 use super::rows;
 use crate::ledger::choice::{Act, Acting, Choice, Page, Spared, Whose};
 use crate::ledger::row::{DeliveryKey, DeliveryRow, DeliveryState};
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// Statements differ by whose deliveries are meant, so that each is planned from the index that answers it.
 fn from(whose: &Whose) -> (&'static str, Option<&str>) {
@@ -94,7 +95,7 @@ pub(super) fn list(
 ) -> rusqlite::Result<Vec<DeliveryRow>> {
     let (listed, values) = listed(choice, limit);
     let sql = format!("SELECT {} {listed}", rows::DELIVERY);
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let values = rusqlite::params_from_iter(values);
     statement.query_map(values, rows::delivery)?.collect()
 }
@@ -111,7 +112,7 @@ const GIVEN_UP: &str = concat!(
 /// The newest that were given up and are not acknowledged.
 pub(super) fn given_up(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<DeliveryRow>> {
     let sql = format!("SELECT {} {GIVEN_UP}", rows::DELIVERY);
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement.query_map([limit], rows::delivery)?.collect()
 }
 
@@ -160,7 +161,7 @@ pub(super) fn page(
         return Ok(Vec::new());
     };
     let sql = format!("SELECT {} {changeable}", rows::DELIVERY);
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let values = rusqlite::params_from_iter(values);
     statement.query_map(values, rows::delivery)?.collect()
 }
@@ -207,7 +208,7 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
     );
     let keys: Vec<i64> = acting.keys.iter().map(|key| key.0).collect();
     let keys = serde_json::to_string(&keys).expect("numbers are JSON");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     match acting.act {
         Act::Retry | Act::Replay | Act::Release => statement.execute(params![keys, acting.now_ms]),
         Act::Abandon | Act::Acknowledge => statement.execute([keys]),
@@ -217,7 +218,7 @@ pub(super) fn act(connection: &Connection, acting: &Acting) -> rusqlite::Result<
 /// The delivery that was made last; the one before all others when there is none.
 pub(super) fn newest(connection: &Connection) -> rusqlite::Result<DeliveryKey> {
     connection
-        .prepare_cached("SELECT coalesce(max(id), 0) FROM delivery")?
+        .planned("SELECT coalesce(max(id), 0) FROM delivery")?
         .query_row([], |row| row.get(0).map(DeliveryKey))
 }
 

@@ -10,6 +10,7 @@ use super::standing::standing;
 use super::{abandonment, rows};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::Next;
 use crate::process_mark::ProcessMark;
 
@@ -75,7 +76,7 @@ pub(super) fn insert(
             statement.insert(params![seq, invoice.0, hook, at_ms, wait_ms])
         }),
         Next::Held(why) => connection
-            .prepare_cached(INSERT_HELD)?
+            .planned(INSERT_HELD)?
             .insert(params![seq, invoice.0, hook, why]),
     };
     made.map(DeliveryKey)
@@ -92,7 +93,7 @@ pub(super) fn claim(
     let mut children: Vec<_> = lanes.iter().map(|lane| lane.children.iter()).collect();
     for Chosen { key, lane } in runnable::choose(connection, ahead, lanes)? {
         let child = children.get_mut(lane).and_then(Iterator::next);
-        let mut mark = connection.prepare_cached(
+        let mut mark = connection.planned(
             "UPDATE delivery SET state = 'running', attempts = attempts + 1, started_ms = ?2, claimant_boot = ?3, \
              claimant_pid = ?4, claimant_start = ?5, child_boot = ?6, child_pid = ?7, child_start = ?8 \
              WHERE id = ?1",
@@ -126,7 +127,7 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
         rows::INVOICE,
         rows::EVENT
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let mut claimed = statement.query_row([key], |row| {
         let (attempt, round_start): (u32, u32) = (row.get("attempts")?, row.get("round_start")?);
         Ok(Claimed {
@@ -150,7 +151,7 @@ pub(super) fn name_child(
     key: DeliveryKey,
     child: &ProcessMark,
 ) -> rusqlite::Result<bool> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "UPDATE delivery SET child_boot = ?2, child_pid = ?3, child_start = ?4 WHERE id = ?1 AND state = 'running'",
     )?;
     Ok(statement.execute(params![key.0, child.boot_id, child.pid, child.start_ticks])? == 1)
@@ -158,7 +159,7 @@ pub(super) fn name_child(
 
 /// The time it was due at was left as it was by the claim.
 pub(super) fn give_back(connection: &Connection, key: DeliveryKey) -> rusqlite::Result<bool> {
-    let mut update = connection.prepare_cached(
+    let mut update = connection.planned(
         "UPDATE delivery SET state = iif(held_why IS NULL, 'waiting', 'held'), next_ms = iif(held_why IS NULL, next_ms, NULL), \
          attempts = attempts - 1, claimant_boot = NULL, claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, \
          child_pid = NULL, child_start = NULL WHERE id = ?1 AND state = 'running'",
@@ -186,7 +187,7 @@ pub(super) fn finish(
         after,
         After::Interrupted | After::Postponed { .. }
     ));
-    let mut update = connection.prepare_cached(
+    let mut update = connection.planned(
         "UPDATE delivery SET state = iif(held_why IS NOT NULL AND ?2 = 'waiting', 'held', ?2), \
          next_ms = iif(held_why IS NULL, ?3, NULL), wait_ms = ?5, held_why = iif(?2 = 'waiting', held_why, NULL), \
          round_start = round_start + ?4, claimant_boot = NULL, claimant_pid = NULL, claimant_start = NULL, child_boot = NULL, child_pid = NULL, child_start = NULL \
@@ -196,7 +197,7 @@ pub(super) fn finish(
         // Stored before, and the answer was lost: the first word stands.
         return Ok(false);
     }
-    let mut insert = connection.prepare_cached(
+    let mut insert = connection.planned(
         "INSERT INTO attempt (delivery, number, started_ms, ended_ms, result, stdout, stderr) \
          SELECT id, attempts, ?2, ?3, ?4, ?5, ?6 FROM delivery WHERE id = ?1",
     )?;
@@ -217,7 +218,7 @@ const PLANNED_AHEAD: &str = "SELECT EXISTS (SELECT 1 FROM delivery INDEXED BY de
 
 /// True when a delivery waits that was planned later than at this time.
 pub(super) fn planned_after(connection: &Connection, at_ms: i64) -> rusqlite::Result<bool> {
-    let mut ask = connection.prepare_cached(PLANNED_AHEAD)?;
+    let mut ask = connection.planned(PLANNED_AHEAD)?;
     ask.query_row([at_ms], |row| row.get(0))
 }
 
@@ -227,12 +228,12 @@ pub(super) fn replan(
     now_ms: i64,
     forward_ms: i64,
 ) -> rusqlite::Result<usize> {
-    let mut shift = connection.prepare_cached(
+    let mut shift = connection.planned(
         "UPDATE delivery INDEXED BY delivery_due SET next_ms = next_ms + ?2 \
          WHERE state = 'waiting' AND wait_ms > 0 AND next_ms > ?1 - ?2 AND ?2 > 0",
     )?;
     let shifted = shift.execute([now_ms, forward_ms])?;
-    let mut shorten = connection.prepare_cached(
+    let mut shorten = connection.planned(
         "UPDATE delivery INDEXED BY delivery_due SET next_ms = ?1 + wait_ms \
          WHERE state = 'waiting' AND next_ms > ?1 AND next_ms - wait_ms > ?1",
     )?;

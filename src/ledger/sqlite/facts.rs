@@ -5,16 +5,17 @@ use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::ledger::fact::{DELIVERY_STEPS, Fact, GENERATION, GENERATION_BEGAN, LEDGER_ID, Note};
 use crate::ledger::mark::Mark;
+use crate::ledger::sqlite::planned::Planned as _;
 
 pub(super) fn fact<T>(connection: &Connection, fact: &Fact<T>) -> rusqlite::Result<Option<T>> {
-    let mut statement = connection.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+    let mut statement = connection.planned("SELECT value FROM meta WHERE key = ?1")?;
     let found = statement.query_row([&fact.key], |row| row.get(0));
     let text: Option<String> = found.optional()?;
     Ok(text.and_then(|text| fact.read(&text)))
 }
 
 pub(super) fn note(connection: &Connection, note: &Note) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
     )?;
     statement.execute([&note.key, &*note.text]).map(drop)
@@ -27,7 +28,7 @@ pub(super) fn of_family<T: Default>(
     limit: u32,
 ) -> rusqlite::Result<Vec<(String, T)>> {
     // By the table's own order: `;` is the character after `:`.
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT substr(key, length(?1) + 1), value FROM meta WHERE key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
     )?;
     let end = family.key.replace(':', ";");
@@ -40,22 +41,21 @@ pub(super) fn of_family<T: Default>(
 
 /// The number of the newest event; 0 while there is none.
 pub(super) fn newest_event(connection: &Connection) -> rusqlite::Result<i64> {
-    let mut newest = connection.prepare_cached("SELECT coalesce(max(seq), 0) FROM event")?;
+    let mut newest = connection.planned("SELECT coalesce(max(seq), 0) FROM event")?;
     newest.query_row([], |row| row.get(0))
 }
 
 /// Marks events behind this number as dated by a clock that may have been wrong.
 pub(super) fn mark_unsure(connection: &Connection, after: i64) -> rusqlite::Result<()> {
     let mut mark = connection
-        .prepare_cached("UPDATE event SET time_unsure = 1 WHERE seq > ?1 AND time_unsure = 0")?;
+        .planned("UPDATE event SET time_unsure = 1 WHERE seq > ?1 AND time_unsure = 0")?;
     mark.execute([after]).map(drop)
 }
 
 /// When the newest event was recorded that is not marked so, milliseconds since 1970.
 pub(super) fn newest_sure(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    let mut newest = connection.prepare_cached(
-        "SELECT at_ms FROM event WHERE time_unsure = 0 ORDER BY seq DESC LIMIT 1",
-    )?;
+    let mut newest = connection
+        .planned("SELECT at_ms FROM event WHERE time_unsure = 0 ORDER BY seq DESC LIMIT 1")?;
     newest.query_row([], |row| row.get(0)).optional()
 }
 

@@ -6,6 +6,7 @@ use super::rows;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::HeardClaim;
 
 /// Causes of events read for one invoice at most, the newest; an honest service makes a handful.
@@ -32,7 +33,7 @@ pub(super) fn with_status(
     among: u32,
     most: u32,
 ) -> rusqlite::Result<(Vec<InvoiceKey>, Option<InvoiceKey>)> {
-    let mut range = connection.prepare_cached(
+    let mut range = connection.planned(
         "SELECT max(id), count(*) FROM (SELECT id FROM invoice WHERE id >= ?1 ORDER BY id LIMIT ?2)",
     )?;
     let (last, count): (Option<i64>, u32) =
@@ -42,7 +43,7 @@ pub(super) fn with_status(
     };
     let names = serde_json::to_string(names).expect("names are JSON");
     // Without the `+` SQLite may start from an index over all invoices instead of the range of keys.
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "WITH name (word) AS MATERIALIZED (SELECT value FROM json_each(?3)) \
          SELECT i.id FROM invoice i WHERE i.id BETWEEN ?1 AND ?2 AND (\
            +i.status IN name OR +i.sorted_status IN name \
@@ -68,7 +69,7 @@ pub(super) fn claims(
 ) -> rusqlite::Result<Vec<HeardClaim>> {
     // An event whose cause is another claim than was heard, or whose `updatedAt` was not readable, has a line of history beside
     // it; where that was dropped the event stands for it.
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT * FROM (SELECT e.seq AS place, 0 AS kind, 0 AS number, e.source, e.cause_status AS status, \
            e.cause_differs AS differs, e.cause_ns AS claim_ns, e.amount_reported, e.currency_reported, \
            coalesce(e.decision, 'advance') AS decision, coalesce(e.why = ?2, 0) AS known, e.at_ms \

@@ -6,6 +6,7 @@ use super::SqliteStore;
 use super::deliveries::aside;
 use super::failure::from_sqlite;
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::{StoreError, Withdrawn};
 
 /// How far apart the numbers of two generations begin. What a lost ledger gave out is not known, and it never came so far.
@@ -33,23 +34,19 @@ impl SqliteStore {
 }
 
 pub(super) fn hold_unfinished(connection: &Connection, why: &str) -> rusqlite::Result<usize> {
-    let running = connection.execute(
-        concat!(
-            "UPDATE delivery INDEXED BY delivery_aside SET held_why = ?1 WHERE ",
-            aside!("running")
-        ),
-        [why],
-    )?;
-    let waiting = connection.execute(
+    let mut running = connection.planned(concat!(
+        "UPDATE delivery INDEXED BY delivery_aside SET held_why = ?1 WHERE ",
+        aside!("running")
+    ))?;
+    let mut waiting = connection.planned(
         "UPDATE delivery INDEXED BY delivery_due SET state = 'held', held_why = ?1, next_ms = NULL WHERE state = 'waiting'",
-        [why],
     )?;
-    Ok(running + waiting)
+    Ok(running.execute([why])? + waiting.execute([why])?)
 }
 
 pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Withdrawn> {
     // The invoice and the states are those of the index `delivery_unfinished`.
-    let mut withdraw = connection.prepare_cached(
+    let mut withdraw = connection.planned(
         "DELETE FROM delivery WHERE invoice = ?1 AND state <> 'done' AND state <> 'abandoned' AND state = 'held' \
          AND attempts = 0 AND event IN (SELECT seq FROM event WHERE invoice = ?1 \
            AND kind IN ('paid', 'paid_again', 'late', 'failed', 'reversed', 'mismatch', \
@@ -58,12 +55,12 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
     let events = withdraw.query_map([key.0], |row| row.get(0))?;
     let events: Vec<i64> = events.collect::<rusqlite::Result<_>>()?;
     // The schema took the word for them back; they are without it by right.
-    let mut vouch = connection.prepare_cached("UPDATE event SET vouched = 1 WHERE seq = ?1")?;
+    let mut vouch = connection.planned("UPDATE event SET vouched = 1 WHERE seq = ?1")?;
     for event in &events {
         vouch.execute([event])?;
     }
     let count = events.len();
-    let mut left = connection.prepare_cached(
+    let mut left = connection.planned(
         "SELECT EXISTS (SELECT 1 FROM event e JOIN delivery d ON d.event = e.seq WHERE e.invoice = ?1 \
          AND e.kind IN ('paid', 'late'))",
     )?;
@@ -77,7 +74,7 @@ pub(super) fn withdraw(connection: &Connection, key: InvoiceKey) -> rusqlite::Re
 /// Deliveries a person must release.
 pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached(concat!(
+        .planned(concat!(
             "SELECT count(*) FROM delivery INDEXED BY delivery_aside WHERE ",
             aside!("held")
         ))?
@@ -87,7 +84,7 @@ pub(super) fn held_count(connection: &Connection) -> rusqlite::Result<u64> {
 /// Deliveries that wait or run, counted in their indexes.
 pub(super) fn owed_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached(concat!(
+        .planned(concat!(
             "SELECT (SELECT count(*) FROM delivery INDEXED BY delivery_due WHERE state = 'waiting') \
                + (SELECT count(*) FROM delivery INDEXED BY delivery_aside WHERE ",
             aside!("running"),
@@ -99,7 +96,7 @@ pub(super) fn owed_count(connection: &Connection) -> rusqlite::Result<u64> {
 /// Deliveries that were given up and are not acknowledged.
 pub(super) fn abandoned_count(connection: &Connection) -> rusqlite::Result<u64> {
     connection
-        .prepare_cached(concat!(
+        .planned(concat!(
             "SELECT count(*) FROM delivery INDEXED BY delivery_aside_why WHERE ",
             aside!("abandoned"),
             " AND acknowledged = 0"

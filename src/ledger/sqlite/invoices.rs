@@ -16,6 +16,7 @@ use crate::invoice::status::{Outcome, Status};
 use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::{NewEvent, NewHistory, PollState, Rank, Saved, Stored, trim_every};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
@@ -26,7 +27,7 @@ pub(super) fn insert(
     intent: &Intent,
     generation: i64,
 ) -> rusqlite::Result<InvoiceKey> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "INSERT INTO invoice (ref, order_id, mode, method, opening, creator_boot, creator_pid, creator_start, \
          creator_deadline_ms, amount_asked, currency_asked, amount_agreed, currency_agreed, outcome_ms, created_ms, \
          updated_ms, generation) \
@@ -49,8 +50,7 @@ pub(super) fn insert(
         generation,
     ])?;
     let key = connection.last_insert_rowid();
-    let mut seal =
-        connection.prepare_cached("INSERT INTO secret (invoice, sealed) VALUES (?1, ?2)")?;
+    let mut seal = connection.planned("INSERT INTO secret (invoice, sealed) VALUES (?1, ?2)")?;
     seal.execute(params![key, intent.sealed.0])?;
     Ok(InvoiceKey(key))
 }
@@ -88,7 +88,7 @@ pub(super) fn standing_beside(
     key: InvoiceKey,
     order_id: &str,
 ) -> rusqlite::Result<Option<(InvoiceKey, Outcome)>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT id, outcome FROM invoice WHERE order_id = ?2 AND rank > 0 AND id <> ?1 ORDER BY rank DESC LIMIT 1",
     )?;
     let found = statement.query_row(params![key.0, order_id], |row| {
@@ -113,10 +113,10 @@ pub(super) fn rank(
     };
     let sql = format!("UPDATE invoice SET rank = {new} WHERE id = ?1 AND order_id = ?2");
     connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .execute(params![key.0, order_id])?;
     let mut others =
-        connection.prepare_cached("SELECT id FROM invoice WHERE order_id = ?1 AND rank > 0")?;
+        connection.planned("SELECT id FROM invoice WHERE order_id = ?1 AND rank > 0")?;
     let others = others.query_map([order_id], |row| Ok(InvoiceKey(row.get(0)?)))?;
     others.collect()
 }
@@ -125,8 +125,7 @@ pub(super) fn owner_of(
     connection: &Connection,
     id: &InvoiceId,
 ) -> rusqlite::Result<Option<InvoiceKey>> {
-    let mut statement =
-        connection.prepare_cached("SELECT id FROM invoice WHERE invoice_id = ?1")?;
+    let mut statement = connection.planned("SELECT id FROM invoice WHERE invoice_id = ?1")?;
     let found = statement.query_row([id.as_str()], |row| Ok(InvoiceKey(row.get(0)?)));
     found.optional()
 }
@@ -135,7 +134,7 @@ pub(super) fn recorded_claims(
     connection: &Connection,
     key: InvoiceKey,
 ) -> rusqlite::Result<Vec<Claim>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT cause_status, cause_differs, cause_ns FROM event \
          WHERE invoice = ?1 AND cause_status IS NOT NULL ORDER BY seq DESC LIMIT ?2",
     )?;
@@ -222,7 +221,7 @@ pub(super) fn add_history(
     line: &NewHistory<'_>,
     bounds: &Bounds,
 ) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
+    let mut insert = connection.planned(
         "INSERT INTO history (invoice, at_ms, source, status, differs, claim_ns, decision, why, amount_reported, \
          currency_reported, updated_at_text, after_event) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, (SELECT coalesce(max(seq), 0) FROM event))",
@@ -247,17 +246,17 @@ pub(super) fn add_history(
     let rows = i64::from(bounds.history_rows);
     if newest % trim_every(rows) == 0 {
         // Rows in all: ids rise without reuse at the end, so the oldest go by id alone.
-        let mut trim = connection.prepare_cached("DELETE FROM history WHERE id <= ?1")?;
+        let mut trim = connection.planned("DELETE FROM history WHERE id <= ?1")?;
         trim.execute([newest - rows])?;
     }
-    let mut count = connection.prepare_cached(
+    let mut count = connection.planned(
         "UPDATE invoice SET history_count = history_count + 1 WHERE id = ?1 RETURNING history_count",
     )?;
     let lines: i64 = count.query_row([line.invoice.0], |row| row.get(0))?;
     let bound = i64::from(bounds.history_per_invoice);
     // Finding the oldest one to keep reads as many entries of the index as are kept.
     if lines > bound && lines % trim_every(bound) == 0 {
-        let mut trim = connection.prepare_cached(
+        let mut trim = connection.planned(
             "DELETE FROM history WHERE invoice = ?1 AND id <= (SELECT id FROM history \
              WHERE invoice = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
         )?;
@@ -273,7 +272,7 @@ pub(super) fn was_undated(
 ) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM history WHERE invoice = ?1 AND updated_at_text = ?2)";
     connection
-        .prepare_cached(sql)?
+        .planned(sql)?
         .query_row(params![key.0, text], |row| row.get(0))
 }
 
@@ -284,7 +283,7 @@ pub(super) fn has_event(
 ) -> rusqlite::Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM event WHERE invoice = ?1 AND kind = ?2)";
     connection
-        .prepare_cached(sql)?
+        .planned(sql)?
         .query_row(params![key.0, kind.as_str()], |row| row.get(0))
 }
 
@@ -301,7 +300,7 @@ pub(super) fn save_poll(
     key: InvoiceKey,
     state: &PollState,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "INSERT INTO poll (invoice, due_ms, class, asked_ms, nudged_ms, failures, service_ms, first_service_ms, \
          ended_answers, ended_since_ms, retired_ms, answered_ms, gone_since_ms, gone_ms, alerted_ms) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) \

@@ -7,6 +7,7 @@ use super::facts::fact;
 use crate::invoice::transition::Decision;
 use crate::ledger::fact::LAST_HEARD;
 use crate::ledger::overview::{LastHeard, Tally};
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// When, milliseconds since 1970, and of which order.
 pub(super) fn last_notification(
@@ -39,7 +40,7 @@ fn found_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, 
         reassessed = Decision::Reassessed.as_str()
     );
     connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()
 }
@@ -50,7 +51,7 @@ fn noted_notification(connection: &Connection) -> rusqlite::Result<Option<(i64, 
         return Ok(None);
     };
     connection
-        .prepare_cached("SELECT order_id FROM invoice WHERE id = ?1")?
+        .planned("SELECT order_id FROM invoice WHERE id = ?1")?
         .query_row([invoice.0], |row| Ok((at_ms, row.get(0)?)))
         .optional()
 }
@@ -64,6 +65,6 @@ pub(super) fn unheard_since(connection: &Connection) -> rusqlite::Result<Option<
            WHERE id > 1)",
         Tally::MOST
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement.query_row([], |row| row.get(0))
 }

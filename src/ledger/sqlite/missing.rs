@@ -13,6 +13,7 @@ use crate::ledger::apply::SERVED;
 use crate::ledger::choice::{Choice, Missing, Whose};
 use crate::ledger::overview::Tally;
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 
 const UNVOUCHED: &str = "SELECT e.seq, e.event_id, e.invoice, e.kind, e.status, i.order_id \
   FROM event e INDEXED BY event_unvouched JOIN invoice i ON i.id = e.invoice WHERE e.vouched = 0 ORDER BY e.seq DESC";
@@ -39,8 +40,8 @@ pub(super) fn missing(
     };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut stands = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM delivery WHERE event = ?1 AND hook = ?2)")?;
-    let mut statement = connection.prepare_cached(UNVOUCHED)?;
+        .planned("SELECT EXISTS (SELECT 1 FROM delivery WHERE event = ?1 AND hook = ?2)")?;
+    let mut statement = connection.planned(UNVOUCHED)?;
     let mut rows = statement.query([])?;
     let mut seen = 0;
     while let Some(row) = rows.next()? {

@@ -1,6 +1,4 @@
-//! SQLite behind the seam. The only home of `rusqlite`.
-//!
-//! Statements are prepared once per connection.
+//! SQLite behind the seam. The only home of `rusqlite`. Statements are prepared once per connection.
 
 mod abandonment;
 mod backup;
@@ -25,6 +23,7 @@ mod often;
 mod open;
 mod outdated;
 mod overview;
+mod planned;
 mod read;
 mod read_store;
 mod refusals;

@@ -8,6 +8,7 @@ use std::ops::Deref;
 use rusqlite::{Connection, PrepFlags, Statement};
 
 use super::{columns, deliveries, due, invoices, saving, usual};
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// A statement that is held.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +98,7 @@ impl Statements for Passing {
         which: Often,
         act: impl FnOnce(&mut Statement<'_>) -> rusqlite::Result<T>,
     ) -> rusqlite::Result<T> {
-        act(&mut *self.0.prepare_cached(which.sql())?)
+        act(&mut *self.0.planned(which.sql())?)
     }
 }
 
@@ -140,10 +141,11 @@ impl Statements for Held {
                 .expect("as many places as statements");
             let statement = match held {
                 Some(statement) => statement,
-                None => held.insert(
+                None => held.insert({
+                    super::planned::judge(which.sql());
                     connection
-                        .prepare_with_flags(which.sql(), PrepFlags::SQLITE_PREPARE_PERSISTENT)?,
-                ),
+                        .prepare_with_flags(which.sql(), PrepFlags::SQLITE_PREPARE_PERSISTENT)?
+                }),
             };
             act(statement)
         })

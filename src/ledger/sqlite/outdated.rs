@@ -11,6 +11,7 @@ use super::failure::from_sqlite;
 use super::read_store::ReadStore;
 use crate::ledger::retention::{Cutoffs, Emptied, Stretch};
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::StoreError;
 
 /// `CLOCK_IS_SET_MS`: what is dated before was dated by a clock that was never set.
@@ -126,14 +127,14 @@ fn stretch(
 ) -> rusqlite::Result<Stretch> {
     let newest = "SELECT coalesce(max(id), 0) FROM invoice";
     let newest: i64 = connection
-        .prepare_cached(newest)?
+        .planned(newest)?
         .query_row([], |row| row.get(0))?;
     let last = after.0.saturating_add(among);
     let mut found = Stretch {
         next: (last < newest).then_some(InvoiceKey(last)),
         ..Stretch::default()
     };
-    let mut statement = connection.prepare_cached(OUTDATED)?;
+    let mut statement = connection.planned(OUTDATED)?;
     let mut rows = statement.query(named_params! {
         ":after": after.0,
         ":last": last,
@@ -156,16 +157,16 @@ pub(super) fn empty(
     cutoffs: Cutoffs,
 ) -> rusqlite::Result<Emptied> {
     let requisites = connection
-        .prepare_cached(EMPTY_REQUISITES)?
+        .planned(EMPTY_REQUISITES)?
         .execute(named_params! { ":id": key.0, ":requisites": cutoffs.requisites_ms })?;
     let raw = connection
-        .prepare_cached(EMPTY_RAW)?
+        .planned(EMPTY_RAW)?
         .execute(named_params! { ":id": key.0, ":raw": cutoffs.raw_ms })?;
     if raw > 0 {
-        connection.prepare_cached(EMPTY_EVENTS)?.execute([key.0])?;
+        connection.planned(EMPTY_EVENTS)?.execute([key.0])?;
     }
     let output = connection
-        .prepare_cached(EMPTY_OUTPUT)?
+        .planned(EMPTY_OUTPUT)?
         .execute(named_params! { ":id": key.0, ":raw": cutoffs.raw_ms })?;
     let count = |rows: usize| u64::try_from(rows).unwrap_or_default();
     Ok(Emptied {

@@ -14,6 +14,7 @@ use crate::ledger::row::{
     AttemptRow, DeliveryKey, DeliveryRow, EventRow, InvoiceKey, InvoicePage, InvoiceRow, Running,
 };
 use crate::ledger::seal::Sealed;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::Earlier;
 
 /// Which invoices are listed.
@@ -42,7 +43,7 @@ pub(super) fn invoices_of_order(
         ),
         rows::INVOICE
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let mut found = statement.query_map([order], rows::invoice)?;
     if let Some(after) = after {
         for row in found.by_ref() {
@@ -56,8 +57,7 @@ pub(super) fn invoices_of_order(
 
 /// The money that came for an order.
 pub(super) fn received(connection: &Connection, order: &str) -> rusqlite::Result<Option<String>> {
-    let mut statement =
-        connection.prepare_cached("SELECT received FROM orders WHERE order_id = ?1")?;
+    let mut statement = connection.planned("SELECT received FROM orders WHERE order_id = ?1")?;
     let found = statement.query_row([order], |row| row.get(0)).optional()?;
     Ok(found.flatten())
 }
@@ -81,7 +81,7 @@ pub(super) fn standing_of_order(
         rows::INVOICE,
         due::POLL_OR_NONE
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let [own, earlier] = tries.map(|reference| reference.map(InvoiceRef::as_str));
     let found = statement.query_map((order, own, earlier), |row| {
         Ok(Earlier {
@@ -103,7 +103,7 @@ pub(super) fn invoice_by_id(
         rows::INVOICE
     );
     connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .query_row([id], rows::invoice)
         .optional()
 }
@@ -118,7 +118,7 @@ pub(super) fn invoice_by_ref(
         rows::INVOICE
     );
     connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .query_row([reference], rows::invoice)
         .optional()
 }
@@ -128,7 +128,7 @@ pub(super) fn invoice_by_key(
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
     connection
-        .prepare_cached(columns::BY_KEY)?
+        .planned(columns::BY_KEY)?
         .query_row([key.0], rows::invoice)
         .optional()
 }
@@ -176,7 +176,7 @@ fn newest(
         rows::INVOICE,
         wish
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let asked = params![limit.saturating_add(1), below.0];
     let most = usize::try_from(limit).unwrap_or(usize::MAX);
     InvoicePage::read(statement.query_map(asked, rows::invoice)?, most)
@@ -193,7 +193,7 @@ pub(super) fn sealed_by_ref(
     connection: &Connection,
     reference: &InvoiceRef,
 ) -> rusqlite::Result<Option<(InvoiceKey, Option<Sealed>)>> {
-    let mut statement = connection.prepare_cached(SEALED_BY_REF)?;
+    let mut statement = connection.planned(SEALED_BY_REF)?;
     statement.query_row([reference.as_str()], |row| {
         let key: Option<i64> = row.get(0)?;
         let sealed: Option<Vec<u8>> = row.get(1)?;
@@ -209,7 +209,7 @@ pub(super) fn sealed_by_id(
     connection: &Connection,
     id: &InvoiceId,
 ) -> rusqlite::Result<Option<Found>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT i.id, i.ref, s.sealed FROM invoice i LEFT JOIN secret s ON s.invoice = i.id WHERE i.invoice_id = ?1",
     )?;
     statement.query_row([id.as_str()], found).optional()
@@ -221,7 +221,7 @@ pub(super) fn sealed_by_order(
     connection: &Connection,
     order: &str,
 ) -> rusqlite::Result<Option<Found>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT i.id, i.ref, s.sealed FROM invoice i LEFT JOIN secret s ON s.invoice = i.id WHERE i.order_id = ?1 \
          AND i.invoice_id IS NULL AND i.opening <> 'refused' ORDER BY i.id DESC LIMIT 2",
     )?;
@@ -245,7 +245,7 @@ pub(super) fn sealed_by_key(
     connection: &Connection,
     key: InvoiceKey,
 ) -> rusqlite::Result<Option<(InvoiceRef, Sealed)>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT i.ref, s.sealed FROM invoice i JOIN secret s ON s.invoice = i.id WHERE i.id = ?1",
     )?;
     let found = statement.query_row([key.0], |row| {
@@ -267,7 +267,7 @@ pub(super) fn creating(connection: &Connection) -> rusqlite::Result<Vec<InvoiceR
         ),
         rows::INVOICE
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement.query_map([], rows::invoice)?.collect()
 }
 
@@ -286,7 +286,7 @@ pub(super) fn events(
             None => "event e JOIN invoice i ON i.id = e.invoice WHERE TRUE",
         }
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let found = match order {
         Some(order) => statement.query_map(params![after, limit, order], rows::event)?,
         None => statement.query_map(params![after, limit], rows::event)?,
@@ -306,12 +306,12 @@ pub(super) fn find_event(
         )
     };
     let by_id = connection
-        .prepare_cached(&sql("e.event_id"))?
+        .planned(&sql("e.event_id"))?
         .query_row([name], rows::event)
         .optional()?;
     match (by_id, name.parse::<i64>()) {
         (None, Ok(seq)) => connection
-            .prepare_cached(&sql("e.seq"))?
+            .planned(&sql("e.seq"))?
             .query_row([seq], rows::event)
             .optional(),
         (found, _) => Ok(found),
@@ -329,7 +329,7 @@ pub(super) fn events_of_order(
          ORDER BY e.seq DESC LIMIT ?2",
         rows::EVENT_LISTED
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement
         .query_map(params![order, limit], rows::event)?
         .collect()
@@ -344,7 +344,7 @@ pub(super) fn deliveries_of(
          WHERE e.event_id = ?1 ORDER BY d.id",
         rows::DELIVERY
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement.query_map([event_id], rows::delivery)?.collect()
 }
 
@@ -352,7 +352,7 @@ pub(super) fn attempts(
     connection: &Connection,
     key: DeliveryKey,
 ) -> rusqlite::Result<Vec<AttemptRow>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT number, started_ms, ended_ms, result, stdout, stderr FROM attempt WHERE delivery = ?1 ORDER BY number",
     )?;
     let read = |row: &rusqlite::Row<'_>| {
@@ -369,7 +369,7 @@ pub(super) fn attempts(
 }
 
 pub(super) fn running(connection: &Connection) -> rusqlite::Result<Vec<Running>> {
-    let mut statement = connection.prepare_cached(concat!(
+    let mut statement = connection.planned(concat!(
         "SELECT id, hook, attempts, started_ms, claimant_boot, claimant_pid, claimant_start, child_boot, child_pid, \
          child_start FROM delivery INDEXED BY delivery_aside WHERE ",
         aside!("running")

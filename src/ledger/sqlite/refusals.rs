@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::Bounds;
 use crate::ledger::command::Refusal;
 use crate::ledger::row::{RefusalFilter, RefusalRow};
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// The statements of one ring, whose rows are these.
 macro_rules! ring {
@@ -63,7 +64,7 @@ pub(super) fn add(
             body_sha256,
         } = refusal;
         let ring = if invoice.is_some() { KNOWN } else { STRANGE };
-        connection.prepare_cached(ring.insert)?.execute(params![
+        connection.planned(ring.insert)?.execute(params![
             at_ms,
             invoice.map(|key| key.0),
             ref_hash,
@@ -75,7 +76,7 @@ pub(super) fn add(
         ])?;
     }
     for ring in [KNOWN, STRANGE] {
-        let mut trim = connection.prepare_cached(ring.trim)?;
+        let mut trim = connection.planned(ring.trim)?;
         trim.execute([i64::from(bounds.refusal_rows)])?;
     }
     Ok(())
@@ -84,7 +85,7 @@ pub(super) fn add(
 /// Whether a ring has dropped some that were refused since this time.
 pub(super) fn dropped_since(connection: &Connection, since_ms: i64) -> rusqlite::Result<bool> {
     for ring in [KNOWN, STRANGE] {
-        let mut oldest = connection.prepare_cached(ring.oldest)?;
+        let mut oldest = connection.planned(ring.oldest)?;
         let dropped: Option<bool> = oldest.query_row([since_ms], |row| row.get(0)).optional()?;
         if dropped == Some(true) {
             return Ok(true);
@@ -99,7 +100,7 @@ pub(super) fn list(
     filter: &RefusalFilter,
     limit: u32,
 ) -> rusqlite::Result<Vec<RefusalRow>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT r.id, r.at_ms, i.order_id, i.invoice_id, r.ref_hash, r.header_names, r.reason, r.peer, r.body_bytes, \
          r.body_sha256 FROM refusal r LEFT JOIN invoice i ON i.id = r.invoice \
          WHERE (?1 IS NULL OR i.order_id = ?1) AND (?2 IS NULL OR r.reason = ?2) AND (?3 IS NULL OR r.at_ms >= ?3) \

@@ -12,6 +12,7 @@ use rusqlite::{CachedStatement, Connection, Rows, params};
 use super::deliveries::aside;
 use crate::ledger::command::Lane;
 use crate::ledger::row::Outlook;
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// Those of one name whose time has come, none behind an earlier unfinished one of the same invoice and hook. Most that are
 /// behind one are filed by it (`blocked_by`, which triggers of the schema keep) and not even read: after an outage of the
@@ -44,7 +45,7 @@ pub(super) fn choose(
     ahead: &RangeInclusive<i64>,
     lanes: &[Lane],
 ) -> rusqlite::Result<Vec<Chosen>> {
-    let mut busy = connection.prepare_cached(BUSY)?;
+    let mut busy = connection.planned(BUSY)?;
     let busy = busy.query_map([], |row| row.get(0))?;
     let mut choice = Choice {
         chosen: Vec::new(),
@@ -64,7 +65,7 @@ pub(super) fn outlook(
     lanes: &[Lane],
 ) -> rusqlite::Result<Outlook> {
     let mut next_ms: Option<i64> = None;
-    let mut statement = connection.prepare_cached(NEXT)?;
+    let mut statement = connection.planned(NEXT)?;
     for name in lanes
         .iter()
         .filter(|lane| lane.want > 0)
@@ -126,7 +127,7 @@ impl Choice {
             .filter(|(lane, _)| self.wants(*lane))
         {
             for name in &wanted.names {
-                asked.push((lane, name, connection.prepare_cached(sql)?));
+                asked.push((lane, name, connection.planned(sql)?));
             }
         }
         let mut queues = Vec::new();

@@ -13,6 +13,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Claim, Invoice, Pending};
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::{NewEvent, Stored};
 
 /// What most notifications change.
@@ -115,7 +116,7 @@ impl Loaded {
 }
 
 fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached(SAVE_ALL)?;
+    let mut statement = connection.planned(SAVE_ALL)?;
     let (row, creator) = (&stored.row, stored.row.creator.as_ref());
     let decides = &stored.invoice;
     let saved = execute!(

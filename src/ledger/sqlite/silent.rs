@@ -6,6 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use super::overview::tally;
 use crate::invoice::silence::Class;
 use crate::ledger::overview::{DueOf, Overdue, Silent};
+use crate::ledger::sqlite::planned::Planned as _;
 
 /// Runs within the read transaction of the overview.
 pub(super) fn silent(connection: &Connection, now_ms: i64) -> rusqlite::Result<Silent> {
@@ -39,13 +40,13 @@ fn due_of(connection: &Connection, class: Class, now_ms: i64) -> rusqlite::Resul
         class,
         count: tally(connection, DUE, values)?,
         oldest_ms: connection
-            .prepare_cached(OLDEST)?
+            .planned(OLDEST)?
             .query_row(values, |row| row.get(0))?,
     })
 }
 
 fn next(connection: &Connection, now_ms: i64) -> rusqlite::Result<Option<i64>> {
-    let mut statement = connection.prepare_cached(NEXT)?;
+    let mut statement = connection.planned(NEXT)?;
     let mut earliest = None;
     for class in Class::ALL {
         let found: Option<i64> = statement.query_row([class.number(), now_ms], |row| row.get(0))?;
@@ -60,7 +61,7 @@ fn overdue(
     due_ms: i64,
 ) -> rusqlite::Result<Option<Overdue>> {
     let found = connection
-        .prepare_cached(OVERDUE)?
+        .planned(OVERDUE)?
         .query_row([class.number(), due_ms], |row| {
             Ok(Overdue {
                 order_id: row.get(0)?,

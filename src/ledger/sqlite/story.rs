@@ -11,6 +11,7 @@ use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::row::{AttemptRow, DeliveryKey, DeliveryState, EventRow, InvoiceKey};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::StoreError;
 use crate::ledger::story::{
     Asking, AttemptStory, DeliveryStory, EventStory, HistoryRow, Output, RefusedRow, Story,
@@ -45,7 +46,7 @@ fn story(
     };
     let history = history(connection, key)?;
     let dropped: i64 = connection
-        .prepare_cached(
+        .planned(
             "SELECT history_count - (SELECT count(*) FROM history WHERE invoice = ?1) FROM invoice WHERE id = ?1",
         )?
         .query_row([key.0], |row| row.get(0))?;
@@ -79,7 +80,7 @@ fn newest<T>(mut newest_first: Vec<T>, most: i64) -> (Vec<T>, bool) {
 
 /// Bounded by `ledger.history_per_invoice`; events that are lines too by the bound of events.
 fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<HistoryRow>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT * FROM (SELECT seq AS place, 0 AS kind, 0 AS number, at_ms, source, cause_status AS status, \
            cause_ns AS claim_ns, cause_differs AS differs, amount_reported, currency_reported, decision, why \
          FROM event WHERE invoice = ?1 AND decision IS NOT NULL ORDER BY seq DESC LIMIT ?2) \
@@ -104,7 +105,7 @@ fn history(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<His
 }
 
 fn refusals(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<RefusedRow>> {
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT at_ms, reason, peer, body_bytes, body_sha256, header_names FROM refusal \
          WHERE invoice = ?1 ORDER BY id DESC LIMIT ?2",
     )?;
@@ -130,7 +131,7 @@ fn events(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Vec<Even
          ORDER BY e.seq DESC LIMIT ?2",
         rows::EVENT_LISTED
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement
         .query_map([key.0, EVENTS_MOST + 1], rows::event)?
         .collect()
@@ -145,7 +146,7 @@ fn deliveries(
     for row in read::deliveries_of(connection, &event.event_id)? {
         let running = row.state == DeliveryState::Running;
         let started_ms: Option<i64> = connection
-            .prepare_cached("SELECT started_ms FROM delivery WHERE id = ?1")?
+            .planned("SELECT started_ms FROM delivery WHERE id = ?1")?
             .query_row([row.key.0], |row| row.get(0))?;
         told.push(DeliveryStory {
             attempts: attempts(connection, row.key, output)?,
@@ -162,7 +163,7 @@ fn attempts(
     output: Output,
 ) -> rusqlite::Result<Vec<AttemptStory>> {
     // `substr` makes NULL of an empty blob.
-    let mut statement = connection.prepare_cached(
+    let mut statement = connection.planned(
         "SELECT number, started_ms, ended_ms, result, coalesce(substr(stdout, 1, ?2), x'') AS out, \
          coalesce(substr(stderr, 1, ?2), x'') AS err, \
          length(stdout) AS out_bytes, length(stderr) AS err_bytes FROM attempt WHERE delivery = ?1 \
@@ -198,8 +199,8 @@ fn attempts(
 }
 
 fn asking(connection: &Connection, key: InvoiceKey) -> rusqlite::Result<Option<Asking>> {
-    let mut statement = connection
-        .prepare_cached("SELECT asked_ms, failures, due_ms FROM poll WHERE invoice = ?1")?;
+    let mut statement =
+        connection.planned("SELECT asked_ms, failures, due_ms FROM poll WHERE invoice = ?1")?;
     let found = statement.query_row([key.0], |row| {
         Ok(Asking {
             asked_ms: row.get(0)?,

@@ -12,6 +12,7 @@ use super::{SqliteStore, facts, hooked, open};
 use crate::ledger::files::Watch;
 use crate::ledger::health::Health;
 use crate::ledger::mark::{Keeper, Mark};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::starts;
 use crate::ledger::store::StoreError;
 
@@ -87,7 +88,7 @@ impl<C: Statements> SqliteStore<C> {
 
     pub(super) fn execute(&self, sql: &str) -> Result<(), StoreError> {
         self.connection
-            .prepare_cached(sql)
+            .planned(sql)
             .and_then(|mut statement| statement.execute([]))
             .map(drop)
             .map_err(from_sqlite)

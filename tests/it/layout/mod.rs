@@ -111,6 +111,16 @@ fn no_amount_comes_near_a_float() {
 }
 
 #[test]
+fn no_statement_is_prepared_whose_plan_is_not_judged() {
+    holds(rules::planned);
+    let text = "let found = connection.prepare_cached(SQL)?;";
+    planted(rules::planned, "src/ledger/sqlite/x.rs", text, true);
+    planted(rules::planned, "src/ledger/sqlite/planned.rs", text, false);
+    let text = "let found = connection.planned(SQL)?;";
+    planted(rules::planned, "src/ledger/sqlite/x.rs", text, false);
+}
+
+#[test]
 fn reasons_are_types() {
     assert!(reasons::words().len() > 20, "{:?}", reasons::words());
     holds(reasons::typed);

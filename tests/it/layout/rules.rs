@@ -354,6 +354,21 @@ pub(super) fn wall_clock(source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// Statements of the ledger are prepared where their plans are judged.
+pub(super) fn planned(source: &Source) -> Vec<String> {
+    const HOMES: [&str; 2] = ["src/ledger/sqlite/planned.rs", "src/ledger/sqlite/often.rs"];
+    let own = source.path.starts_with("src/") && !HOMES.contains(&source.path.as_str());
+    let text = source.text.split("#[cfg(test)]\nmod tests {").next();
+    let is_named = |token: &String| token == "prepare_cached";
+    if own && tokens(text.unwrap_or_default()).iter().any(is_named) {
+        return vec![format!(
+            "{}: a statement is prepared past `src/ledger/sqlite/planned.rs`",
+            source.path
+        )];
+    }
+    Vec::new()
+}
+
 /// No float stands near money.
 pub(super) fn floats(source: &Source) -> Vec<String> {
     if !NEAR_MONEY.iter().any(|near| source.path.starts_with(near)) {

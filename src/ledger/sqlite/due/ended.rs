@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 
 use crate::ledger::repoll::{Counted, Passed};
 use crate::ledger::row::InvoiceKey;
+use crate::ledger::sqlite::planned::Planned as _;
 
 macro_rules! is_ended {
     () => {
@@ -31,7 +32,7 @@ pub(in crate::ledger::sqlite) fn passed(
     below: InvoiceKey,
     limit: u32,
 ) -> rusqlite::Result<Vec<Passed>> {
-    let mut statement = connection.prepare_cached(PASSED)?;
+    let mut statement = connection.planned(PASSED)?;
     let found = statement.query_map(params![below.0, limit], |row| {
         Ok(Passed {
             key: InvoiceKey(row.get(0)?),
@@ -49,7 +50,7 @@ pub(in crate::ledger::sqlite) fn count(
     below: InvoiceKey,
     limit: u32,
 ) -> rusqlite::Result<Counted> {
-    let mut statement = connection.prepare_cached(COUNT)?;
+    let mut statement = connection.planned(COUNT)?;
     statement.query_row(params![generation, below.0, limit], |row| {
         let key = |found: Option<i64>| found.map(InvoiceKey);
         let count: i64 = row.get(2)?;

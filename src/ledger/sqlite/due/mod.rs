@@ -12,6 +12,7 @@ use crate::invoice::polled::Polled;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
 use crate::ledger::apply::heard;
 use crate::ledger::row::{DueRow, InvoiceKey, Place};
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::store::PollState;
 
 macro_rules! poll {
@@ -52,7 +53,7 @@ pub(super) fn due(
     now_ms: i64,
     per_class: u32,
 ) -> rusqlite::Result<Looked> {
-    let mut statement = connection.prepare_cached(&due_sql())?;
+    let mut statement = connection.planned(&due_sql())?;
     let mut found = Looked::default();
     for class in Class::ALL {
         let values = params![class.number(), now_ms, asked_for(per_class)];
@@ -130,7 +131,7 @@ pub(super) fn due_after(
     place: Place,
     limit: u32,
 ) -> rusqlite::Result<Looked> {
-    let mut statement = connection.prepare_cached(&due_after_sql())?;
+    let mut statement = connection.planned(&due_after_sql())?;
     let most = asked_for(limit);
     let values = params![place.class.number(), place.due_ms, place.key.0, most];
     let mut found = Looked::default();
@@ -160,7 +161,7 @@ pub(super) fn pollable(
         POLL_OR_NONE
     );
     Ok(connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .query_row([key.0], due_row)
         .optional()?
         .flatten())
@@ -224,7 +225,7 @@ pub(super) fn retired_after(
     (retired_ms, key): (i64, InvoiceKey),
     limit: u32,
 ) -> rusqlite::Result<Vec<(i64, InvoiceKey)>> {
-    let mut statement = connection.prepare_cached(RETIRED)?;
+    let mut statement = connection.planned(RETIRED)?;
     let found = statement.query_map(params![retired_ms, key.0, limit], |row| {
         Ok((row.get(0)?, InvoiceKey(row.get(1)?)))
     })?;
@@ -236,7 +237,7 @@ const RETIRED: &str = "SELECT retired_ms, invoice FROM poll INDEXED BY poll_reti
 
 /// The earliest due time that is stored.
 pub(super) fn next_due_ms(connection: &Connection) -> rusqlite::Result<Option<i64>> {
-    let mut statement = connection.prepare_cached(NEXT_DUE)?;
+    let mut statement = connection.planned(NEXT_DUE)?;
     let mut earliest = None;
     for class in Class::ALL {
         let found: Option<i64> = statement.query_row([class.number()], |row| row.get(0))?;

@@ -25,6 +25,7 @@ use crate::ledger::sqlite::failure::from_sqlite;
 use crate::ledger::sqlite::heard::found_by;
 use crate::ledger::sqlite::last_heard;
 use crate::ledger::sqlite::missing::missing;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::sqlite::read_store::ReadStore;
 use crate::ledger::sqlite::refusals::dropped_since;
 use crate::ledger::sqlite::rows;
@@ -152,7 +153,7 @@ fn oldest_owed(connection: &Connection) -> rusqlite::Result<Option<i64>> {
         ),
         most = Tally::MOST
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     statement.query_row([], |row| row.get(0)).optional()
 }
 
@@ -165,7 +166,7 @@ fn awaited(connection: &Connection) -> rusqlite::Result<Vec<String>> {
          SELECT hook FROM name WHERE hook IS NOT NULL LIMIT {}",
         Tally::MOST
     );
-    let mut found = connection.prepare_cached(&sql)?;
+    let mut found = connection.planned(&sql)?;
     let names = found.query_map([], |row| row.get(0))?;
     names.collect()
 }
@@ -179,7 +180,7 @@ pub(super) fn tally(
     let beyond = Tally::MOST + 1;
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {rows} LIMIT {beyond})");
     let found: i64 = connection
-        .prepare_cached(&sql)?
+        .planned(&sql)?
         .query_row(values, |row| row.get(0))?;
     Ok(Tally::up_to_most(u64::try_from(found).unwrap_or_default()))
 }
@@ -194,7 +195,7 @@ fn abandoned_orders(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         ),
         Tally::MOST
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let mut rows = statement.query([])?;
     let mut orders = Vec::new();
     while let Some(row) = rows.next()? {
@@ -222,7 +223,7 @@ fn polled_in_a_row(connection: &Connection) -> rusqlite::Result<(u64, Option<i64
         Overview::CHANGES_LOOKED_AT
     );
     let since_ms = fact(connection, &SERVING_SINCE)?.unwrap_or_default();
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let mut rows = statement.query([since_ms])?;
     let (mut count, mut last_ms) = (0, None);
     while let Some(row) = rows.next()? {
@@ -245,7 +246,7 @@ fn refusals(
          WHERE at_ms >= ?1 AND reason <> ?2 GROUP BY reason ORDER BY times DESC, reason",
         Tally::MOST + 1
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let found = statement.query_map(params![since_ms, OWN_REQUEST], |row| {
         let times: i64 = row.get(1)?;
         Ok((row.get(0)?, u64::try_from(times).unwrap_or_default()))
@@ -272,7 +273,7 @@ fn attention(connection: &Connection) -> rusqlite::Result<(Vec<AttentionCount>, 
          ORDER BY id DESC LIMIT {}",
         Tally::MOST + 1
     );
-    let mut statement = connection.prepare_cached(&sql)?;
+    let mut statement = connection.planned(&sql)?;
     let mut rows = statement.query([])?;
     let mut counts: BTreeMap<Attention, AttentionCount> = BTreeMap::new();
     let mut seen = 0;

@@ -8,6 +8,7 @@ use crate::ledger::fact::SERVED_FOR_MS;
 use crate::ledger::overview::{AttentionCount, LastAttempt, Owed, Tally, Undelivered};
 use crate::ledger::sqlite::facts::fact;
 use crate::ledger::sqlite::failure::from_sqlite;
+use crate::ledger::sqlite::planned::Planned as _;
 use crate::ledger::sqlite::read_store::ReadStore;
 use crate::ledger::store::StoreError;
 
@@ -39,7 +40,7 @@ pub(super) fn undelivered(connection: &Connection) -> rusqlite::Result<Vec<Undel
 /// True when something is owed to a hook.
 fn is_owed(connection: &Connection) -> rusqlite::Result<bool> {
     let sql = concat!("SELECT EXISTS (SELECT 1 FROM ", owed!(), ")");
-    let mut ask = connection.prepare_cached(sql)?;
+    let mut ask = connection.planned(sql)?;
     ask.query_row([], |row| row.get(0))
 }
 
@@ -56,7 +57,7 @@ fn hooks(connection: &Connection) -> rusqlite::Result<Vec<String>> {
         ),
         Tally::MOST
     );
-    let mut found = connection.prepare_cached(&sql)?;
+    let mut found = connection.planned(&sql)?;
     let names = found.query_map([], |row| row.get(0))?;
     names.collect()
 }
@@ -68,7 +69,7 @@ fn owed(connection: &Connection, hook: &str, served_ms: i64) -> rusqlite::Result
         " AND hook = ?1 ORDER BY served_ms LIMIT ?2) d JOIN invoice i ON i.id = d.invoice ORDER BY d.served_ms"
     );
     let most = i64::try_from(AttentionCount::ORDERS_MOST).unwrap_or(i64::MAX);
-    let mut ask = connection.prepare_cached(sql)?;
+    let mut ask = connection.planned(sql)?;
     let rows = ask.query_map(params![hook, most + 1, served_ms], |row| {
         Ok(Owed {
             order_id: row.get(0)?,
@@ -86,7 +87,7 @@ fn last_attempt(connection: &Connection, hook: &str) -> rusqlite::Result<Option<
         " AND hook = ?1 ORDER BY served_ms LIMIT 100) d JOIN attempt a ON a.delivery = d.id \
          ORDER BY d.served_ms, d.id, a.number DESC LIMIT 1"
     );
-    let mut ask = connection.prepare_cached(sql)?;
+    let mut ask = connection.planned(sql)?;
     ask.query_row([hook], |row| {
         let stderr: Vec<u8> = row.get(1)?;
         let text = abandonment::tail(&stderr);

@@ -147,7 +147,18 @@ impl Pair {
             self.standing_of_order(&format!("order-{order}"));
         }
         let events = self.beside.events(None, 0, ALL).expect("read");
-        let beside: Vec<_> = self.memory.events().map(|(event, _)| event).collect();
+        for event in &events {
+            let whole = self.beside.find_event(&event.event_id).expect("read");
+            let mut beside = self.memory.events().map(|(beside, _)| beside);
+            let beside = beside.find(|beside| beside.seq == event.seq);
+            self.same("an event", &whole.as_ref(), &beside);
+        }
+        // A list comes without the service's documents.
+        let beside = self.memory.events().map(|(event, _)| EventRow {
+            raw: None,
+            ..event.clone()
+        });
+        let beside: Vec<_> = beside.collect();
         self.same("events", &events, &beside);
         for limit in [2, 4, ALL] {
             // By the clock as it is, and by one that was never set.
