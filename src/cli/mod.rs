@@ -48,6 +48,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio::runtime::Builder;
 
 use crate::answer::argv;
+use crate::daemon::THREADS_STAY;
 use context::Context;
 use failure::{Exit, Failure};
 
@@ -187,6 +188,7 @@ fn run_command(cli: Cli) -> ExitCode {
         // One thread for what a command waits for. The parts of the daemon have threads of their own.
         let runtime = Builder::new_current_thread()
             .enable_all()
+            .thread_keep_alive(THREADS_STAY)
             .build()
             .map_err(|error| Failure::new(Exit::Error, error).context("could not start"))?;
         let ended = runtime.block_on(dispatch(cli.command, context));

@@ -17,6 +17,7 @@ use crate::config::{AdminPlace, Settings};
 use crate::hook::launch;
 use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
+use crate::outbox::Runs;
 use crate::shutdown::Shutdown;
 use crate::status::{self, FromCaller, Need};
 
@@ -107,13 +108,16 @@ pub(super) fn look(
     reader: Reader,
     in_use: watch::Receiver<Settings>,
     state_dir: PathBuf,
-    (names, poller): (Names, Turns),
+    (names, poller, runs): (Names, Turns, Arc<Runs>),
 ) -> admin::Look {
     Arc::new(move || {
         let (reader, settings) = (reader.clone(), in_use.borrow().clone());
         let state_dir = state_dir.clone();
         let mut daemon = names.needs();
         daemon.extend(stalled(&poller));
+        daemon.extend(status::of_this_process());
+        let wanting = runs.wanting();
+        daemon.extend(wanting.map(|(since_ms, why)| Need::starts_fail(since_ms, &why)));
         let caller = FromCaller {
             daemon,
             ..FromCaller::default()

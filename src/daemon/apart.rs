@@ -6,9 +6,10 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, PoisonError, RwLock, mpsc};
 use std::thread;
 
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
@@ -16,6 +17,40 @@ use crate::pulse::Pulse;
 
 /// How often a thread that is watched says that nothing holds it up.
 pub(super) const TICK_EVERY: Duration = Duration::from_secs(5);
+
+/// Threads for what blocks that each part has from its start on: with one of them a read waits where no more can be started,
+/// and without any it would panic.
+const THREADS: usize = 3;
+/// They stay: a machine that has none to spare gives none back.
+pub(crate) const THREADS_STAY: Duration = Duration::from_hours(24 * 365);
+/// How long they may take to be there, on a machine that is busy.
+const THREADS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Has a runtime start its threads for what blocks, and waits for them.
+pub(super) fn furnish(runtime: &Handle) -> io::Result<()> {
+    // A runtime panics where it finds no first thread.
+    thread::Builder::new()
+        .spawn(|| ())?
+        .join()
+        .unwrap_or_default();
+    let (there, are_there) = mpsc::channel();
+    let all = Arc::new(RwLock::new(()));
+    // None ends before the last is there, so that each takes a thread of its own.
+    let held = all.write().unwrap_or_else(PoisonError::into_inner);
+    for _ in 0..THREADS {
+        let (there, all) = (there.clone(), Arc::clone(&all));
+        drop(runtime.spawn_blocking(move || {
+            there.send(()).unwrap_or_default();
+            drop(all.read());
+        }));
+    }
+    for _ in 0..THREADS {
+        let late = |_late| io::Error::from(io::ErrorKind::WouldBlock);
+        are_there.recv_timeout(THREADS_WITHIN).map_err(late)?;
+    }
+    drop(held);
+    Ok(())
+}
 
 /// Starts the thread, which says by `ticks` that it has turns to give. What it gives resolves when the part has ended, and passes its panic on; dropping it cuts the part
 /// off at its next step, and waits for nothing.
@@ -25,11 +60,14 @@ pub(super) fn start<Part: Future<Output = ()>>(
     part: impl FnOnce() -> Part + Send + 'static,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let (mut ended, end) = oneshot::channel::<()>();
+    // Made before there is anything to be lost by its failing.
+    let mut runtime = Builder::new_current_thread();
+    let runtime = runtime.enable_all().thread_keep_alive(THREADS_STAY);
+    let runtime = runtime.build()?;
+    furnish(runtime.handle())?;
     let thread = thread::Builder::new()
         .name(name.to_owned())
         .spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.expect("a thread that was started can wait");
             let went = catch_unwind(AssertUnwindSafe(|| {
                 runtime.block_on(async {
                     tokio::select! {
@@ -70,7 +108,9 @@ async fn tick(ticks: Option<Pulse>) {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
     use std::future::pending;
+    use std::sync::Barrier;
     use std::time::Duration;
 
     use tokio::task::{JoinSet, spawn_blocking};
@@ -80,6 +120,29 @@ mod tests {
     use crate::shutdown::Shutdown;
 
     const PATIENCE: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn the_threads_for_what_blocks_stay() {
+        let part = || async {
+            let mut seen = HashSet::new();
+            for _ in 0..3 {
+                let all = Arc::new(Barrier::new(THREADS));
+                let one = |all: Arc<Barrier>| {
+                    spawn_blocking(move || {
+                        all.wait();
+                        thread::current().id()
+                    })
+                };
+                let asked: Vec<_> = (0..THREADS).map(|_| one(Arc::clone(&all))).collect();
+                for one in asked {
+                    seen.insert(one.await.expect("it ran"));
+                }
+            }
+            assert_eq!(seen.len(), THREADS);
+        };
+        let ended = timeout(PATIENCE, start("apart", None, part).expect("a thread")).await;
+        ended.expect("in time");
+    }
 
     #[tokio::test]
     async fn its_end_and_its_panic_are_heard() {

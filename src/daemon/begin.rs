@@ -95,13 +95,8 @@ pub(super) fn begin(
     })?;
     let (in_use, settings_in_use) = watch::channel(settings.clone());
     let look_by = |reader| {
-        let (names, turns) = (names.clone(), poller.clone());
-        admin::look(
-            reader,
-            settings_in_use.clone(),
-            state_dir.to_owned(),
-            (names, turns),
-        )
+        let known = (names.clone(), poller.clone(), Arc::clone(&runs));
+        admin::look(reader, settings_in_use.clone(), state_dir.to_owned(), known)
     };
     // The alarms' own, which nobody's asking holds up.
     let (look, own_look) = (look_by(reader.for_status()), look_by(reader.clone()));

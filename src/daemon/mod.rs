@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
@@ -41,6 +42,7 @@ use crate::ledger::{self, Ledger, LockError, OpenError, ServeLock};
 use crate::parts::ListenerError;
 use crate::{fault, news, parts, telemetry};
 
+pub(crate) use apart::THREADS_STAY;
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
 use kept::Names;
@@ -139,6 +141,10 @@ pub(crate) fn set_umask() {
 pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     set_umask();
     let mut signals = Signals::new().map_err(Error::Signals)?;
+    apart::furnish(&Handle::current()).map_err(|source| Error::Thread {
+        part: "what blocks",
+        source,
+    })?;
     let starting = Starting::begin().map_err(|source| Error::Thread {
         part: "the start",
         source,

@@ -24,7 +24,11 @@ pub(super) fn look(patient: &Patient<'_>) -> Vec<Finding> {
 const fn is_checked(need: &Need) -> bool {
     matches!(
         need.reason,
-        Reason::Certificate | Reason::Daemon | Reason::DiskLow | Reason::ReadOnly
+        Reason::Certificate
+            | Reason::Daemon
+            | Reason::DiskLow
+            | Reason::InodesLow
+            | Reason::ReadOnly
     )
 }
 

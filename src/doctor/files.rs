@@ -13,20 +13,24 @@ use tokio::time::timeout;
 use super::{ASK_AS, Finding};
 use crate::config::Settings;
 use crate::ledger::{FILE_NAME, Reader, check_rights, is_served, kept_ahead};
-use crate::status::LOW_BYTES;
 use crate::status::measures::size;
+use crate::status::{LOW_BYTES, LOW_INODES};
 use crate::telemetry::chain;
 
 const START: &str = "start `tilld serve` once: it makes the file, and a stop leaves it there";
 const LEDGER: &str = "ledger";
 const MODES: &str = "permissions";
 const DISK: &str = "disk";
+const INODES: &str = "inodes";
 /// How long the whole file may be read for; a bigger one is left to `db check`.
 const CHECKED_WITHIN: Duration = Duration::from_secs(20);
 /// Room on the disk, bytes: below the first payments stop soon, as `tilld status` says too; below the second somebody should
 /// look.
 const ROOM_FAIL: u64 = LOW_BYTES;
 const ROOM_WARN: u64 = 1_024 * 1_048_576;
+/// The same of files that can be made.
+const INODES_FAIL: u64 = LOW_INODES;
+const INODES_WARN: u64 = 10 * LOW_INODES;
 
 pub(super) async fn look(
     settings: &Settings,
@@ -43,7 +47,7 @@ pub(super) async fn look(
     findings.extend(log(&file, settings.ledger.log_attention_bytes));
     findings.extend(readable(&file));
     findings.push(modes(state_dir));
-    findings.push(disk(state_dir));
+    findings.extend(disk(state_dir));
     findings
 }
 
@@ -142,18 +146,31 @@ fn modes(state_dir: &Path) -> Finding {
     Finding::ok(MODES, told)
 }
 
-fn disk(state_dir: &Path) -> Finding {
+fn disk(state_dir: &Path) -> Vec<Finding> {
     let there = state_dir.ancestors().find(|path| path.exists());
     let found = there.and_then(|path| statvfs(path).ok());
     let Some(found) = found else {
-        return Finding::warn(DISK, "its room could not be looked at");
+        return vec![Finding::warn(DISK, "its room could not be looked at")];
     };
     if found.f_flag.contains(StatVfsMountFlags::RDONLY) {
-        return Finding::fail(DISK, "the file system of the ledger is mounted read-only")
-            .hint("mount it writable: no notification can be stored");
+        let told = "the file system of the ledger is mounted read-only";
+        let hint = "mount it writable: no notification can be stored";
+        return vec![Finding::fail(DISK, told).hint(hint)];
     }
     let room = found.f_bavail.saturating_mul(found.f_frsize);
-    judge_room(room)
+    // One that makes inodes as it needs them has none to count.
+    let inodes = (found.f_files > 0).then(|| judge_inodes(found.f_favail));
+    [judge_room(room)].into_iter().chain(inodes).collect()
+}
+
+fn judge_inodes(free: u64) -> Finding {
+    let told = format!("{free} more files (inodes) can be made where the ledger is");
+    let hint = "remove small files, `df -i` counts them: each run of a script needs some";
+    match free {
+        0..INODES_FAIL => Finding::fail(INODES, told).hint(hint),
+        INODES_FAIL..INODES_WARN => Finding::warn(INODES, told).hint(hint),
+        INODES_WARN.. => Finding::ok(INODES, told),
+    }
 }
 
 fn judge_room(room: u64) -> Finding {
@@ -216,6 +233,13 @@ mod tests {
             (u64::MAX, State::Ok),
         ] {
             assert_eq!(judge_room(room).state, state, "{room}");
+        }
+        for (free, state) in [
+            (0, State::Fail),
+            (INODES_FAIL, State::Warn),
+            (INODES_WARN, State::Ok),
+        ] {
+            assert_eq!(judge_inodes(free).state, state, "{free}");
         }
     }
 }

@@ -31,6 +31,24 @@ pub const NOT_RUNNABLE: u8 = 126;
 /// Exit code when there is no such program, as shells have it.
 pub const NOT_FOUND: u8 = 127;
 
+/// Exit code when the program could not be started for want of something: `EX_OSERR` of sysexits. A program's own 71 says
+/// nothing as the launcher would.
+pub const WANTING: u8 = 71;
+
+/// Whether something failed for want of what may come back: processes, memory, descriptors, room.
+pub(super) fn is_want(error: &io::Error) -> bool {
+    let wants = [
+        Errno::AGAIN,
+        Errno::NOMEM,
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::NOSPC,
+        Errno::DQUOT,
+        Errno::NOBUFS,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| wants.contains(&errno))
+}
+
 /// Longest first line of a script that is read to explain a failed start; Linux itself reads 256 bytes.
 const LONGEST_FIRST_LINE: u64 = 256;
 
@@ -72,6 +90,7 @@ fn become_program(order: &Order) -> ExitCode {
     command.args(&order.args).env_clear().envs(variables);
     let error = command.exec();
     let code = match error.kind() {
+        _ if is_want(&error) => WANTING,
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUNNABLE,
     };

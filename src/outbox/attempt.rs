@@ -38,6 +38,8 @@ pub(super) enum Went {
     Stored,
     /// The ledger or the config did not let it run: a rest does good.
     Trouble,
+    /// It could not be started for want of something, and was given back: a rest does good.
+    Wanting,
 }
 
 /// What is made ready before the attempt has its turn.
@@ -63,12 +65,19 @@ pub(super) async fn run(
     let Some(started_ms) = began else {
         return give_back(&desk, &claimed, ready).await;
     };
+    let is_program = matches!(ready, Ready::Program(_));
     let (finished, went) = match ready {
         Ready::Program(launched) => (launched.run(&desk.ending).await, Went::Stored),
         Ready::Post(prepared) => (prepared.run(&desk.ending).await, Went::Stored),
         Ready::Not(ending, went) => (unrun(ending), went),
     };
     let ended_ms = wall_ms();
+    if let Ending::Wanting(why) = &finished.ending {
+        return wanting(&desk, &claimed, why, ended_ms).await;
+    }
+    if is_program {
+        desk.settings.runs.started();
+    }
     let count = Count {
         before: claimed.attempt.saturating_sub(1),
         failures: claimed.round_attempt.saturating_sub(1),
@@ -153,7 +162,7 @@ async fn make_process(
     };
     let launched = match launched {
         Ok(launched) => launched,
-        Err(error) => return Ready::Not(Ending::NotStarted(error.why()), Went::Stored),
+        Err(error) => return Ready::Not(error.ending(), Went::Stored),
     };
     if is_named {
         return Ready::Program(Box::new(launched));
@@ -173,11 +182,29 @@ async fn make_process(
     }
 }
 
+/// No attempt: what a person has to do is none of the hook's doing, and nothing of its schedule is used up.
+async fn wanting(desk: &Desk, claimed: &Claimed, why: &str, at_ms: i64) -> Went {
+    desk.settings.runs.could_not_start(at_ms, why);
+    tracing::warn!(
+        hook.name = claimed.hook,
+        order.id = claimed.invoice.order_id,
+        "a hook waits, since its program cannot be started: {why}"
+    );
+    match given_back(desk, claimed).await {
+        Went::Stored => Went::Wanting,
+        other => other,
+    }
+}
+
 /// Nothing of it was begun, and nothing will be.
 async fn give_back(desk: &Desk, claimed: &Claimed, ready: Ready) -> Went {
     if let Ready::Program(launched) = ready {
         launched.withdraw().await;
     }
+    given_back(desk, claimed).await
+}
+
+async fn given_back(desk: &Desk, claimed: &Claimed) -> Went {
     match desk.writer.give_back(claimed.key).await {
         Ok(()) => Went::Stored,
         Err(error) => {

@@ -69,6 +69,9 @@ const STARTED_AHEAD: usize = 2;
 /// not all settled; otherwise with each look of [`LOOK_EVERY`], since none comes up by itself. As long rests the outbox
 /// after the ledger could not store something.
 const SCAN_EVERY: Duration = Duration::from_secs(5);
+/// How long nothing is begun when a program could not be started for want of something, at first and at most: what runs already
+/// may give it back at any time.
+const WANT_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// What may be wished of a running outbox, and how it is watched.
 #[derive(Clone, Debug, Default)]
@@ -128,6 +131,7 @@ pub(crate) async fn run(
         ahead: Vec::new(),
         starting: JoinSet::new(),
         rest_until: None,
+        wants: 0,
         scan_at: Instant::now(),
         looked: None,
     };
@@ -195,8 +199,10 @@ struct Outbox {
     ahead: Vec<Waiting>,
     /// Those that are being started for it.
     starting: JoinSet<Option<Waiting>>,
-    /// Nothing is claimed before this time, since the ledger had trouble.
+    /// Nothing is claimed before this time, since the ledger had trouble, or a program could not be started.
     rest_until: Option<Instant>,
+    /// Rests in a row since a program could be started.
+    wants: u32,
     /// When deliveries that stand as running, with nobody here who runs them, are looked for.
     scan_at: Instant,
     /// The clocks when waits were last known to be right; `None` before that.
@@ -254,12 +260,25 @@ impl Outbox {
         self.scan_at = self.scan_at.min(until);
     }
 
+    /// Twice as long each time; those that failed together rest once.
+    fn rest_for_want(&mut self) {
+        let now = Instant::now();
+        if self.rest_until.is_none_or(|until| until <= now) {
+            let (first, longest) = WANT_AGAIN;
+            let pause = first.saturating_mul(2_u32.saturating_pow(self.wants));
+            self.rest_until = Some(now + pause.min(longest));
+            self.wants += 1;
+        }
+    }
+
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
         self.active.remove(&id);
         self.over(id);
-        if went == Went::Trouble {
-            self.rest();
+        match went {
+            Went::Trouble => self.rest(),
+            Went::Wanting => self.rest_for_want(),
+            Went::Stored => self.wants = 0,
         }
     }
 

@@ -78,7 +78,8 @@ pub(crate) fn plan(
         | Ending::Answered {
             status: 200..=299, ..
         } => Plan::Done,
-        Ending::Interrupted => Plan::Interrupted,
+        // What could not begin was no attempt.
+        Ending::Interrupted | Ending::Wanting(_) => Plan::Interrupted,
         Ending::Exited(code) if HOPELESS.contains(code) => Plan::Abandon,
         Ending::Exited(TRY_AGAIN) => {
             let gap = gap_after(count.before).or(schedule.last().copied());

@@ -19,10 +19,14 @@ pub(crate) const OUTCOMES: [&str; 6] = [
 /// The counts of a hook, in the order of [`OUTCOMES`].
 type Counts = [u64; OUTCOMES.len()];
 
-/// The counts, one row for each hook that is or was configured, so that no name from elsewhere makes another. Locked for a
-/// moment by each run that ends, of which there are few.
+/// The counts, one row for each hook that is or was configured, so that no name from elsewhere makes another; and whether
+/// programs can be started. Locked for a moment by each run that ends, of which there are few.
 #[derive(Debug, Default)]
-pub(crate) struct Runs(Mutex<BTreeMap<String, Counts>>);
+pub(crate) struct Runs {
+    rows: Mutex<BTreeMap<String, Counts>>,
+    /// Since when none can be started for want of something, milliseconds since 1970, and of what.
+    wanting: Mutex<Option<(i64, String)>>,
+}
 
 impl Runs {
     /// Counts for these hooks.
@@ -41,7 +45,28 @@ impl Runs {
     }
 
     fn rows(&self) -> MutexGuard<'_, BTreeMap<String, Counts>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn want(&self) -> MutexGuard<'_, Option<(i64, String)>> {
+        self.wanting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A program could not be started for want of this.
+    pub(super) fn could_not_start(&self, at_ms: i64, why: &str) {
+        let mut want = self.want();
+        let since_ms = want.as_ref().map_or(at_ms, |(since_ms, _)| *since_ms);
+        *want = Some((since_ms, why.to_owned()));
+    }
+
+    /// One could.
+    pub(super) fn started(&self) {
+        *self.want() = None;
+    }
+
+    /// Since when programs cannot be started, and why, while it is so.
+    pub(crate) fn wanting(&self) -> Option<(i64, String)> {
+        self.want().clone()
     }
 
     /// A run of this hook ended so.
@@ -51,7 +76,7 @@ impl Runs {
             (_, Plan::Done) => "done",
             (_, Plan::Postpone { .. }) => "postponed",
             (Ending::TimedOut, _) => "timeout",
-            (Ending::NotStarted(_), _) => "not_started",
+            (Ending::NotStarted(_) | Ending::Wanting(_), _) => "not_started",
             (
                 Ending::Exited(_)
                 | Ending::Signalled(_)

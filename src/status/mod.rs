@@ -9,6 +9,7 @@ mod needs;
 mod polling;
 mod reason;
 mod report;
+mod resources;
 mod restored;
 mod storage;
 mod unsorted;
@@ -28,8 +29,9 @@ pub(crate) use reason::{Need, Reason};
 #[cfg(test)]
 pub(crate) use report::tests;
 pub(crate) use report::{Around, Due, LedgerFile, Report, UnderAttention};
+pub(crate) use resources::of_this_process;
 pub(crate) use restored::{Polled, Restored};
-pub(crate) use storage::{LOW_BYTES, Storage};
+pub(crate) use storage::{LOW_BYTES, LOW_INODES, Storage};
 
 /// Refusals are counted over this time: a day.
 const REFUSALS_FOR_MS: i64 = 86_400_000;
@@ -114,6 +116,11 @@ fn storage(reader: &Reader, state_dir: &Path) -> Storage {
         free_bytes: disk
             .as_ref()
             .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
+        // A file system that makes inodes as it needs them has none to count.
+        free_inodes: disk
+            .as_ref()
+            .filter(|disk| disk.f_files > 0)
+            .map(|disk| disk.f_favail),
         read_only: disk
             .is_some_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)),
         readers: holders(&state_dir.join(FILE_NAME)),

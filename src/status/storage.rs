@@ -9,11 +9,16 @@ use crate::ledger::{HealthState, LogHeld};
 /// With less room than this a person should know, bytes: what the log may take before it is told, and some.
 pub(crate) const LOW_BYTES: u64 = 64 * 1024 * 1024;
 
+/// With fewer files to be made a person should know: each run of a script makes two, and others use the disk as well.
+pub(crate) const LOW_INODES: u64 = 1_000;
+
 /// What is known of the file's surroundings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Storage {
     /// Room for tilld's user on the file system, bytes; `None` where that cannot be asked.
     pub(crate) free_bytes: Option<u64>,
+    /// Files that tilld's user can still make there; `None` where the file system has no such bound.
+    pub(crate) free_inodes: Option<u64>,
     /// The file system is mounted read-only.
     pub(crate) read_only: bool,
     /// The programs that read the ledger just now.
@@ -33,6 +38,7 @@ pub(super) fn findings(
     let health = &storage.health;
     let unstored = health.unstored.as_ref();
     let free_bytes = storage.free_bytes.filter(|free| *free < LOW_BYTES);
+    let free_inodes = storage.free_inodes.filter(|free| *free < LOW_INODES);
     let found = [
         unstored.map(|(since_ms, why)| UnderAttention::cannot_store(*since_ms, why, path)),
         health
@@ -41,6 +47,7 @@ pub(super) fn findings(
             .map(|why| UnderAttention::unreadable(why, path)),
         storage.read_only.then(|| UnderAttention::read_only(path)),
         free_bytes.map(|free| UnderAttention::disk_low(free, path)),
+        free_inodes.map(|free| UnderAttention::inodes_low(free, path)),
         held.map(|held| {
             let reason = if health.log_full || file.wal_bytes > limits.log_bound_bytes {
                 Reason::WalFull
@@ -106,6 +113,15 @@ impl UnderAttention {
         Self::of_storage(Reason::DiskLow, sentence)
     }
 
+    /// Few files can still be made.
+    pub(super) fn inodes_low(free: u64, path: &str) -> Self {
+        let sentence = format!(
+            "{free} more files (inodes) can be made on the file system of {path}, and each run of a script needs some: remove \
+             small files, `df -i` counts them"
+        );
+        Self::of_storage(Reason::InodesLow, sentence)
+    }
+
     /// The WAL cannot be moved into the file. `readers` are the programs that read the ledger just now.
     pub(super) fn wal(
         reason: Reason,
@@ -151,6 +167,7 @@ mod tests {
     fn each_trouble_has_its_word_and_a_sound_disk_none() {
         let sound = Storage {
             free_bytes: Some(LOW_BYTES),
+            free_inodes: Some(LOW_INODES),
             ..Storage::default()
         };
         assert!(words(&sound, 1, None).is_empty());
@@ -167,6 +184,7 @@ mod tests {
         }
         let mut bad = Storage {
             free_bytes: Some(LOW_BYTES - 1),
+            free_inodes: Some(LOW_INODES - 1),
             read_only: true,
             ..Storage::default()
         };
@@ -178,7 +196,8 @@ mod tests {
                 Reason::CannotStore,
                 Reason::Unreadable,
                 Reason::ReadOnly,
-                Reason::DiskLow
+                Reason::DiskLow,
+                Reason::InodesLow
             ]
         );
     }

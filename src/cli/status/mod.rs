@@ -63,7 +63,16 @@ pub(super) async fn look(context: &Context) -> Result<Report, Failure> {
     let (mut storage, mut daemon) =
         said.map_or_else(Default::default, |said| (said.attention, said.needs));
     storage.retain(|of| !matches!(of.reason, Reason::Invoice(_)));
-    daemon.retain(|need| matches!(need.reason, Reason::Daemon | Reason::Socket));
+    daemon.retain(|need| {
+        matches!(
+            need.reason,
+            Reason::Daemon
+                | Reason::DescriptorsLow
+                | Reason::ProcessesLow
+                | Reason::Socket
+                | Reason::StartsFail
+        )
+    });
     let caller = FromCaller {
         login: login(context, &state_dir),
         login_stored_ms: login_stored_ms(&state_dir),

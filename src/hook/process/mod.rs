@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::capture::Reading;
 use super::group::Leader;
-use super::launch;
+use super::launch::{self, is_want};
 use super::launcher::Launcher;
 use super::order::Order;
 use super::payload::{self, Facts};
@@ -75,6 +75,8 @@ pub enum Ending {
     TimedOut,
     /// It never ran; why. Of an address: nothing was sent.
     NotStarted(String),
+    /// It never ran, for want of something that may come back: of processes, memory, descriptors, room. No attempt at all.
+    Wanting(String),
     /// The shop's address answered.
     Answered {
         /// The HTTP status.
@@ -101,7 +103,7 @@ impl fmt::Display for Ending {
             Self::Exited(code) => write!(f, "exit {code}"),
             Self::Signalled(signal) => write!(f, "signal {signal}"),
             Self::TimedOut => f.write_str("timeout"),
-            Self::NotStarted(why) => write!(f, "not started: {why}"),
+            Self::NotStarted(why) | Self::Wanting(why) => write!(f, "not started: {why}"),
             Self::Answered {
                 status: status @ 300..=399,
                 ..
@@ -139,6 +141,16 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// What an attempt that ended by it comes to.
+    pub fn ending(&self) -> Ending {
+        match self {
+            Self::WorkDir(_, cause) | Self::Spawn(cause) if is_want(cause) => {
+                Ending::Wanting(self.why())
+            }
+            Self::WorkDir(..) | Self::Spawn(_) | Self::TooLong => Ending::NotStarted(self.why()),
+        }
+    }
+
     /// What happened and its cause in one line, as it is stored with the attempt.
     pub fn why(&self) -> String {
         match self {
@@ -429,6 +441,11 @@ fn ending(status: io::Result<ExitStatus>, stderr: &[u8]) -> Ending {
             .strip_suffix(b"\n")?;
         Some(String::from_utf8_lossy(line).into_owned())
     };
+    if status.code() == Some(i32::from(launch::WANTING))
+        && let Some(why) = refused()
+    {
+        return Ending::Wanting(why);
+    }
     let launchers_code = |code: i32| {
         [launch::NOT_FOUND, launch::NOT_RUNNABLE]
             .map(i32::from)

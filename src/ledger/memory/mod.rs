@@ -457,7 +457,9 @@ impl Store for MemoryStore {
             let ring = ring.filter(|(_, one)| one.invoice.is_some() == is_known);
             let kept = usize::try_from(self.bounds.refusal_rows).unwrap_or(usize::MAX);
             let beyond: Vec<i64> = ring.rev().skip(kept).map(|(id, _)| id).collect();
-            beyond.into_iter().for_each(|id| self.refusals.remove(id));
+            for id in beyond {
+                self.refusals.remove(id);
+            }
         }
         Ok(())
     }

@@ -112,6 +112,7 @@ impl Stage {
             ahead: Vec::new(),
             starting: JoinSet::new(),
             rest_until: None,
+            wants: 0,
             scan_at: Instant::now(),
             looked: None,
         }

@@ -32,10 +32,14 @@ pub(crate) enum Reason {
     Clock,
     /// No daemon runs, or it stands still.
     Daemon,
+    /// The daemon has few descriptors left.
+    DescriptorsLow,
     /// Little room is left on the ledger's disk.
     DiskLow,
     /// Deliveries wait for `tilld delivery release`.
     Held,
+    /// Few files can still be made on the ledger's disk.
+    InodesLow,
     /// The ledger lacks events that were acknowledged.
     LedgerBehind,
     /// The ledger was made new where one was known.
@@ -48,6 +52,8 @@ pub(crate) enum Reason {
     Outage,
     /// Changes are found by polling alone.
     Polled,
+    /// Few threads and processes can still be started.
+    ProcessesLow,
     /// The ledger's file system is mounted read-only.
     ReadOnly,
     /// Money went back.
@@ -56,6 +62,8 @@ pub(crate) enum Reason {
     Silent,
     /// A Unix socket of tilld has lost its name.
     Socket,
+    /// Programs cannot be started for want of something.
+    StartsFail,
     /// A hook has not done for long what it is owed.
     Undelivered,
     /// Deliveries wait for a hook that is not configured.
@@ -76,25 +84,29 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 24] = [
+    const OWN: [Self; 28] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
         Self::Certificate,
         Self::Clock,
         Self::Daemon,
+        Self::DescriptorsLow,
         Self::DiskLow,
         Self::Held,
+        Self::InodesLow,
         Self::LedgerBehind,
         Self::LedgerNew,
         Self::Login,
         Self::Missing,
         Self::Outage,
         Self::Polled,
+        Self::ProcessesLow,
         Self::ReadOnly,
         Self::Reversed,
         Self::Silent,
         Self::Socket,
+        Self::StartsFail,
         Self::Undelivered,
         Self::Unowned,
         Self::Unreadable,
@@ -120,18 +132,22 @@ impl Reason {
             Self::Certificate => ("certificate", Warning, ByItself),
             Self::Clock => ("clock", Warning, ByItself),
             Self::Daemon => ("daemon", Critical, ByItself),
+            Self::DescriptorsLow => ("descriptors_low", Warning, ByItself),
             Self::DiskLow => ("disk_low", Warning, ByItself),
             Self::Held => ("held", Critical, ByItself),
+            Self::InodesLow => ("inodes_low", Warning, ByItself),
             Self::LedgerBehind => ("ledger_behind", Critical, Ack),
             Self::LedgerNew => ("ledger_new", Warning, Ack),
             Self::Login => ("login", Critical, ByItself),
             Self::Missing => ("missing", Critical, ByItself),
             Self::Outage => ("outage", Critical, ByItself),
             Self::Polled => ("polled", Critical, ByItself),
+            Self::ProcessesLow => ("processes_low", Warning, ByItself),
             Self::ReadOnly => ("read_only", Critical, ByItself),
             Self::Reversed => ("reversed", Critical, Once),
             Self::Silent => ("silent", Critical, ByItself),
             Self::Socket => ("socket_lost", Critical, ByItself),
+            Self::StartsFail => ("starts_fail", Critical, ByItself),
             Self::Undelivered => ("undelivered", Critical, ByItself),
             Self::Unowned => ("unowned", Critical, ByItself),
             Self::Unreadable => ("unreadable", Critical, ByItself),
@@ -163,7 +179,10 @@ impl Reason {
         matches!(
             self,
             Self::CannotStore
+                | Self::DescriptorsLow
                 | Self::DiskLow
+                | Self::InodesLow
+                | Self::ProcessesLow
                 | Self::ReadOnly
                 | Self::WalHeld
                 | Self::WalLarge

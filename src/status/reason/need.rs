@@ -159,6 +159,29 @@ impl Need {
         Self::new(Reason::Daemon, told).helped_by(RESTART)
     }
 
+    /// Few descriptors are left.
+    pub(in crate::status) fn descriptors_low(used: u64, limit: u64) -> Self {
+        let told = format!("tilld has {used} files and sockets open, of {limit} that it may");
+        Self::new(Reason::DescriptorsLow, told)
+            .helped_by("raise `LimitNOFILE=` of the unit, or lower `listener.connections`")
+    }
+
+    /// Few threads and processes can still be started.
+    pub(in crate::status) fn processes_low(used: u64, limit: u64, what: &str) -> Self {
+        let told = format!("{used} threads and processes run, of {limit} that may");
+        Self::new(Reason::ProcessesLow, told)
+            .helped_by(format!("end some that are not needed, or raise {what}"))
+    }
+
+    /// Programs cannot be started for want of something, since then.
+    pub(crate) fn starts_fail(since_ms: i64, why: &str) -> Self {
+        let since = Moment::from_ms(since_ms);
+        let told = format!("scripts wait, since none can be started since {since}: {why}");
+        Self::new(Reason::StartsFail, told).helped_by(
+            "tilld tries again every few seconds, and no attempt is used up: `df -i` shows inodes, `systemctl status` tasks",
+        )
+    }
+
     /// A Unix socket of tilld has lost its name, and could not be bound again.
     pub(crate) fn lost_socket(what: &str, path: &Path, why: &str) -> Self {
         let path = path.display();

@@ -91,7 +91,7 @@ fn the_example_of_a_message_sends_one_or_fails_and_shows_nobody_the_token() {
 }
 
 /// Every alert, the test that shows how it comes, and the one that shows how it ends.
-const SHOWN: [(&str, &str, &str); 35] = [
+const SHOWN: [(&str, &str, &str); 39] = [
     (
         "abandoned",
         "each_episode_is_told_once_over_restarts_and_again_when_it_comes_back",
@@ -123,6 +123,11 @@ const SHOWN: [(&str, &str, &str); 35] = [
         "a_daemon_that_stands_still_is_not_called_well",
     ),
     (
+        "descriptors_low",
+        "few_descriptors_are_an_alert_until_there_are_more",
+        "few_descriptors_are_an_alert_until_there_are_more",
+    ),
+    (
         "disk_low",
         "a_disk_that_becomes_full_is_told_by_the_alarm_and_the_log_is_said_to_want_room",
         "a_disk_that_becomes_full_is_told_by_the_alarm_and_the_log_is_said_to_want_room",
@@ -131,6 +136,11 @@ const SHOWN: [(&str, &str, &str); 35] = [
         "held",
         "what_a_newly_sorted_name_would_run_is_held_until_a_person_releases_it",
         "what_a_newly_sorted_name_would_run_is_held_until_a_person_releases_it",
+    ),
+    (
+        "inodes_low",
+        "without_inodes_scripts_wait_an_alert_says_so_and_no_attempt_is_used_up",
+        "without_inodes_scripts_wait_an_alert_says_so_and_no_attempt_is_used_up",
     ),
     (
         "ledger_behind",
@@ -163,6 +173,11 @@ const SHOWN: [(&str, &str, &str); 35] = [
         "a_revoked_login_and_lost_notifications_are_told_and_a_program_that_fails_is_run_again",
     ),
     (
+        "processes_low",
+        "a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told",
+        "a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told",
+    ),
+    (
         "read_only",
         "a_start_on_a_read_only_disk_ends_with_a_word_and_changes_nothing",
         "a_start_on_a_read_only_disk_ends_with_a_word_and_changes_nothing",
@@ -181,6 +196,11 @@ const SHOWN: [(&str, &str, &str); 35] = [
         "socket_lost",
         "a_socket_that_lost_its_name_is_an_alert_and_gets_it_back",
         "a_socket_that_lost_its_name_is_an_alert_and_gets_it_back",
+    ),
+    (
+        "starts_fail",
+        "without_inodes_scripts_wait_an_alert_says_so_and_no_attempt_is_used_up",
+        "without_inodes_scripts_wait_an_alert_says_so_and_no_attempt_is_used_up",
     ),
     (
         "undelivered",

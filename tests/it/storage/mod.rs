@@ -5,6 +5,7 @@ mod check;
 mod disk;
 mod failing;
 mod files;
+mod inodes;
 mod log;
 mod migrations;
 mod mounted;

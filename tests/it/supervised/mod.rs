@@ -8,6 +8,7 @@ mod handed;
 mod reload;
 mod starting;
 mod unheeded;
+mod wants;
 mod watchdog;
 
 use std::fs;

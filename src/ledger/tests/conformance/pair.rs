@@ -119,6 +119,23 @@ impl Pair {
         }
     }
 
+    fn compare_events(&self) {
+        let events = self.beside.events(None, 0, ALL).expect("read");
+        for event in &events {
+            let whole = self.beside.find_event(&event.event_id).expect("read");
+            let mut beside = self.memory.events().map(|(beside, _)| beside);
+            let beside = beside.find(|beside| beside.seq == event.seq);
+            self.same("an event", &whole.as_ref(), &beside);
+        }
+        // A list comes without the service's documents.
+        let beside = self.memory.events().map(|(event, _)| EventRow {
+            raw: None,
+            ..event.clone()
+        });
+        let beside: Vec<_> = beside.collect();
+        self.same("events", &events, &beside);
+    }
+
     pub(in crate::ledger::tests) fn compare(&mut self, now_ms: i64) {
         let mut invoices = self
             .beside
@@ -146,20 +163,7 @@ impl Pair {
         for order in 0..4 {
             self.standing_of_order(&format!("order-{order}"));
         }
-        let events = self.beside.events(None, 0, ALL).expect("read");
-        for event in &events {
-            let whole = self.beside.find_event(&event.event_id).expect("read");
-            let mut beside = self.memory.events().map(|(beside, _)| beside);
-            let beside = beside.find(|beside| beside.seq == event.seq);
-            self.same("an event", &whole.as_ref(), &beside);
-        }
-        // A list comes without the service's documents.
-        let beside = self.memory.events().map(|(event, _)| EventRow {
-            raw: None,
-            ..event.clone()
-        });
-        let beside: Vec<_> = beside.collect();
-        self.same("events", &events, &beside);
+        self.compare_events();
         for limit in [2, 4, ALL] {
             // By the clock as it is, and by one that was never set.
             for now_ms in [now_ms, 9_000] {

@@ -1,0 +1,124 @@
+//! A daemon that is refused threads, processes and descriptors. What is at stake: what it has to say is said, no request is lost,
+//! and no script's attempts are used up by what is none of its doing.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+
+use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
+
+/// Notifications and questions at once: more than there are threads.
+const AT_ONCE: usize = 12;
+
+/// A control group that limits threads and processes.
+struct Group(PathBuf);
+
+impl Group {
+    /// `None` where none can be made.
+    fn new() -> Option<Self> {
+        let name = format!("tilld-test-{}", std::process::id());
+        let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
+        roots.into_iter().find_map(|root| {
+            let group = Self(PathBuf::from(root).join(&name));
+            fs::create_dir(&group.0).ok()?;
+            group.0.join("pids.max").exists().then_some(group)
+        })
+    }
+
+    fn takes(&self, pid: u32) -> bool {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).is_ok()
+    }
+
+    /// Lets nothing more be started than runs already.
+    fn close(&self) {
+        let current = fs::read_to_string(self.0.join("pids.current")).expect("a number");
+        fs::write(self.0.join("pids.max"), current.trim()).expect("a limit");
+    }
+
+    fn open(&self) {
+        fs::write(self.0.join("pids.max"), "max").expect("no limit");
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Those that are still in it are looked after where they came from.
+        let above = self.0.parent().map(|above| above.join("cgroup.procs"));
+        let inside = fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        for pid in inside.lines() {
+            drop(above.as_ref().map(|above| fs::write(above, pid)));
+        }
+        drop(fs::remove_dir(&self.0));
+    }
+}
+
+fn needs(world: &World) -> String {
+    let told = world.tilld(&["status", "--json"]).json();
+    told.get("needs")
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told() {
+    let world = Setup::new()
+        .quiet()
+        .noting_hook("fulfil", &["paid"])
+        .set("outbox.schedule_s", "[0]")
+        .start();
+    let Some(group) = Group::new().filter(|group| group.takes(world.serve_pid())) else {
+        skip!("no control group for processes can be made here");
+    };
+    group.close();
+    let paid = world.pay("A-1");
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| assert_eq!(world.tell_as_it_is(&paid).status, 200));
+            scope.spawn(|| assert_eq!(world.call("GET", "/v1/invoices", "").status, 200));
+            scope.spawn(|| assert_eq!(world.call("GET", "/v1/status", "").status, 200));
+        }
+    });
+    wait_until(PATIENCE, "both alerts", || {
+        needs(&world).contains("\"starts_fail\"") && needs(&world).contains("\"processes_low\"")
+    });
+    wait_until(PATIENCE, "it to be tried again", || {
+        world.serve_log().matches("a hook waits, since").count() > 1
+    });
+    let owed = "SELECT state, attempts FROM deliveries";
+    wait_until(PATIENCE, "it to wait", || {
+        world.sql(owed) == [["waiting", "0"]]
+    });
+
+    group.open();
+    world.settle();
+    let runs = world.hook_log("fulfil");
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert!(runs.iter().all(|run| run.ends_with(" 1")), "{runs:?}");
+    wait_until(PATIENCE, "nothing to need a person", || {
+        world.tilld(&["status"]).code == 0
+    });
+    assert!(!world.serve_log().contains("panicked"));
+}
+
+#[test]
+fn few_descriptors_are_an_alert_until_there_are_more() {
+    let world = Setup::new().quiet().start();
+    let limit = |most: usize| {
+        let pid = world.serve_pid().to_string();
+        let most = format!("--nofile={most}:");
+        let ran = Command::new("prlimit")
+            .args(["--pid", &pid, &most])
+            .status();
+        ran.is_ok_and(|status| status.success())
+    };
+    if !limit(1_024) {
+        skip!("the program prlimit is not here");
+    }
+    assert!(!needs(&world).contains("\"descriptors_low\""));
+    let links = fs::read_dir(format!("/proc/{}/fd", world.serve_pid()));
+    assert!(limit(links.expect("it runs").count() + 6));
+    assert!(needs(&world).contains("\"descriptors_low\""));
+    assert!(limit(1_024));
+    assert!(!needs(&world).contains("\"descriptors_low\""));
+}
