@@ -453,11 +453,10 @@ impl Store for MemoryStore {
             self.refusals.add(refusal.clone());
         }
         for is_known in [true, false] {
-            let ring = self.refusals.iter();
+            let ring = self.refusals.iter().rev();
             let ring = ring.filter(|(_, one)| one.invoice.is_some() == is_known);
-            let kept = usize::try_from(self.bounds.refusal_rows).unwrap_or(usize::MAX);
-            let beyond: Vec<i64> = ring.rev().skip(kept).map(|(id, _)| id).collect();
-            for id in beyond {
+            let beyond = ring.skip(self.bounds.refusal_rows as usize);
+            for id in beyond.map(|(id, _)| id).collect::<Vec<_>>() {
                 self.refusals.remove(id);
             }
         }
