@@ -22,6 +22,7 @@ use crate::listener::Trusted;
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
 use crate::outbox::retry::longest_wait;
+use crate::secret::Hidden;
 use crate::{listener, opening, outbox, poller};
 
 /// How long a one-shot command waits for another process's lock (design 5).
@@ -174,6 +175,7 @@ pub(crate) fn listener_settings(
         limits,
         drain: Duration::from_secs(heard.drain_s),
         heard: Arc::default(),
+        hidden: Hidden::default(),
     })
 }
 

@@ -202,8 +202,8 @@ impl Answer {
         })
     }
 
-    /// The body as an invoice.
-    pub(super) fn invoice(self) -> Result<Report, Error> {
+    /// The body as an invoice, without these secrets.
+    pub(super) fn invoice(self, hidden: &[&Secret]) -> Result<Report, Error> {
         let service_ms = self.service_ms;
         let body = self.body?;
         let fields = Fields::read(&body).map_err(|why| Error::NotTheService {
@@ -214,7 +214,7 @@ impl Answer {
         })?;
         Ok(Report {
             service_ms,
-            ..decoded
+            ..decoded.without(hidden)
         })
     }
 }

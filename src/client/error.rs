@@ -111,8 +111,8 @@ pub(crate) enum Foreign {
     /// A JSON object, but no invoice.
     #[error(transparent)]
     Invoice(NotAnInvoice),
-    /// A JSON object in which a field of the contract is missing.
-    #[error("`{0}` is missing")]
+    /// A JSON object in which a field of the contract is missing, or is not of its kind.
+    #[error("`{0}` is missing, or not what it must be")]
     Missing(&'static str),
     /// Another invoice than the one asked for.
     #[error("it is about another invoice")]

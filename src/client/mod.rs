@@ -2,7 +2,7 @@
 //!
 //! Promises: an access token is sent to the configured origin only, since every address is built from it and no redirect
 //! is followed; every exchange ends within the two time limits and every answer within [`LARGEST_ANSWER`]; nothing is
-//! ever sent twice by itself; errors hold neither secrets nor bodies. It remembers nothing and decides nothing: retries
+//! ever sent twice by itself; errors hold neither bodies nor, as reports do not, secrets of the request. It remembers nothing and decides nothing: retries
 //! belong to the caller, and the pace of all requests of a process to [`gate`].
 
 use std::fmt;
@@ -250,7 +250,7 @@ impl Client {
         }
         let decoded = answer
             .success(Answer::refused)
-            .and_then(Answer::invoice)
+            .and_then(|answer| answer.invoice(&hidden))
             .map_err(CreateError::sort)?;
         if decoded.names_other_order(&request.internal_id) {
             return Err(CreateError::sort(Error::NotTheService {
@@ -260,20 +260,22 @@ impl Client {
         Ok(decoded)
     }
 
-    /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for.
+    /// Fetches one invoice (contract 4.4). The answer must be about the invoice that was asked for. `own` is its notify token,
+    /// which the service knows and may tell.
     pub(crate) async fn fetch_invoice(
         &self,
-        token: &Secret,
+        (token, own): (&Secret, Option<&Secret>),
         id: &InvoiceId,
     ) -> Result<Report, Error> {
+        let hidden: Vec<&Secret> = [token].into_iter().chain(own).collect();
         let request = self.0.asking.get(self.0.address.invoice(id));
         let request = request.header(reqwest::header::AUTHORIZATION, answer::bearer(token)?);
-        let answer = Answer::receive(request, self.0.longest, "fetch", &[token])
+        let answer = Answer::receive(request, self.0.longest, "fetch", &hidden)
             .await
             .inspect_err(|error| self.0.fetches.unanswered(error))?;
         self.0.fetches.answered(answer.status());
         self.0.fetches.dated(answer.service_ms());
-        let decoded = answer.success(Answer::refused_one)?.invoice()?;
+        let decoded = answer.success(Answer::refused_one)?.invoice(&hidden)?;
         if decoded.id == *id {
             Ok(decoded)
         } else {
@@ -301,11 +303,11 @@ impl Client {
     pub(crate) async fn fetch_in_turn(
         &self,
         permit: Permit,
-        token: &Secret,
+        secrets: (&Secret, Option<&Secret>),
         id: &InvoiceId,
     ) -> Result<Report, Error> {
         permit.leaves();
-        let answer = self.fetch_invoice(token, id).await;
+        let answer = self.fetch_invoice(secrets, id).await;
         if let Some(wait) = answer.as_ref().err().and_then(Error::retry_after) {
             permit.heed(wait);
         }

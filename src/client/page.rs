@@ -50,9 +50,7 @@ fn title(text: &str) -> Option<&str> {
 
 fn shown(text: &str, hidden: &[&Secret]) -> Option<String> {
     let mut text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    for hidden in hidden {
-        Cutter::new(hidden).cut(&mut text);
-    }
+    Cutter::new(hidden).cut(&mut text);
     let text: String = text.chars().take(LONGEST).collect();
     (!text.is_empty()).then_some(text)
 }

@@ -60,6 +60,9 @@ pub(super) fn begin(
         names,
     } = ground;
     let heard = parts::listener_settings(settings, public_url)?;
+    let store = Store::new(state_dir).hiding(&heard.hidden);
+    // Before the first notification comes. What is wrong with the login, the poller tells.
+    drop(store.find(&Elsewhere::of_daemon(), &client.origin()));
     let served = control::settings(settings, public_url);
     let bells = ledger.bells();
     let others = heard.drain.max(served.stop_within()).max(alarm::GRACE);
@@ -84,7 +87,7 @@ pub(super) fn begin(
         reader: reader.for_a_thread(),
         client: client.clone(),
         gate: gate.clone(),
-        store: Store::new(state_dir),
+        store: store.clone(),
         elsewhere: Elsewhere::of_daemon(),
     };
     let (polls, stop) = (parts::poller_settings(settings), wishes.stop.clone());
@@ -101,7 +104,7 @@ pub(super) fn begin(
     // The alarms' own, which nobody's asking holds up.
     let (look, own_look) = (look_by(reader.for_status()), look_by(reader.clone()));
     let parts = control::parts(
-        (Arc::clone(&look), state_dir),
+        (Arc::clone(&look), store),
         (writer.clone(), reader.clone()),
         (client.clone(), gate),
         bells.told,

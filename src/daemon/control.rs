@@ -231,7 +231,7 @@ pub(super) fn settings(settings: &Settings, public_url: &str) -> control::Settin
 
 /// What it works with: the ledger, the service and the gate that all of this process share.
 pub(super) fn parts(
-    (look, state_dir): (Look, &Path),
+    (look, store): (Look, Store),
     (writer, reader): (Writer, Reader),
     (client, gate): (Client, Gate),
     told: Wake,
@@ -243,7 +243,7 @@ pub(super) fn parts(
         own: reader,
         client,
         gate,
-        store: Store::new(state_dir),
+        store,
         elsewhere: Elsewhere::of_daemon(),
         told,
     }

@@ -3,6 +3,9 @@
 
 use std::fmt;
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use ring::digest::{SHA256, digest};
+
 use super::amount::Amount;
 use super::ids::InvoiceId;
 use super::moment::Moment;
@@ -43,6 +46,9 @@ impl Source {
     }
 }
 
+/// Longest currency, method or unreadable time kept as it came, bytes. Real ones are a tenth of it.
+const LONGEST_TEXT: usize = 64;
+
 /// A field that is compared, as the service reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reported<T> {
@@ -81,6 +87,8 @@ pub enum How {
     Retyped,
     /// A value the contract does not show, which changes nothing here.
     Unknown(String),
+    /// No absolute address of `http` or `https`: a browser could take it for something else, so it is kept in the document alone.
+    NoAddress,
     /// A time without a zone, taken as UTC.
     NoZone,
     /// A time that is none.
@@ -105,6 +113,7 @@ impl Odd {
             How::Ahead => format!("{field}:ahead"),
             How::NoObject => format!("{field}:no_object"),
             How::TooLong => format!("{field}:too_long"),
+            How::NoAddress => format!("{field}:no_address"),
         }
     }
 }
@@ -126,6 +135,10 @@ impl fmt::Display for Odd {
             ),
             How::NoObject => write!(f, "`{field}` holds no JSON object; all else was kept"),
             How::TooLong => write!(f, "`{field}` is too long to be one; all else was kept"),
+            How::NoAddress => write!(
+                f,
+                "`{field}` is no http or https address, so no browser is sent to it; all else was kept"
+            ),
         }
     }
 }
@@ -155,37 +168,53 @@ pub struct Report {
     pub expire_at: Option<Moment>,
     /// `paymentMethod`, to the letter.
     pub method: Option<String>,
-    /// `paymentUrl`: the hosted payment page (Redirect).
+    /// `paymentUrl`: the hosted payment page (Redirect), an absolute address of `http` or `https`.
     pub payment_url: Option<String>,
     /// `dealRequisites` after decoding, as JSON text; `None` when missing or when it does not parse.
     pub requisites: Option<String>,
     /// Contract fields whose form was not the contract's (A08).
     pub odd: Vec<Odd>,
-    /// The whole document as it came, compact JSON. Secrets are cut out by whoever stores it.
+    /// The whole document as it came, compact JSON.
     pub raw: String,
 }
 
 impl Report {
-    /// The same report with every occurrence of a secret cut out of what is stored. Id, status and order are compared
-    /// and not cut: a service that put a secret there would have made it public already.
+    /// The same report as it may be kept and shown: with every occurrence of these secrets cut out of all its texts but the
+    /// invoice's id, and what may be long only then shortened. What came is passed through this once, with all that is secret.
     #[must_use]
-    pub fn without(mut self, hidden: &Secret) -> Self {
+    pub fn without(mut self, hidden: &[&Secret]) -> Self {
         let cutter = Cutter::new(hidden);
+        let whole = [&mut self.payment_url, &mut self.requisites];
+        for text in whole.into_iter().flatten() {
+            cutter.cut(text);
+        }
+        cutter.cut(&mut self.raw);
         let texts = [
             &mut self.updated_at_text,
             &mut self.currency,
             &mut self.method,
-            &mut self.payment_url,
-            &mut self.requisites,
         ];
-        for text in texts.into_iter().flatten() {
+        let odd = self.odd.iter_mut().filter_map(|odd| match &mut odd.how {
+            How::Unknown(value) => Some(value),
+            How::Retyped
+            | How::NoZone
+            | How::NoTime
+            | How::Ahead
+            | How::NoObject
+            | How::TooLong
+            | How::NoAddress => None,
+        });
+        for text in texts.into_iter().flatten().chain(odd) {
             cutter.cut(text);
+            shorten(text);
         }
-        cutter.cut(&mut self.raw);
-        for odd in &mut self.odd {
-            if let How::Unknown(value) = &mut odd.how {
-                cutter.cut(value);
-            }
+        if let Reported::Value(order_id) = &mut self.order_id {
+            cutter.cut(order_id);
+        }
+        let mut status = self.status.as_str().to_owned();
+        cutter.cut(&mut status);
+        if status != self.status.as_str() {
+            self.status = Status::new(status).unwrap_or(self.status);
         }
         self
     }
@@ -272,3 +301,14 @@ impl Observation {
 const AHEAD_MOST_MS: i64 = 5_000;
 /// A `Date` leaves out what is less than a second (RFC 9110, 5.6.7), milliseconds.
 const DATE_STEP_MS: i64 = 1_000;
+
+/// Short texts stay; of a long one the beginning and a digest, so that unequal texts stay unequal and none fills the
+/// history.
+fn shorten(text: &mut String) {
+    if text.len() <= LONGEST_TEXT {
+        return;
+    }
+    let mark = URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()));
+    let head: String = text.chars().take(LONGEST_TEXT / 4).collect();
+    *text = format!("{head}… sha256 {mark}");
+}

@@ -38,6 +38,7 @@ use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, Refusal, Watched};
 use crate::panics::contained;
+use crate::secret::{Cutter, Hidden, Secret};
 use crate::shutdown::Shutdown;
 use crate::{clock, entropy, fault};
 
@@ -83,6 +84,8 @@ pub struct Settings {
     pub drain: Duration,
     /// Where what is heard is counted.
     pub heard: Arc<Heard>,
+    /// Access tokens, which nothing that is kept or told may hold.
+    pub hidden: Hidden,
 }
 
 /// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
@@ -255,10 +258,7 @@ impl<B: Book> Inner<B> {
             let reason = Reason::LedgerUnavailable;
             return self.refuse(&arrival, None, reason, answer::unavailable());
         };
-        let (invoice, token) = match watched {
-            Some(Watched { key, token }) => (Some(key), token),
-            None => (None, None),
-        };
+        let token = watched.as_ref().and_then(|watched| watched.token.as_ref());
         let carried = Carried {
             headers: &arrival.parts.headers,
             query: arrival.parts.uri.query(),
@@ -268,39 +268,41 @@ impl<B: Book> Inner<B> {
         let verdict = self
             .settings
             .presentations
-            .judge(token.as_ref().unwrap_or(&self.nobodys), carried);
+            .judge(token.unwrap_or(&self.nobodys), carried);
         // Looked at for every invoice, known or not.
         let is_own = self.is_own(&arrival);
-        match (invoice, token, verdict) {
+        match (&watched, token, verdict) {
             (Some(invoice), Some(token), Verdict::Right(place)) => {
                 tracing::debug!(
-                    invoice.key = invoice.0,
+                    invoice.key = invoice.key.0,
                     listener.place = %place,
                     "a notification carried its token in `{place}`"
                 );
-                let observation = notification.into_observation(&token, arrival.received_ms);
+                let hidden = self.settings.hidden.all();
+                let observation =
+                    notification.into_observation(token, &hidden, arrival.received_ms);
                 self.store(&arrival, invoice, observation, place).await
             }
             // What is missing from a ledger that was written over was never looked for.
             (invoice, _, _) if !self.book.stands().await => {
                 let reason = Reason::LedgerUnavailable;
-                self.refuse(&arrival, invoice, reason, answer::unavailable())
+                self.refuse(&arrival, invoice.as_ref(), reason, answer::unavailable())
             }
             // The invoice is known, so a sender that is right must come again.
-            (Some(_), None, _) => {
+            (Some(invoice), None, _) => {
                 let reason = Reason::TokenUnreadable;
-                self.refuse(&arrival, invoice, reason, answer::unavailable())
+                self.refuse(&arrival, Some(invoice), reason, answer::unavailable())
             }
-            (invoice, token, verdict) => {
-                let reason = match (invoice, token, &arrival.address) {
-                    (None, _, Address::Own(_)) if is_own => Reason::Doctor,
-                    (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
-                    (None, _, Address::Bare) => Reason::InvoiceUnknown,
-                    (Some(_), _, _) => {
+            (invoice, _, verdict) => {
+                let reason = match (invoice, &arrival.address) {
+                    (None, Address::Own(_)) if is_own => Reason::Doctor,
+                    (None, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
+                    (None, Address::Bare) => Reason::InvoiceUnknown,
+                    (Some(_), _) => {
                         Reason::of_verdict(verdict).expect("the right token was stored above")
                     }
                 };
-                self.refuse(&arrival, invoice, reason, answer::unauthorized())
+                self.refuse(&arrival, invoice.as_ref(), reason, answer::unauthorized())
             }
         }
     }
@@ -317,12 +319,12 @@ impl<B: Book> Inner<B> {
     async fn store(
         &self,
         arrival: &Arrival,
-        invoice: InvoiceKey,
+        invoice: &Watched,
         observation: Observation,
         place: &Place,
     ) -> Response {
-        let book = self.book.clone();
-        let storing = async move { book.record(invoice, observation).await };
+        let (book, key) = (self.book.clone(), invoice.key);
+        let storing = async move { book.record(key, observation).await };
         let recorded = Outliving::new(storing, &self.storing).await;
         match recorded {
             Ok(Decision::NotThisInvoice) => self.refuse(
@@ -334,7 +336,7 @@ impl<B: Book> Inner<B> {
             Ok(_stored) => {
                 self.settings.heard.stored(arrival.received_ms);
                 self.remember(place);
-                self.note_heard(invoice, arrival.received_ms);
+                self.note_heard(key, arrival.received_ms);
                 answer::stored()
             }
             Err(Unavailable) => self.refuse(
@@ -393,20 +395,24 @@ impl<B: Book> Inner<B> {
         response: Response,
     ) -> Response {
         let watched = self.watched(&arrival.address, None).await;
-        let invoice = watched.ok().flatten().map(|watched| watched.key);
-        self.refuse(&arrival, invoice, reason, response)
+        let invoice = watched.ok().flatten();
+        self.refuse(&arrival, invoice.as_ref(), reason, response)
     }
 
     fn refuse(
         &self,
         arrival: &Arrival,
-        invoice: Option<InvoiceKey>,
+        watched: Option<&Watched>,
         reason: Reason,
         response: Response,
     ) -> Response {
         self.settings.heard.refused(reason);
         let headers = &arrival.parts.headers;
         let peer = self.sender(arrival.peer, headers);
+        let invoice = watched.map(|watched| watched.key);
+        let own = watched.and_then(|watched| watched.token.as_ref());
+        let hidden = self.settings.hidden.all();
+        let hidden: Vec<&Secret> = hidden.iter().chain(own.map(NotifyToken::secret)).collect();
         if reason != Reason::Doctor {
             self.tell_refused(invoice, reason.as_str(), &peer);
         }
@@ -415,7 +421,7 @@ impl<B: Book> Inner<B> {
         self.book.refuse(Refusal {
             invoice,
             ref_hash: arrival.address.hash(),
-            header_names: header_names(headers),
+            header_names: header_names(headers, &Cutter::new(&hidden)),
             reason,
             at_ms: arrival.received_ms,
             peer,
@@ -474,7 +480,9 @@ impl<B: Book> Inner<B> {
         };
         let public_path = &self.settings.public.path;
         let host = target.host().unwrap_or_default();
-        let path = format!("{host}{}", target.path());
+        let mut path = format!("{host}{}", target.path());
+        let hidden = self.settings.hidden.all();
+        Cutter::new(&hidden.iter().collect::<Vec<_>>()).cut(&mut path);
         let (path, peer) = (without_ref(&path, public_path), self.sender(peer, headers));
         tracing::info!(
             http.path = path, refusal.left_out = left_out, http.peer = %peer,

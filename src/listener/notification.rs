@@ -7,6 +7,7 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Observation, Report, Source};
+use crate::secret::Secret;
 use crate::wire::fields::Fields;
 use crate::wire::invoice::{NotAnInvoice, decode};
 use crate::wire::json::ShapeError;
@@ -78,12 +79,18 @@ impl<'b> Notification<'b> {
         self.report.order_id.value().map(String::as_str)
     }
 
-    /// What it says, once it was found authentic by `token`, which is cut out of the document. `received_ms` is by our
-    /// clock.
-    pub fn into_observation(self, token: &NotifyToken, received_ms: i64) -> Observation {
+    /// What it says, once it was found authentic by `token`, which is cut out of all its texts, and so are the access tokens in
+    /// `hidden`: a service may know them both. `received_ms` is by our clock.
+    pub fn into_observation(
+        self,
+        token: &NotifyToken,
+        hidden: &[Secret],
+        received_ms: i64,
+    ) -> Observation {
+        let hidden: Vec<&Secret> = hidden.iter().chain([token.secret()]).collect();
         Observation {
             source: Source::Notification,
-            report: self.report.without(token.secret()),
+            report: self.report.without(&hidden),
             asked: None,
             received_ms,
         }
@@ -152,7 +159,7 @@ mod tests {
         let wrapped = Value::String(escaped.to_owned()).to_string();
         for body in [escaped, &wrapped] {
             let notification = Notification::read(body.as_bytes()).expect("readable");
-            let observation = notification.into_observation(&token, 7);
+            let observation = notification.into_observation(&token, &[], 7);
             assert_eq!(
                 observation.report.raw,
                 r#"{"id":"i-1","status":"new","amount":10.50,"notificationToken":"[cut]"}"#

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use hyper::header::HeaderMap;
 use ring::digest::{SHA256, digest};
 
+use crate::secret::{CUT_MARK, Cutter};
+
 /// Header names kept. Senders set a dozen, proxies add as many.
 const NAMES_MOST: usize = 40;
 /// Bytes of all kept names with their commas, the count of the others included.
@@ -19,14 +21,20 @@ const REF_CHARS: usize = 22;
 /// Hex digits of a hash by which a ref is recognised and not known.
 const SHORT: usize = 8;
 
-/// The names of the headers, sorted, each once, with a comma between. Bytes that are unusual in a name are written
-/// `\xNN`. Names beyond the bounds are only counted: `+3` at the end says that three more were there.
-pub(super) fn header_names(headers: &HeaderMap) -> String {
-    names(headers.keys().map(hyper::header::HeaderName::as_str))
+/// The names of the headers, sorted, each once, with a comma between, and without a secret that stands in one. Bytes that are
+/// unusual in a name are written `\xNN`. Names beyond the bounds are only counted: `+3` at the end says that three more were
+/// there.
+pub(super) fn header_names(headers: &HeaderMap, hidden: &Cutter<'_>) -> String {
+    let shown = headers.keys().map(|name| {
+        let mut name = name.as_str().to_owned();
+        hidden.cut_folded(&mut name);
+        name
+    });
+    names(shown)
 }
 
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let mut sorted: Vec<String> = names.map(escaped).collect();
+fn names(names: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let mut sorted: Vec<String> = names.map(|name| escaped(name.as_ref())).collect();
     sorted.sort_unstable();
     sorted.dedup();
     let mut kept = String::new();
@@ -51,7 +59,13 @@ fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     kept
 }
 
+/// What was cut is told by the mark as it is.
 fn escaped(name: &str) -> String {
+    let parts: Vec<String> = name.split(CUT_MARK).map(without_odd).collect();
+    parts.join(CUT_MARK)
+}
+
+fn without_odd(name: &str) -> String {
     let mut safe = String::with_capacity(name.len());
     for byte in name.bytes() {
         match byte.to_ascii_lowercase() {

@@ -8,6 +8,7 @@ use crate::client::error::Error as FetchError;
 use crate::client::gate::{Caller, Closed, Gate};
 use crate::clock;
 use crate::invoice::ids::InvoiceId;
+use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::ledger::{InvoiceRow, Operated, ReadError, Reader, WriteError, Writer};
 use crate::secret::Secret;
@@ -76,8 +77,11 @@ impl Adopter<'_> {
             .admit_within(Caller::Operator, TURN_WITHIN)
             .await
             .map_err(Error::Gate)?;
+        let own = self.reader.notify_token(row.key).await;
+        let own = own.map_err(Error::Token)?;
+        let secrets = (self.token, own.as_ref().map(NotifyToken::secret));
         let asked_ms = clock::wall_ms();
-        let answer = self.client.fetch_in_turn(permit, self.token, id).await;
+        let answer = self.client.fetch_in_turn(permit, secrets, id).await;
         let named = || id.to_string();
         let report = answer.map_err(|source| Error::Fetch {
             id: named(),
@@ -94,12 +98,6 @@ impl Adopter<'_> {
                 wanted: row.order_id.clone(),
             });
         }
-        let own = self.reader.notify_token(row.key).await;
-        let report = report.without(self.token);
-        let report = match own.map_err(Error::Token)? {
-            Some(own) => report.without(own.secret()),
-            None => report,
-        };
         let answer = Observation::polled(report, row.revision, asked_ms, clock::wall_ms());
         let stored = self.writer.adopt(row.key, answer).await;
         stored.map_err(|source| Error::Store {

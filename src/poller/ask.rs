@@ -8,6 +8,7 @@ use crate::client::error::Error as FetchError;
 use crate::client::gate::outage::Verdict;
 use crate::client::gate::{Gate, Permit};
 use crate::clock;
+use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::{Observation, Report};
 use crate::invoice::transition::Decision;
 use crate::ledger::{
@@ -42,7 +43,7 @@ pub(crate) enum Nothing {
         /// The id.
         id: String,
     },
-    /// The notify token could not be read. Stored with a secret in it, an answer could not be unsaid: it was dropped.
+    /// The notify token could not be read. Stored with a secret in it, an answer could not be unsaid: nothing was asked.
     #[error("could not read the notify token of invoice `{id}`")]
     Read {
         /// The id.
@@ -71,12 +72,20 @@ impl Asker {
         permit: Permit,
     ) -> Result<Decision, Nothing> {
         let asked_ms = clock::wall_ms();
+        let own = match self.reader.notify_token(row.key).await {
+            Ok(own) => own,
+            Err(source) => {
+                let id = row.invoice_id.to_string();
+                return Err(Nothing::Read { id, source });
+            }
+        };
+        let own = own.as_ref().map(NotifyToken::secret);
         let answer = self
             .client
-            .fetch_in_turn(permit, token, &row.invoice_id)
+            .fetch_in_turn(permit, (token, own), &row.invoice_id)
             .await;
         match answer {
-            Ok(report) => self.record(row, token, report, asked_ms).await,
+            Ok(report) => self.record(row, report, asked_ms).await,
             Err(source) => {
                 self.put_back(row.key, asked_ms, self.why(&source)).await;
                 let id = row.invoice_id.to_string();
@@ -88,17 +97,10 @@ impl Asker {
     async fn record(
         &self,
         row: &DueRow,
-        token: &Secret,
         report: Report,
         asked_ms: i64,
     ) -> Result<Decision, Nothing> {
         let id = || row.invoice_id.to_string();
-        let report = report.without(token);
-        let report = match self.reader.notify_token(row.key).await {
-            Ok(Some(own)) => report.without(own.secret()),
-            Ok(None) => report,
-            Err(source) => return Err(Nothing::Read { id: id(), source }),
-        };
         let answer = Observation::polled(report, row.revision, asked_ms, clock::wall_ms());
         match self.writer.record(row.key, answer).await {
             Ok(recorded) if recorded.decision == Decision::NotThisInvoice => {

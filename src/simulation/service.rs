@@ -174,7 +174,7 @@ impl World {
             self.refuse(key);
             return;
         }
-        let observation = read.into_observation(&token, self.wall_ms());
+        let observation = read.into_observation(&token, &[], self.wall_ms());
         self.hear(key, observation, number);
     }
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::address::is_for_browsers;
 use super::json::{Object, text};
-use crate::secret::Secret;
+use crate::secret::{Cutter, Secret};
 
 /// Lifetime taken when the service names none or nonsense: the 600 s of contract 8.
 const DEFAULT_LIFETIME_S: u64 = 600;
@@ -76,9 +77,9 @@ pub fn device_code(object: &Object) -> Option<Secret> {
 }
 
 impl LoginStarted {
-    /// Reads the answer to a login request. `Err` names the first field that is missing or too long to be one; lifetime and interval fall back to the
-    /// contract's constants (A34): each when it is missing, 0 or nonsense, the interval also when it leaves no room for a
-    /// single question within the lifetime.
+    /// Reads the answer to a login request. `Err` names the first field that is missing or too long to be one, or holds an
+    /// address that no browser is to be sent to. Lifetime and interval fall back to the contract's constants (A34): each when it
+    /// is missing, 0 or nonsense, the interval also when it leaves no room for a single question within the lifetime.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
         let need = |name, longest| needed(object, name, longest);
         let seconds = |name: &str, default| {
@@ -94,7 +95,11 @@ impl LoginStarted {
         Ok(Self {
             device_code: Secret::new(need("deviceCode", LONGEST_SECRET)?),
             user_code: need("userCode", LONGEST_CODE)?.to_owned(),
-            verification_url: need("verificationUrl", LONGEST_URL)?.to_owned(),
+            verification_url: need("verificationUrl", LONGEST_URL)
+                .ok()
+                .filter(|url| is_for_browsers(url))
+                .ok_or("verificationUrl")?
+                .to_owned(),
             expires_in_s,
             interval_s,
         })
@@ -115,12 +120,13 @@ impl LoginStarted {
 
 impl TokenIssued {
     /// Reads an issued token. `Err` names the field that is missing or too long; a missing shop name is shown as empty, a long
-    /// one is cut.
+    /// one is cut, and one with the token in it shown without that.
     pub fn from_json(object: &Object) -> Result<Self, &'static str> {
-        Ok(Self {
-            token: Secret::new(needed(object, "token", LONGEST_SECRET)?),
-            shop_name: text(object.get("shopName")).map_or_else(String::new, shortened),
-        })
+        let token = Secret::new(needed(object, "token", LONGEST_SECRET)?);
+        let mut shop_name = text(object.get("shopName")).unwrap_or_default();
+        Cutter::new(&[&token]).cut(&mut shop_name);
+        let shop_name = shortened(shop_name);
+        Ok(Self { token, shop_name })
     }
 
     /// The JSON text the service answers with; for the sandbox. Holds the token.
@@ -188,6 +194,9 @@ mod tests {
 
     #[test]
     fn what_no_login_can_live_by_is_not_taken_over() {
+        let body = br#"{"deviceCode":"dc","userCode":"A","verificationUrl":"javascript:alert(1)"}"#;
+        let refused = LoginStarted::from_json(&object(body).expect("an object"));
+        assert_eq!(refused.err(), Some("verificationUrl"));
         for (fields, wanted) in [
             (r#""expiresIn":600,"interval":5"#, (600, 5)),
             (r#""expiresIn":"300","interval":"10""#, (300, 10)),

@@ -26,9 +26,7 @@ pub fn error_text(body: &[u8], hidden: &[&Secret]) -> Option<String> {
     let object = object(body).ok()?;
     let text = object.get("error").and_then(Value::as_str)?;
     let mut told = text.to_owned();
-    for hidden in hidden {
-        Cutter::new(hidden).cut(&mut told);
-    }
+    Cutter::new(hidden).cut(&mut told);
     Some(told.chars().take(LONGEST).collect())
 }
 

@@ -37,6 +37,7 @@ mod lists;
 mod login;
 mod logs;
 mod manual;
+mod masking;
 mod names;
 mod network;
 mod notifications;

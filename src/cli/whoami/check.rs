@@ -96,7 +96,7 @@ pub(super) async fn check(context: &Context) -> Result<Verdict, Failure> {
     let Some(id) = newest(context).await? else {
         return Ok(Verdict::Unknown);
     };
-    let Err(error) = client.fetch_invoice(&found.token, &id).await else {
+    let Err(error) = client.fetch_invoice((&found.token, None), &id).await else {
         return Ok(Verdict::Valid(id));
     };
     let failure = |error| {

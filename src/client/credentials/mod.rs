@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::client::address::is_loopback_url;
 use crate::client::private_file::{self, FileError};
 use crate::invoice::moment::Moment;
-use crate::secret::Secret;
+use crate::secret::{Hidden, Secret};
 use crate::wire::json;
 use crate::wire::login::SANDBOX_TOKEN;
 
@@ -152,6 +152,7 @@ impl CredentialsError {
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     path: PathBuf,
+    hidden: Hidden,
 }
 
 impl Store {
@@ -159,7 +160,14 @@ impl Store {
     pub(crate) fn new(state_dir: &Path) -> Self {
         Self {
             path: state_dir.join("secret").join("credentials"),
+            hidden: Hidden::default(),
         }
+    }
+
+    /// The same, which adds every token that it finds to those that are hidden.
+    pub(crate) fn hiding(self, hidden: &Hidden) -> Self {
+        let hidden = hidden.clone();
+        Self { hidden, ..self }
     }
 
     /// The file's path, to be shown.
@@ -222,6 +230,9 @@ impl Store {
         origin: &str,
     ) -> Result<Option<Found>, CredentialsError> {
         let found = self.first(elsewhere, origin)?;
+        if let Some(found) = &found {
+            self.hidden.add(&found.token);
+        }
         let of_sandbox = |found: &Found| found.token.expose().starts_with(SANDBOX_TOKEN);
         if !found.as_ref().is_some_and(of_sandbox) || is_loopback_url(origin) {
             return Ok(found);

@@ -219,7 +219,7 @@ async fn a_lost_answer_is_told_apart_from_a_connection_that_never_stood() {
         let client = client(base, PATIENT);
         let id = InvoiceId::new("inv-1").expect("an id");
         let error = client
-            .fetch_invoice(&Secret::new(TOKEN), &id)
+            .fetch_invoice((&Secret::new(TOKEN), None), &id)
             .await
             .expect_err("nobody there");
         assert!(
@@ -245,7 +245,7 @@ async fn tls_that_fails_was_never_a_request() {
     };
     let id = InvoiceId::new("inv-1").expect("an id");
     let error = client
-        .fetch_invoice(&stub.token, &id)
+        .fetch_invoice((&stub.token, None), &id)
         .await
         .expect_err("no TLS");
     assert!(matches!(error, Error::NotSent { .. }), "{error:?}");
@@ -420,7 +420,7 @@ async fn a_service_that_echoes_the_request_puts_no_secret_into_an_error() {
     let unusable = Secret::new("shop:very-secret\ntoken");
     let error = stub
         .client
-        .fetch_invoice(&unusable, &InvoiceId::new("a").expect("an id"))
+        .fetch_invoice((&unusable, None), &InvoiceId::new("a").expect("an id"))
         .await;
     assert!(matches!(error, Err(Error::TokenUnusable)));
     assert!(!format!("{:?}", stub.client).contains("secret"));
@@ -459,7 +459,7 @@ async fn a_handshake_that_never_ends_was_never_a_request() {
     };
     let id = InvoiceId::new("inv-1").expect("an id");
     let error = client
-        .fetch_invoice(&Secret::new(TOKEN), &id)
+        .fetch_invoice((&Secret::new(TOKEN), None), &id)
         .await
         .expect_err("no TLS");
     assert!(matches!(error, Error::NotSent { .. }), "{error:?}");

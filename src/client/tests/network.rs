@@ -82,7 +82,10 @@ async fn a_black_holed_address_beside_a_working_one_costs_a_moment() {
     let mut fastest = PATIENT;
     for _ in 0..3 {
         let start = Instant::now();
-        client.fetch_invoice(&token, &id).await.expect("fetched");
+        client
+            .fetch_invoice((&token, None), &id)
+            .await
+            .expect("fetched");
         fastest = fastest.min(start.elapsed());
         let start = Instant::now();
         client
@@ -101,7 +104,10 @@ async fn a_black_holed_address_beside_a_working_one_costs_a_moment() {
         ..settings(format!("http://[::1]:{port}"), PATIENT)
     };
     let alone = Client::new(&alone).expect("a client");
-    let error = alone.fetch_invoice(&token, &id).await.expect_err("silence");
+    let error = alone
+        .fetch_invoice((&token, None), &id)
+        .await
+        .expect_err("silence");
     assert!(matches!(error, Error::NotSent { .. }), "{error:?}");
 }
 
@@ -137,7 +143,7 @@ async fn a_fetch_on_a_connection_that_was_closed_meanwhile_does_no_harm() {
     let (token, id) = (Secret::new(TOKEN), InvoiceId::new("inv-1").expect("an id"));
     let (mut fetched, mut lost) = (0, 0);
     while fetched < 3 {
-        match client.fetch_invoice(&token, &id).await {
+        match client.fetch_invoice((&token, None), &id).await {
             Ok(_report) => fetched += 1,
             Err(error) => {
                 assert!(error.is_transient(), "{error:?}");

@@ -82,7 +82,7 @@ impl Stub {
 
     pub(super) async fn fetch(&self) -> Result<Report, Error> {
         let id = InvoiceId::new("inv-1").expect("an id");
-        self.client.fetch_invoice(&self.token, &id).await
+        self.client.fetch_invoice((&self.token, None), &id).await
     }
 
     pub(super) async fn create(&self) -> Result<Report, CreateError> {

@@ -181,6 +181,7 @@ impl<B: Book> Running<B> {
                 ..Limits::default()
             },
             drain,
+            hidden: Hidden::default(),
             heard: Arc::default(),
         };
         let shutdown = Shutdown::new();

@@ -4,10 +4,9 @@
 //! read as its digits; anything else odd is named in [`Report::odd`] and loses nothing but itself (A08, A11). An amount, a
 //! currency or an order of another type is there and agrees with nothing.
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
+use super::address::is_for_browsers;
 use super::fields::{Field, Fields, spelt};
 use super::json::{Object, text};
 use crate::invoice::amount::Amount;
@@ -16,8 +15,6 @@ use crate::invoice::moment::{Moment, Zone};
 use crate::invoice::observation::{How, Odd, Report, Reported};
 use crate::invoice::status::Status;
 
-/// Longest currency or method kept as it came, bytes. Real ones are a tenth of it.
-const LONGEST_TEXT: usize = 64;
 /// Longest address of a payment page, bytes: browsers and proxies take no longer one.
 const LONGEST_URL: usize = 4_096;
 /// Layers of JSON-in-a-string that are undone for `dealRequisites`. The contract shows one; senders add one (A11).
@@ -93,12 +90,11 @@ impl<'f> Own<'f> {
     }
 }
 
-/// Reads an invoice object. The document is kept whole in the report, in one spelling: only so every occurrence of a
+/// Reads an invoice object. Every text is kept whole in the report, the document in one spelling: only so every occurrence of a
 /// secret is found and cut. Numbers keep their digits, names their order.
 pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     let own = Own::of(object);
     let text = |field: Option<&'_ Field<'_>>| field.and_then(Field::text).map(str::to_owned);
-    let short = |field: Option<&'_ Field<'_>>| field.and_then(Field::text).map(capped);
     let id = own
         .id
         .and_then(Field::text)
@@ -119,6 +115,11 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
     if !fits {
         let field = "paymentUrl";
         let how = How::TooLong;
+        odd.push(Odd { field, how });
+    } else if own.payment_url.is_some_and(Field::is_given)
+        && !payment_url.as_deref().is_some_and(is_for_browsers)
+    {
+        let (field, how) = ("paymentUrl", How::NoAddress);
         odd.push(Odd { field, how });
     }
     let given = own.requisites.filter(|field| field.is_given());
@@ -141,8 +142,8 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
         updated_at_text,
         service_ms: None,
         expire_at,
-        method: short(own.method),
-        payment_url: payment_url.filter(|_| fits),
+        method: text(own.method),
+        payment_url: payment_url.filter(|url| fits && is_for_browsers(url)),
         requisites,
         raw: object.to_json(),
         odd,
@@ -162,7 +163,7 @@ fn retyped(object: &Fields<'_>) -> Vec<Odd> {
     let odd = |field: &'static str| {
         let how = match object.get(field)? {
             Field::Text(text) if field == "direction" && text != "in" && !text.is_empty() => {
-                How::Unknown(capped(text))
+                How::Unknown(text.to_string())
             }
             Field::Text(_) | Field::Other(Value::Null) => return None,
             Field::Other(_) => How::Retyped,
@@ -229,18 +230,6 @@ fn within(text: &str) -> Option<String> {
     value.is_object().then(|| spelt(&value))
 }
 
-/// Short texts stay; of a long one the beginning and a digest, so that unequal texts stay unequal and none fills the
-/// history.
-fn capped(text: &str) -> String {
-    if text.len() <= LONGEST_TEXT {
-        return text.to_owned();
-    }
-    let digest = digest(&SHA256, text.as_bytes());
-    let mark = URL_SAFE_NO_PAD.encode(digest);
-    let head: String = text.chars().take(LONGEST_TEXT / 4).collect();
-    format!("{head}… sha256 {mark}")
-}
-
 /// A field that is compared. What is there and cannot be read is not missing.
 fn reported<T>(field: Option<&Field<'_>>, read: impl Fn(&str) -> Option<T>) -> Reported<T> {
     match field.filter(|field| field.is_given()) {
@@ -254,9 +243,7 @@ fn reported<T>(field: Option<&Field<'_>>, read: impl Fn(&str) -> Option<T>) -> R
 
 /// Its text, or the JSON text of what is no text.
 fn to_the_letter(field: &Field<'_>) -> String {
-    field
-        .text()
-        .map_or_else(|| capped(&field.to_json()), capped)
+    field.text().map_or_else(|| field.to_json(), str::to_owned)
 }
 
 /// The invoice object as the service writes it; for the sandbox, which plays the service. Absent fields are left out.

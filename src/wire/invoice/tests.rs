@@ -3,9 +3,15 @@
 //! Promises that trouble in one field costs no other, and that what cannot be read is not taken for missing.
 
 use super::*;
+use crate::secret::Secret;
 
 fn read(body: &str) -> Report {
-    decode(&Fields::read(body.as_bytes()).expect(body)).expect(body)
+    without(body, &[])
+}
+
+fn without(body: &str, hidden: &[&Secret]) -> Report {
+    let decoded = decode(&Fields::read(body.as_bytes()).expect(body)).expect(body);
+    decoded.without(hidden)
 }
 
 #[test]
@@ -176,6 +182,47 @@ fn texts_without_end_are_kept_short_and_unequal() {
         |text: &str| read(&format!(r#"{{"id":"a","status":"x","currency":"{text}"}}"#)).currency;
     let (one, other) = (told(&"R".repeat(100_000)), told(&"R".repeat(100_001)));
     assert!(one != other && one.is_some_and(|text| text.len() < 200));
+}
+
+/// Cut after it was shortened, the first letters of a secret would stay.
+#[test]
+fn a_secret_in_a_long_text_is_cut_before_the_text_is_shortened() {
+    let secret = Secret::new("notify-token-notify-token-notify-token-0123");
+    for field in [
+        "currency",
+        "paymentMethod",
+        "updatedAt",
+        "direction",
+        "status",
+        "internalId",
+    ] {
+        for padding in 0..70 {
+            let told = format!("{}{}", "x".repeat(padding), secret.expose());
+            let body = format!(r#"{{"id":"a","status":"x","{field}":"{told}"}}"#);
+            let body = body.replace(r#""status":"x","status""#, r#""status""#);
+            let report = format!("{:?}", without(&body, &[&secret]));
+            assert!(!report.contains("notify"), "{field} {padding}: {report}");
+            assert!(report.contains("[cut]"), "{field} {padding}: {report}");
+        }
+    }
+}
+
+/// What a browser would run, or open from a disk, is no address of a payment page.
+#[test]
+fn only_an_address_of_the_web_is_a_payment_page() {
+    let read_url = |url: &str| {
+        read(&format!(
+            r#"{{"id":"a","status":"x","paymentUrl":"{url}"}}"#
+        ))
+    };
+    let good = read_url("https://pay.example/1");
+    assert_eq!(good.payment_url.as_deref(), Some("https://pay.example/1"));
+    assert_eq!(told(&good), Vec::<String>::new());
+    let bad = read_url("javascript:alert(1)");
+    assert_eq!(bad.payment_url, None);
+    assert_eq!(told(&bad), ["paymentUrl:no_address"]);
+    assert!(bad.raw.contains("javascript:alert(1)"));
+    assert_eq!(told(&read_url("")), Vec::<String>::new());
 }
 
 #[test]
