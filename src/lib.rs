@@ -72,7 +72,7 @@
 //! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing. `cli/stage` is what a demo and a scenario play on, `cli/scenario` plays |
-//! | [`clock`] [`entropy`] [`fault`] [`news`] [`panics`] [`process_mark`] [`pulse`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//! | [`clock`] [`entropy`] [`fault`] [`hardened`] [`news`] [`panics`] [`process_mark`] [`pulse`] [`regular_file`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and checks the ledger's invariants after every scenario. `tests/reliability`
@@ -144,6 +144,7 @@ mod doctor;
 mod entropy;
 mod fault;
 mod file_lock;
+mod hardened;
 pub mod hook;
 mod http;
 pub mod invoice;
@@ -157,6 +158,7 @@ mod parts;
 mod poller;
 mod process_mark;
 mod pulse;
+mod regular_file;
 mod retry_after;
 mod sandbox;
 pub mod secret;
@@ -176,5 +178,6 @@ pub fn run() -> ExitCode {
     if let Some(code) = hook::launch::entry(std::env::args_os()) {
         return code;
     }
+    hardened::begin();
     cli::run()
 }

@@ -17,7 +17,9 @@ use crate::hook::{Selector, Subscription, UnknownSelector};
 use crate::http::{CertificateError, CertificateFiles, Certificates, Limits};
 use crate::invoice::silence::{Schedule, Step};
 use crate::invoice::transition::Policy;
-use crate::ledger::{Author, Bounds, Checkpoint, LogLimits, Network, Options, Restore, Rules};
+use crate::ledger::{
+    Author, Bounds, Checkpoint, LogLimits, Network, Options, RUN_DIRECTORY, Restore, Rules,
+};
 use crate::listener::Trusted;
 use crate::listener::presentation::{PlaceError, Presentations};
 use crate::outbox::Action;
@@ -77,9 +79,6 @@ pub(crate) fn schedule(settings: &Settings) -> Schedule {
         horizon_ms: ms(poller.horizon_s),
     }
 }
-
-/// The hooks' working directories, in the state directory.
-const RUN_DIRECTORY: &str = "run";
 
 /// How the daemon opens the ledger.
 pub(crate) fn ledger_options(
@@ -195,11 +194,12 @@ fn certificates(heard: &crate::config::Listener) -> Result<Option<Certificates>,
     certificate_files(heard).map(Certificates::load).transpose()
 }
 
-/// Where certificate and key lie, when the listener speaks TLS itself.
+/// Where certificate and key lie, when the listener speaks TLS itself, for the user that this process runs as.
 pub(crate) fn certificate_files(heard: &crate::config::Listener) -> Option<CertificateFiles> {
     Some(CertificateFiles {
         certificate: heard.tls_certificate.clone()?,
         key: heard.tls_key.clone()?,
+        owner: rustix::process::geteuid().as_raw(),
     })
 }
 

@@ -7,6 +7,7 @@ use super::failure::{Exit, Failure, whole_seconds};
 use super::problem::Problem;
 use crate::client::credentials::{CredentialsError, TokenSource};
 use crate::client::error::{CreateError, Error};
+use crate::client::private_file::FileError;
 
 /// No token anywhere.
 pub(crate) fn no_login() -> Failure {
@@ -135,6 +136,10 @@ impl From<CredentialsError> for Failure {
             CredentialsError::Unreadable { .. } | CredentialsError::Empty { .. } => {
                 (Exit::LoginNeeded, Some(log_in()))
             }
+            CredentialsError::File(FileError::NotAFile { path, .. }) => (
+                Exit::Ownership,
+                Some(format!("remove `{}` and {}", path.display(), log_in())),
+            ),
             CredentialsError::File(_) => (Exit::Error, None),
         };
         hinted(Self::new(exit, error), hint)

@@ -12,10 +12,14 @@ use super::failure::{Exit, Failure};
 use super::output::{escape, print, print_json, talk};
 use super::scenario;
 use crate::config::toml;
+use crate::regular_file::{self, Rule};
 use crate::sandbox::{self, Error, Sandbox, Settings, Statuses, Times, WriteError};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{self, Format, Level};
 use crate::{clock, entropy};
+
+/// Most bytes of a file of status names.
+const LARGEST: u64 = 1024 * 1024;
 
 /// Most requisites of a method: more than anybody occupies.
 const MOST_REQUISITES: u64 = 1_000_000;
@@ -139,8 +143,10 @@ fn read_statuses(file: &Path) -> Result<Statuses, Failure> {
             "such as: open = [\"new\"], paid = [\"paid\"], failed = [\"canceled\"], reversed = [\"refunded\"]",
         )
     };
-    let text = std::fs::read_to_string(file).map_err(|error| failed(error.into()))?;
-    let lists: Lists = toml::read(&text).map_err(|error| failed(error.into()))?;
+    let bytes =
+        regular_file::read(file, Rule::open(LARGEST)).map_err(|error| failed(error.into()))?;
+    let text = str::from_utf8(&bytes).map_err(|error| failed(error.into()))?;
+    let lists: Lists = toml::read(text).map_err(|error| failed(error.into()))?;
     let statuses = Statuses {
         open: lists.open,
         paid: lists.paid,

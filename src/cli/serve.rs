@@ -209,10 +209,17 @@ impl From<daemon::Error> for Failure {
             error @ Error::Listener(ListenerError::Presentation(_)) => Self::new(Exit::Config, error).hint(
                 "with `presentations = \"auto\"` the log names the line that fits once a notification was authentic",
             ),
-            // Nor may a renewal that failed weeks ago, or is half done just now, keep tilld down once it is mended.
+            // A renewal that is half done just now must not keep tilld down once it is done; anything else stays as it is.
             Error::Listener(ListenerError::Certificate(cause)) => {
                 let hint = cause.hint();
-                Self::new(Exit::Error, cause).hint(hint)
+                let exit = if cause.is_ownership() {
+                    Exit::Ownership
+                } else if cause.is_half_renewed() {
+                    Exit::Error
+                } else {
+                    Exit::Config
+                };
+                Self::new(exit, cause).hint(hint)
             }
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)

@@ -44,6 +44,11 @@ pub(super) fn bearer(token: &Secret) -> Result<HeaderValue, Error> {
     Ok(value)
 }
 
+/// Whether a header can carry an access token.
+pub(crate) fn is_sendable(token: &Secret) -> bool {
+    bearer(token).is_ok()
+}
+
 impl Answer {
     /// Sends the request and reads what comes, in this time at most: that counts as sent, since it may have struck at any point of
     /// the exchange. `hidden` are the secrets the request carries.

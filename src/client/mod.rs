@@ -21,6 +21,7 @@ use crate::wire::login::{LoginStarted, TokenIssued};
 use crate::wire::problem;
 use address::{Address, AddressError};
 use answer::Answer;
+pub(crate) use answer::is_sendable;
 use error::{CreateError, Error, Foreign};
 use fetches::Fetches;
 use gate::Permit;
@@ -35,7 +36,7 @@ pub(crate) mod fetches;
 pub(crate) mod gate;
 pub(crate) mod login;
 mod page;
-mod private_file;
+pub(crate) mod private_file;
 pub(crate) mod proxy;
 pub(crate) mod retry_after;
 #[cfg(test)]

@@ -4,15 +4,16 @@
 //! [`replace`] returns. Writers take turns by a lock on the directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 
 use crate::file_lock::FileLock;
+use crate::regular_file::{self, Rule, Unfit};
 use crate::secret::Secret;
 
 const FILE_MODE: u32 = 0o600;
@@ -46,12 +47,55 @@ pub(crate) enum FileError {
         /// The loosest ones allowed.
         wanted: u32,
     },
+    /// Another user's, who could read it and put another in its place.
+    #[error("`{}` belongs to user {found}, not to user {wanted}", path.display())]
+    Owner {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// Whose it must be.
+        wanted: u32,
+    },
+    /// A pipe, a device, a directory.
+    #[error("`{}` is {kind}, not a file", path.display())]
+    NotAFile {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
     /// Larger than anything that belongs there.
     #[error("`{}` is larger than {} KiB", path.display(), LARGEST / 1024)]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl FileError {
+    fn unfit(path: &Path, unfit: Unfit) -> Self {
+        let path = path.to_owned();
+        match unfit {
+            Unfit::Io(source) => Self::Io {
+                what: "read",
+                path,
+                source,
+            },
+            Unfit::Kind(kind) => Self::NotAFile { path, kind },
+            Unfit::Owner { found, wanted } => Self::Owner {
+                path,
+                found,
+                wanted,
+            },
+            Unfit::Mode(found) => Self::Permissions {
+                path,
+                found,
+                wanted: FILE_MODE,
+            },
+            Unfit::TooLarge(_) => Self::TooLarge { path },
+        }
+    }
 }
 
 fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
@@ -62,31 +106,52 @@ fn io_error(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileEr
     }
 }
 
-/// Reads the file. `None` when there is none. Refuses one that others may read, and one in a directory others may enter.
+/// Reads the file. `None` when there is none. Refuses one that others may read or that is another user's than the directory above
+/// its own, and one in a directory others may enter.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(cause) => return Err(io_error("open", path)(cause)),
+    let Some(dir) = path.parent() else {
+        return read_as(path, None, others(FILE_MODE));
     };
-    let found = file.metadata().map_err(io_error("look at", path))?;
-    tight(path, found.mode(), FILE_MODE)?;
-    if let Some(dir) = path.parent() {
-        tight(
-            dir,
-            fs::metadata(dir).map_err(io_error("look at", dir))?.mode(),
-            DIR_MODE,
-        )?;
+    let about = match fs::metadata(dir) {
+        Ok(about) => about,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(io_error("look at", dir)(cause)),
+    };
+    // Root may look at what is another's: by whose the directory above is, it is right or wrong for its owner too.
+    let above = dir.parent().unwrap_or(Path::new("/"));
+    let owner = fs::metadata(above)
+        .map_err(io_error("look at", above))?
+        .uid();
+    let found = read_as(path, Some(owner), others(FILE_MODE))?;
+    if found.is_none() {
+        return Ok(None);
     }
-    read_all(file, path).map(Some)
+    if ![owner, 0].contains(&about.uid()) {
+        return Err(FileError::Owner {
+            path: dir.to_owned(),
+            found: about.uid(),
+            wanted: owner,
+        });
+    }
+    tight(dir, about.mode(), DIR_MODE)?;
+    Ok(found)
 }
 
-/// Reads a file whose mode somebody else answers for. `None` when there is none.
+/// Reads a file whose mode somebody else answers for, of this user or of root. `None` when there is none.
 pub(super) fn read_foreign(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    match File::open(path) {
-        Ok(file) => read_all(file, path).map(Some),
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(cause) => Err(io_error("open", path)(cause)),
+    read_as(path, Some(rustix::process::geteuid().as_raw()), 0)
+}
+
+fn read_as(path: &Path, owner: Option<u32>, closed: u32) -> Result<Option<Vec<u8>>, FileError> {
+    let rule = Rule {
+        owner,
+        closed,
+        largest: LARGEST,
+    };
+    match regular_file::read(path, rule) {
+        Ok(bytes) => Ok(Some(bytes.to_vec())),
+        Err(missing) if missing.is_missing() => Ok(None),
+        Err(unfit) => Err(FileError::unfit(path, unfit)),
     }
 }
 
@@ -176,7 +241,12 @@ fn locked_dir(path: &Path) -> Result<(PathBuf, FileLock), FileError> {
         }
         Ok(()) | Err(_) => {}
     }
-    let open = File::open(dir).map_err(io_error("open", dir))?;
+    let is_directory = i32::try_from(OFlags::DIRECTORY.bits()).unwrap_or_default();
+    let open = OpenOptions::new()
+        .read(true)
+        .custom_flags(is_directory)
+        .open(dir)
+        .map_err(io_error("open", dir))?;
     let found = open.metadata().map_err(io_error("look at", dir))?;
     if found.mode() & 0o7777 != DIR_MODE {
         open.set_permissions(Permissions::from_mode(DIR_MODE))
@@ -219,9 +289,13 @@ fn discard(path: &Path) {
     drop(fs::remove_file(path));
 }
 
+/// What a mode must not have beyond this one.
+const fn others(wanted: u32) -> u32 {
+    0o777 & !(wanted | 0o700)
+}
+
 fn tight(path: &Path, mode: u32, wanted: u32) -> Result<(), FileError> {
-    let others = mode & 0o077;
-    if others == 0 {
+    if mode & others(wanted) == 0 {
         return Ok(());
     }
     Err(FileError::Permissions {
@@ -229,19 +303,6 @@ fn tight(path: &Path, mode: u32, wanted: u32) -> Result<(), FileError> {
         found: mode & 0o7777,
         wanted,
     })
-}
-
-fn read_all(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(io_error("read", path))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > LARGEST {
-        return Err(FileError::TooLarge {
-            path: path.to_owned(),
-        });
-    }
-    Ok(bytes)
 }
 
 #[cfg(test)]

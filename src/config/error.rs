@@ -141,7 +141,7 @@ fn secret_hint(file: &Path, source: &SecretFileError) -> String {
         SecretFileError::OpenToAll(_) => format!(
             "`chmod o= \"{shown}\"` mends it; when somebody may have read it, a new secret is wanted, here and in the shop"
         ),
-        SecretFileError::NotAFile | SecretFileError::TooLarge | SecretFileError::Keys(_) => {
+        SecretFileError::NotAFile(_) | SecretFileError::TooLarge | SecretFileError::Keys(_) => {
             format!(
                 "it holds `whsec_` and the base64 of 24 to 64 bytes, one secret a line; {make} writes a new one over it, \
              which the shop must be given too"

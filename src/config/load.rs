@@ -3,8 +3,7 @@
 //! figment's own errors and TOML's print the value or the line: they are taken apart here and only what is harmless is kept.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use figment::error::Kind;
@@ -16,6 +15,7 @@ use super::error::{Error, Origin};
 use super::keys::{Shape, beside, first_unknown, known, nearest, variable_of};
 use super::settings::Settings;
 use super::variables::{self, Given, spell};
+use crate::regular_file::{self, Rule, Unfit};
 
 /// The file that is read when it exists and no other is named.
 pub const STANDARD_FILE: &str = "/etc/tilld/config.toml";
@@ -129,23 +129,18 @@ fn read_file(path: &Path, must_exist: bool) -> Result<Option<Dict>, Error> {
         path: path.to_owned(),
         source,
     };
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound && !must_exist => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
+    let bytes = match regular_file::read(path, Rule::open(FILE_LIMIT)) {
+        Ok(bytes) => bytes,
+        Err(missing) if missing.is_missing() && !must_exist => return Ok(None),
+        Err(Unfit::TooLarge(limit)) => {
+            let path = path.to_owned();
+            return Err(Error::TooLarge { path, limit });
+        }
+        Err(unfit) => return Err(unreadable(unfit.into_io())),
     };
-    let mut text = String::new();
-    let read = file
-        .take(FILE_LIMIT + 1)
-        .read_to_string(&mut text)
-        .map_err(unreadable)?;
-    if u64::try_from(read).is_ok_and(|read| read > FILE_LIMIT) {
-        return Err(Error::TooLarge {
-            path: path.to_owned(),
-            limit: FILE_LIMIT,
-        });
-    }
-    Toml::from_str(&text).map(Some).map_err(|error| {
+    let text = str::from_utf8(&bytes)
+        .map_err(|cause| unreadable(io::Error::new(ErrorKind::InvalidData, cause)))?;
+    Toml::from_str(text).map(Some).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start));
         let before = before.unwrap_or_default();
         Error::Syntax {

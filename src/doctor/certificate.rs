@@ -20,9 +20,10 @@ const DAY_S: i64 = 24 * 3_600;
 
 /// The listener's, when it has one.
 pub(super) fn own(settings: &Settings, user: &User) -> Vec<Finding> {
-    let Some(files) = certificate_files(&settings.listener) else {
+    let Some(mut files) = certificate_files(&settings.listener) else {
         return Vec::new();
     };
+    files.owner = user.uid;
     // Read by root or another member of the group it would look well.
     let trouble: Vec<Finding> = [&files.certificate, &files.key]
         .into_iter()

@@ -1,11 +1,12 @@
 //! What runs a script in the end, and whether that makes machine code as it runs, which `MemoryDenyWriteExecute=` of the unit
 //! forbids (A38). By the first lines of the files, as the kernel reads them, and the names of the programs; nothing is run.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use crate::hook::process::PATH;
+use crate::regular_file::{self, Unfit};
 
 /// Longest first line that is read.
 const FIRST_LINE: u64 = 4_096;
@@ -56,7 +57,8 @@ pub(super) fn in_path(name: &str) -> Option<PathBuf> {
 /// The first line of a file, without its end; at most 4 KiB.
 pub(super) fn first_line(file: &Path) -> io::Result<String> {
     let mut line = Vec::new();
-    let reader = BufReader::new(File::open(file)?.take(FIRST_LINE));
+    let (file, _) = regular_file::open(file).map_err(Unfit::into_io)?;
+    let reader = BufReader::new(file.take(FIRST_LINE));
     reader.take(FIRST_LINE).read_until(b'\n', &mut line)?;
     Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }

@@ -3,11 +3,13 @@
 //!
 //! What may be started but not read, and whatever a registered interpreter may be meant for, is left to the kernel.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
 use rustix::io::Errno;
+
+use crate::regular_file::{self, Unfit};
 
 /// How every program of the system begins.
 const ELF: &[u8] = b"\x7fELF";
@@ -40,7 +42,8 @@ pub(super) fn check(program: &Path) -> Result<(), String> {
 fn head(file: &Path) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
     let most = u64::try_from(HEAD).unwrap_or(u64::MAX);
-    File::open(file)?.take(most).read_to_end(&mut head)?;
+    let (file, _) = regular_file::open(file).map_err(Unfit::into_io)?;
+    file.take(most).read_to_end(&mut head)?;
     Ok(head)
 }
 

@@ -7,7 +7,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -18,6 +17,7 @@ use rustix::io::Errno;
 use super::launcher::{self, Launcher, Role};
 use super::order::Order;
 use super::{format, inherited};
+use crate::regular_file;
 
 /// The word that makes tilld a launcher. Internal: no command, in no help text.
 pub const WORD: &str = "__launch";
@@ -143,11 +143,8 @@ fn reason(program: &Path, error: &io::Error) -> String {
 /// The interpreter a script names in its first line.
 fn interpreter(program: &Path) -> Option<String> {
     let mut head = Vec::new();
-    File::open(program)
-        .ok()?
-        .take(LONGEST_FIRST_LINE)
-        .read_to_end(&mut head)
-        .ok()?;
+    let (file, _) = regular_file::open(program).ok()?;
+    file.take(LONGEST_FIRST_LINE).read_to_end(&mut head).ok()?;
     let line = head
         .split(|&byte| byte == b'\n')
         .next()?

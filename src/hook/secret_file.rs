@@ -1,18 +1,15 @@
 //! The file that holds a hook's secrets. Read afresh for each attempt, so that a rotation needs no restart, and looked at
 //! before the daemon starts. Promises that nothing of its content stands in an error.
 
-use std::fs::OpenOptions;
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::io;
 use std::path::Path;
 
-use rustix::fs::OFlags;
-use secrecy::zeroize::Zeroizing;
+use crate::regular_file::{self, Rule, Unfit};
 
 use super::signature::{Keys, KeysError};
 
 /// Largest file read, in bytes. As many secrets as may be have less than half of it.
-const LARGEST: usize = 1024;
+const LARGEST: u64 = 1024;
 
 /// Mode bits that let everybody read the secret, or put another in its place. The group is the operator's choice: the
 /// shop's own program often reads the same file.
@@ -25,8 +22,8 @@ pub enum SecretFileError {
     #[error(transparent)]
     Io(#[from] io::Error),
     /// A directory, a pipe, a device.
-    #[error("it is not a file")]
-    NotAFile,
+    #[error("it is {0}, not a file")]
+    NotAFile(&'static str),
     /// Whoever has an account may sign what the shop will believe.
     #[error("it has mode {0:04o}: everybody may read or change it")]
     OpenToAll(u32),
@@ -38,27 +35,20 @@ pub enum SecretFileError {
     Keys(#[from] KeysError),
 }
 
-/// Reads the secrets.
+/// Reads the secrets. Whose the file is, is the operator's choice too: the shop's user, say.
 pub fn read(file: &Path) -> Result<Keys, SecretFileError> {
-    // A pipe without a writer would hold up whoever opens it.
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let open = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags)
-        .open(file)?;
-    let found = open.metadata()?;
-    if !found.is_file() {
-        return Err(SecretFileError::NotAFile);
-    }
-    if found.mode() & OTHERS != 0 {
-        return Err(SecretFileError::OpenToAll(found.mode() & 0o7777));
-    }
-    // Large enough from the start: a buffer that grew would leave copies behind.
-    let mut bytes = Zeroizing::new(Vec::with_capacity(2 * LARGEST));
-    open.take(LARGEST as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > LARGEST {
-        return Err(SecretFileError::TooLarge);
-    }
+    let rule = Rule {
+        owner: None,
+        closed: OTHERS,
+        largest: LARGEST,
+    };
+    let bytes = regular_file::read(file, rule).map_err(|unfit| match unfit {
+        Unfit::Io(cause) => SecretFileError::Io(cause),
+        Unfit::Kind(kind) => SecretFileError::NotAFile(kind),
+        Unfit::Mode(mode) => SecretFileError::OpenToAll(mode),
+        unfit @ Unfit::Owner { .. } => SecretFileError::Io(unfit.into_io()),
+        Unfit::TooLarge(_) => SecretFileError::TooLarge,
+    })?;
     // What is no text begins with no prefix.
     let text = str::from_utf8(&bytes).map_err(|_not_text| KeysError::Prefix(1))?;
     Ok(Keys::parse(text)?)
@@ -93,7 +83,10 @@ mod tests {
         assert_eq!(why, "it is larger than 1024 bytes");
         let why = with("hunter2-hunter2", 0o600).expect_err("refused");
         assert!(!why.contains("hunter2"), "{why}");
-        assert!(matches!(read(dir.path()), Err(SecretFileError::NotAFile)));
+        assert!(matches!(
+            read(dir.path()),
+            Err(SecretFileError::NotAFile(_))
+        ));
         let gone = read(&dir.path().join("gone")).expect_err("refused");
         assert!(gone.to_string().starts_with("No such file"), "{gone}");
     }

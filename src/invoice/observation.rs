@@ -211,9 +211,9 @@ impl Report {
         if let Reported::Value(order_id) = &mut self.order_id {
             cutter.cut(order_id);
         }
-        let mut status = self.status.as_str().to_owned();
-        cutter.cut(&mut status);
-        if status != self.status.as_str() {
+        if cutter.may_be_in(self.status.as_str()) {
+            let mut status = self.status.as_str().to_owned();
+            cutter.cut(&mut status);
             self.status = Status::new(status).unwrap_or(self.status);
         }
         self

@@ -153,7 +153,13 @@ impl OpenError {
                 Some(source)
             }
             Self::Unreadable { .. }
-            | Self::Key(KeyError::Gone { .. } | KeyError::Mode { .. } | KeyError::NotAKey { .. })
+            | Self::Key(
+                KeyError::Gone { .. }
+                | KeyError::Mode { .. }
+                | KeyError::Owner { .. }
+                | KeyError::NotAFile { .. }
+                | KeyError::NotAKey { .. },
+            )
             | Self::File { .. }
             | Self::Foreign { .. }
             | Self::StrayLog { .. }

@@ -1,33 +1,41 @@
 //! The lock that lets one daemon run on a state directory, and tells commands whether one does.
 //!
 //! The kernel drops it with the process, so it cannot be left behind by a crash. Its file is its owner's alone: whoever may open
-//! it may hold it, and a reader of the ledger must not keep the daemon from starting. A file that was deleted is looked for among
-//! what processes have open, so that its holder still counts.
+//! it may hold it, and a reader of the ledger must not keep the daemon from starting. A file can be deleted while it is held, so
+//! the directory of the scripts' working directories is locked with it: what a daemon has open nobody but root can look at.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::file_lock::FileLock;
+use crate::regular_file::{self, Rule, Unfit};
+
+/// Most bytes that a daemon notes in its lock.
+const NOTED: u64 = 64 * 1024;
 
 /// The lock's file in the state directory.
 const FILE_NAME: &str = "serve.lock";
 const MODE: u32 = 0o600;
+/// Where scripts have their working directories, below the state directory; its owner's alone.
+pub(crate) const RUN_DIRECTORY: &str = "run";
+const RUN_MODE: u32 = 0o700;
 /// Where the kernel lists who holds what.
 const LOCKS: &str = "/proc/locks";
-/// Where it shows each process.
-const PROCESSES: &str = "/proc";
 
 /// Held by the one daemon; dropped with it.
 #[derive(Debug)]
 pub(crate) struct ServeLock {
     lock: FileLock,
+    _run: Option<FileLock>,
 }
 
 /// Why the lock was not taken.
@@ -71,17 +79,30 @@ impl ServeLock {
         let held = || LockError::Held {
             state_dir: state_dir.to_owned(),
         };
-        match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(_new) if is_held_deleted(&path) => Err(held()),
-            Ok(lock) => {
-                let lock = Self { lock };
-                lock.forget();
-                Ok(lock)
-            }
+        let take = |file| match FileLock::take(file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Err(held()),
-            Err(errno) => Err(failed(errno.into())),
-        }
+            taken => taken.map_err(|errno| failed(errno.into())),
+        };
+        let lock = take(file)?;
+        let run = state_dir.join(RUN_DIRECTORY);
+        // What is in the way of it keeps scripts from running, and nobody from serving.
+        drop(DirBuilder::new().mode(RUN_MODE).create(&run));
+        let run = open_directory(&run).ok();
+        let lock = Self {
+            lock,
+            _run: run.map(take).transpose()?,
+        };
+        lock.forget();
+        Ok(lock)
     }
+}
+
+fn open_directory(path: &Path) -> io::Result<File> {
+    let is_directory = i32::try_from(OFlags::DIRECTORY.bits()).unwrap_or_default();
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(is_directory)
+        .open(path)
 }
 
 impl ServeLock {
@@ -108,7 +129,7 @@ impl ServeLock {
 
 /// Where the daemon of this state directory said that it answers: for its owner alone to read.
 pub(crate) fn served_on(state_dir: &Path) -> Option<PathBuf> {
-    let noted = fs::read(state_dir.join(FILE_NAME)).ok()?;
+    let noted = regular_file::read(&state_dir.join(FILE_NAME), Rule::open(NOTED)).ok()?;
     let at = noted.iter().position(|byte| *byte == b'\n')?;
     let (on, path) = noted.split_at_checked(at)?;
     let path = PathBuf::from(OsStr::from_bytes(path.strip_prefix(b"\n")?));
@@ -122,46 +143,21 @@ fn machine() -> PathBuf {
 
 /// True while a daemon serves this state directory. Where that cannot be told, there is none.
 pub(crate) fn is_served(state_dir: &Path) -> bool {
-    let path = state_dir.join(FILE_NAME);
-    match File::open(&path) {
+    let lock = state_dir.join(FILE_NAME);
+    let opened = regular_file::open(&lock).map(|(file, _)| file);
+    let run = state_dir.join(RUN_DIRECTORY);
+    is_locked(&lock, opened.map_err(Unfit::into_io)) || is_locked(&run, open_directory(&run))
+}
+
+fn is_locked(path: &Path, opened: io::Result<File>) -> bool {
+    match opened {
         // A shared lock for an instant: it stands beside other askers' and only a daemon's refuses it. A daemon that starts
         // within this instant would find the lock taken, so it tries a few times (see `start`).
-        Ok(file) => match FileLock::take(file, FlockOperation::NonBlockingLockShared) {
-            Ok(_free) => is_held_deleted(&path),
-            Err(errno) => errno == Errno::WOULDBLOCK,
-        },
-        Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied => is_listed(&path),
-        Err(_missing) => is_held_deleted(&path),
+        Ok(file) => FileLock::take(file, FlockOperation::NonBlockingLockShared)
+            .is_err_and(|errno| errno == Errno::WOULDBLOCK),
+        Err(refused) if refused.kind() == io::ErrorKind::PermissionDenied => is_listed(path),
+        Err(_missing) => false,
     }
-}
-
-/// A process of the same user holds a lock file that was deleted since. Other users' processes cannot be looked at.
-/// The kernel's list of all locks is no help: while others come and go, a reader of it passes some over.
-fn is_held_deleted(path: &Path) -> bool {
-    // The directory's own name: what the kernel shows has no links in it.
-    let directory = path.parent().map(Path::canonicalize);
-    let (Some(Ok(directory)), Ok(processes)) = (directory, fs::read_dir(PROCESSES)) else {
-        return false;
-    };
-    let deleted = directory.join(format!("{FILE_NAME} (deleted)"));
-    processes.flatten().any(|process| {
-        let process = process.path();
-        let open = fs::read_dir(process.join("fd"))
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut held = open.filter(|one| fs::read_link(one.path()).is_ok_and(|to| to == deleted));
-        held.any(|one| {
-            let about = fs::read_to_string(process.join("fdinfo").join(one.file_name()));
-            about.unwrap_or_default().lines().any(is_exclusive)
-        })
-    })
-}
-
-/// A line of what the kernel says about a descriptor: `lock: 1: FLOCK  ADVISORY  WRITE 3110 fe:00:123 0 EOF`.
-fn is_exclusive(line: &str) -> bool {
-    line.strip_prefix("lock:")
-        .is_some_and(|lock| exclusive(lock).is_some())
 }
 
 /// The number of a file that is locked exclusively, with its device:

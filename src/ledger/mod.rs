@@ -81,7 +81,7 @@ pub(crate) use handle::Writer;
 pub(crate) use health::State as HealthState;
 pub(crate) use holders::holders;
 pub(crate) use lineage::Restored;
-pub(crate) use lock::{LockError, ServeLock, is_served, served_on};
+pub(crate) use lock::{LockError, RUN_DIRECTORY, ServeLock, is_served, served_on};
 #[cfg(test)]
 pub(crate) use log_held::HeldBy;
 pub(crate) use log_held::LogHeld;

@@ -14,7 +14,11 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use crate::entropy;
 use crate::invoice::ids::InvoiceRef;
 use crate::invoice::notify_token::NotifyToken;
+use crate::regular_file::{self, Rule, Unfit};
 use crate::secret::Secret;
+
+/// Most bytes of the key file. A key has 44.
+const LARGEST: u64 = 1_024;
 
 /// A sealed notify token: nonce, ciphertext and tag.
 #[derive(Clone, Debug)]
@@ -46,12 +50,47 @@ pub(crate) enum KeyError {
         /// Its permission bits.
         found: u32,
     },
+    /// Another user's.
+    #[error("key file `{path}` belongs to user {found}, not to user {wanted}")]
+    Owner {
+        /// The file.
+        path: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// Whose it must be.
+        wanted: u32,
+    },
+    /// A pipe, a device, a directory.
+    #[error("key file `{path}` is {kind}, not a file")]
+    NotAFile {
+        /// Where it lies.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
     /// It holds something else than a key.
     #[error("key file `{path}` does not hold a 256-bit key in base64")]
     NotAKey {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl KeyError {
+    fn unfit(path: &Path, unfit: Unfit) -> Self {
+        let path = path.to_owned();
+        match unfit {
+            Unfit::Io(source) => Self::File { path, source },
+            Unfit::Kind(kind) => Self::NotAFile { path, kind },
+            Unfit::Owner { found, wanted } => Self::Owner {
+                path,
+                found,
+                wanted,
+            },
+            Unfit::Mode(found) => Self::Mode { path, found },
+            Unfit::TooLarge(_) => Self::NotAKey { path },
+        }
+    }
 }
 
 /// The sealing key.
@@ -81,25 +120,21 @@ impl Sealer {
             path: path.to_owned(),
             source,
         };
-        match fs::metadata(path) {
-            Ok(found) if found.mode() & 0o077 != 0 => {
-                return Err(KeyError::Mode {
-                    path: path.to_owned(),
-                    found: found.mode() & 0o7777,
-                });
-            }
-            Ok(_) => {}
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
-                make(path).map_err(file)?;
-            }
-            Err(other) => return Err(file(other)),
+        if fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            make(path).map_err(file)?;
         }
-        let text = Secret::new(fs::read_to_string(path).map_err(file)?);
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        let rule = Rule {
+            owner: Some(fs::metadata(directory).map_err(file)?.uid()),
+            closed: 0o077,
+            largest: LARGEST,
+        };
+        let bytes = regular_file::read(path, rule).map_err(|unfit| KeyError::unfit(path, unfit))?;
         let not_a_key = || KeyError::NotAKey {
             path: path.to_owned(),
         };
         let bytes = STANDARD
-            .decode(text.expose().trim_end())
+            .decode(bytes.trim_ascii_end())
             .map_err(|_cause| not_a_key())?;
         let key = UnboundKey::new(&CHACHA20_POLY1305, &bytes).map_err(|_cause| not_a_key())?;
         Ok(Self(LessSafeKey::new(key)))

@@ -12,6 +12,7 @@ use super::files::Part;
 use super::lock::{LockError, ServeLock};
 use super::store::StoreError;
 use super::{FILE_NAME, sqlite};
+use crate::regular_file::{self, Unfit};
 
 /// As the ledger.
 const FILE_MODE: u32 = 0o640;
@@ -153,7 +154,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_part(from: &Path, to: &Path) -> io::Result<()> {
-    let mut from = File::open(from)?;
+    let (mut from, _) = regular_file::open(from).map_err(Unfit::into_io)?;
     let mut copy = OpenOptions::new()
         .write(true)
         .create_new(true)

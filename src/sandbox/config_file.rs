@@ -7,6 +7,10 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use super::Sandbox;
+use crate::regular_file::{self, Rule};
+
+/// Most bytes of a config file that is read, as of one that tilld reads.
+const LARGEST: u64 = 1024 * 1024;
 
 /// Start of the first line of every file written here, by which it is known again. The digest of the rest follows it.
 const MARK: &str =
@@ -73,10 +77,10 @@ pub(crate) fn write_config(
         source,
     };
     let path = std::path::absolute(path).map_err(failed)?;
-    let old = match fs::read(&path) {
+    let old = match regular_file::read(&path, Rule::open(LARGEST)) {
         Ok(old) => Some(old),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(failed(error)),
+        Err(missing) if missing.is_missing() => None,
+        Err(unfit) => return Err(failed(unfit.into_io())),
     };
     match old.map(|old| judge(&old, sandbox)) {
         None | Some(Old::Untouched) => {}

@@ -5,6 +5,8 @@
 
 use memchr::memchr3_iter;
 
+use super::Secret;
+
 /// Bytes of an anchor. Two texts that share one by chance are 64^8 apart.
 const ANCHOR: usize = 8;
 
@@ -14,62 +16,52 @@ pub(super) const ENCODED: usize = ANCHOR / 4 * 3;
 /// Bytes of a secret that make an anchor of hex digits.
 const DIGITS: usize = ANCHOR / 2;
 
+/// Anchors of one secret.
+const EACH: usize = 9;
+
 /// Of so many bytes in a row two neighbours are looked at: every anchor has one such pair, wherever it begins.
 const STEP: usize = ANCHOR - 1;
 
-/// What stands in a text wherever a form of the secret does.
+/// What stands in a text wherever a form of one of the secrets does.
 pub(super) struct Anchors {
-    /// In the secret as it is: bytes that JSON leaves as they are. In its hex digits, small and large. And in what base64
+    /// In a secret as it is: bytes that JSON leaves as they are. In its hex digits, small and large. And in what base64
     /// makes of it, in either alphabet, by the place its first whole group of three bytes has. Each as one number.
-    all: [u64; 9],
+    all: Vec<u64>,
     /// For each byte that comes before another in an anchor, which ones do. By their lowest six bits, so that a pair that is
     /// not there may be told as one that is.
     pairs: [u64; 64],
 }
 
 impl Anchors {
-    /// `None` when the secret has no [`ANCHOR`] bytes in a row that JSON writes as they are: every text is searched then.
-    pub(super) fn of(secret: &str) -> Option<Self> {
-        let bytes = secret.as_bytes();
-        let mut pieces = bytes.windows(ANCHOR);
-        let plain = pieces.find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
-        let plain: [u8; ANCHOR] = plain.try_into().ok()?;
-        let digits = hex(*bytes.first_chunk()?);
-        let [zero, one, two] =
-            [0, 1, 2].map(|from| Some(encoded(*bytes.get(from..)?.first_chunk()?)));
-        let (zero, one, two) = (zero?, one?, two?);
-        let all = [
-            plain,
-            digits,
-            digits.map(|digit| digit.to_ascii_uppercase()),
-            zero,
-            one,
-            two,
-            zero.map(for_urls),
-            one.map(for_urls),
-            two.map(for_urls),
-        ];
-        let mut pairs = [0; 64];
-        for anchor in all {
-            add_pairs(&mut pairs, anchor);
+    /// `None` when a secret has no [`ANCHOR`] bytes in a row that JSON writes as they are: every text is searched then.
+    pub(super) fn of(secrets: &[&Secret]) -> Option<Self> {
+        let mut anchors = Self {
+            all: Vec::with_capacity(secrets.len() * EACH),
+            pairs: [0; 64],
+        };
+        for secret in secrets {
+            for anchor in of_one(secret.expose())? {
+                add_pairs(&mut anchors.pairs, anchor);
+                anchors.all.push(u64::from_ne_bytes(anchor));
+            }
         }
-        Some(Self {
-            all: all.map(u64::from_ne_bytes),
-            pairs,
-        })
+        Some(anchors)
     }
 
-    /// Whether a form of the secret may stand in this text without an escape in it.
+    /// Whether a form of a secret may stand in this text without an escape in it.
     pub(super) fn may_be_in(&self, text: &[u8]) -> bool {
         let (steps, _) = text.as_chunks::<STEP>();
         for (number, [.., first, second]) in steps.iter().enumerate() {
-            let seconds = self.pairs.get(usize::from(first % 64));
-            let is_there = seconds.is_some_and(|seconds| seconds >> (second % 64) & 1 != 0);
-            if is_there && self.is_around(text, number * STEP) {
+            if self.has_pair(*first, *second) && self.is_around(text, number * STEP) {
                 return true;
             }
         }
         false
+    }
+
+    fn has_pair(&self, first: u8, second: u8) -> bool {
+        let seconds = self.pairs.get(usize::from(first % 64));
+        seconds.is_some_and(|seconds| seconds >> (second % 64) & 1 != 0)
     }
 
     /// Whether an anchor has its pair at the end of the step that begins here.
@@ -79,17 +71,41 @@ impl Anchors {
             .get(last.saturating_sub(ANCHOR - 2)..)
             .unwrap_or_default();
         for _ in 1..ANCHOR {
-            let Some((piece, [_, after @ ..])) = around.first_chunk().zip(Some(around)) else {
+            let Some((piece, [_, after @ ..])) = around.first_chunk::<ANCHOR>().zip(Some(around))
+            else {
                 return false;
             };
-            let piece = u64::from_ne_bytes(*piece);
-            if self.all.contains(&piece) {
+            // One pair by chance is common, two are not.
+            let [first, second, ..] = *piece;
+            if self.has_pair(first, second) && self.all.contains(&u64::from_ne_bytes(*piece)) {
                 return true;
             }
             around = after;
         }
         false
     }
+}
+
+/// The anchors of one secret.
+fn of_one(secret: &str) -> Option<[[u8; ANCHOR]; EACH]> {
+    let bytes = secret.as_bytes();
+    let mut pieces = bytes.windows(ANCHOR);
+    let plain = pieces.find(|piece| piece.iter().all(|byte| is_left_alone(*byte)))?;
+    let plain: [u8; ANCHOR] = plain.try_into().ok()?;
+    let digits = hex(*bytes.first_chunk()?);
+    let [zero, one, two] = [0, 1, 2].map(|from| Some(encoded(*bytes.get(from..)?.first_chunk()?)));
+    let (zero, one, two) = (zero?, one?, two?);
+    Some([
+        plain,
+        digits,
+        digits.map(|digit| digit.to_ascii_uppercase()),
+        zero,
+        one,
+        two,
+        zero.map(for_urls),
+        one.map(for_urls),
+        two.map(for_urls),
+    ])
 }
 
 /// Whether anything in the text may be a letter that is written another way than by itself. What JSON escapes in any text,

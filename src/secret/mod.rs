@@ -46,37 +46,31 @@ const SHORTEST: usize = 8;
 ///
 /// A text that holds none of them is told by few looks, see [`anchors`], and left as it is; another is searched letter by
 /// letter.
-pub struct Cutter<'s>(Vec<(&'s Secret, Option<Anchors>)>);
+pub struct Cutter<'s> {
+    secrets: Vec<&'s Secret>,
+    /// Bytes of the shortest: no form of one is shorter.
+    shortest: usize,
+    anchors: Option<Anchors>,
+}
 
 impl<'s> Cutter<'s> {
     /// Makes ready to cut these secrets. One shorter than 8 bytes is left where it stands, tilld makes none.
     pub fn new(secrets: &[&'s Secret]) -> Self {
-        let long = secrets
-            .iter()
-            .filter(|secret| secret.expose().len() >= SHORTEST);
-        Self(
-            long.map(|secret| (*secret, Anchors::of(secret.expose())))
-                .collect(),
-        )
+        let length = |secret: &&Secret| secret.expose().len();
+        let long = secrets.iter().copied();
+        let secrets: Vec<&Secret> = long.filter(|secret| length(secret) >= SHORTEST).collect();
+        Self {
+            shortest: secrets.iter().map(length).min().unwrap_or(usize::MAX),
+            anchors: Anchors::of(&secrets),
+            secrets,
+        }
     }
 
     /// Replaces every occurrence of the secrets in `text` by [`CUT_MARK`]: plain, JSON-escaped, percent-encoded, as entities of
     /// HTML, as hex digits, and as base64 in both alphabets; as a whole or within something longer. To be called before a text is
     /// shortened: half a secret is found by nobody.
     pub fn cut(&self, text: &mut String) {
-        // No form is shorter than its secret.
-        let mut fitting = self
-            .0
-            .iter()
-            .filter(|(secret, _)| secret.expose().len() <= text.len())
-            .peekable();
-        if fitting.peek().is_none() {
-            return;
-        }
-        let bytes = text.as_bytes();
-        let may_be = has_escapes(bytes)
-            || fitting.any(|(_, anchors)| anchors.as_ref().is_none_or(|own| own.may_be_in(bytes)));
-        if may_be {
+        if self.may_be_in(text) {
             *text = spelled::without(text, self.plain(), false);
         }
     }
@@ -86,8 +80,18 @@ impl<'s> Cutter<'s> {
         *text = spelled::without(text, self.plain(), true);
     }
 
+    /// False for nearly every text: it holds none of the secrets.
+    pub fn may_be_in(&self, text: &str) -> bool {
+        text.len() >= self.shortest
+            && (has_escapes(text.as_bytes())
+                || self
+                    .anchors
+                    .as_ref()
+                    .is_none_or(|anchors| anchors.may_be_in(text.as_bytes())))
+    }
+
     fn plain(&self) -> impl Iterator<Item = &'s str> {
-        self.0.iter().map(|(secret, _)| secret.expose())
+        self.secrets.iter().map(|secret| secret.expose())
     }
 }
 

@@ -1,39 +1,28 @@
 //! Whether the listener's certificate needs an operator: before its end, and when no start could use its files. Relies on
 //! [`super::reason`] for the sentences; promises to leave alone what is being renewed.
 
-use std::os::unix::fs::MetadataExt as _;
-
 use super::reason::Need;
 use crate::clock::wall_ms;
 use crate::config::Listener;
 use crate::http::{CertificateError, CertificateFiles, TOLD_AHEAD_S};
 use crate::invoice::moment::Moment;
+use crate::parts::certificate_files;
 use crate::telemetry::chain;
 
-/// How long a renewal may take from one file to the other, seconds.
-const RENEWED_WITHIN_S: i64 = 20;
 const DAY_MS: i64 = 24 * 3_600_000;
 
-/// Looks at the files. `owns` says that whoever looks is the user tilld runs as: what is closed to another one is no fault.
-pub(super) fn look(heard: &Listener, owns: bool) -> Option<Need> {
+/// Looks at the files of the user with the number `owner`, whom tilld runs as. `owns` says that it is whoever looks: what is
+/// closed to another one is no fault.
+pub(super) fn look(heard: &Listener, (owner, owns): (u32, bool)) -> Option<Need> {
     let files = CertificateFiles {
-        certificate: heard.tls_certificate.clone()?,
-        key: heard.tls_key.clone()?,
+        owner,
+        ..certificate_files(heard)?
     };
     let judged = files.judge();
-    if judged.is_err() && is_being_renewed(&files) {
+    if judged.is_err() && files.is_being_renewed() {
         return None;
     }
     told(&files, judged, (wall_ms(), owns))
-}
-
-/// One of the two was changed just now: between, they do not fit.
-fn is_being_renewed(files: &CertificateFiles) -> bool {
-    let now_s = wall_ms() / 1_000;
-    [&files.certificate, &files.key].into_iter().any(|file| {
-        let changed = std::fs::metadata(file).map(|about| about.ctime());
-        changed.is_ok_and(|at_s| (0..RENEWED_WITHIN_S).contains(&(now_s - at_s)))
-    })
 }
 
 /// Pure.
@@ -67,6 +56,7 @@ mod tests {
         let files = CertificateFiles {
             certificate: "/etc/tilld/tls/fullchain.pem".into(),
             key: "/etc/tilld/tls/privkey.pem".into(),
+            owner: 0,
         };
         let said = |judged, owns| told(&files, judged, (0, owns)).map(|need| need.told);
         let ends = |days: i64| said(Ok(days * DAY_MS / 1_000), true).unwrap_or_default();

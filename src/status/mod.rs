@@ -79,7 +79,7 @@ pub(crate) async fn survey(
         daemon_running: is_served(state_dir),
         ledger: file(state_dir),
         storage: storage(reader, state_dir),
-        certificate: certificate::look(&settings.listener, owns(state_dir)),
+        certificate: certificate::look(&settings.listener, runs_as(state_dir)),
         caller,
         standing,
     };
@@ -102,10 +102,14 @@ fn file(state_dir: &Path) -> LedgerFile {
     }
 }
 
-/// Whoever asks is the user tilld runs as.
-fn owns(state_dir: &Path) -> bool {
+/// The user tilld runs as, and whether it is whoever asks.
+fn runs_as(state_dir: &Path) -> (u32, bool) {
     let own = rustix::process::geteuid().as_raw();
-    std::fs::metadata(state_dir).is_ok_and(|about| about.uid() == own)
+    let owner = std::fs::metadata(state_dir).map(|about| about.uid());
+    (
+        *owner.as_ref().unwrap_or(&own),
+        owner.is_ok_and(|owner| owner == own),
+    )
 }
 
 /// What the file lies on, and how its writer fares.

@@ -73,6 +73,7 @@ mod superseded;
 mod supervised;
 mod tls;
 mod undelivered;
+mod unfit_files;
 mod unit;
 mod unread;
 mod unresolved;

@@ -4,7 +4,6 @@
 //! The notify token comes from a file or from standard input and never stands in an argument. The ref that every invoice
 //! has plays no part here: the shop's code named the bare notification address before there was one.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -27,6 +26,7 @@ use crate::invoice::opening::Opening;
 use crate::invoice::sum::Sum;
 use crate::ledger::{InvoiceRow, Ledger, Objection, Operated, Tracking, is_served};
 use crate::parts;
+use crate::regular_file::{self, Unfit};
 
 /// Longest notify token, in bytes: a notification must fit it into a line of its head.
 const LONGEST_TOKEN: usize = 4096;
@@ -157,7 +157,10 @@ fn read_token(path: &Path) -> Result<NotifyToken, Failure> {
     let read = if path == Path::new("-") {
         read_some(io::stdin().lock())
     } else {
-        File::open(path).and_then(read_some)
+        // What is longer than any token is named by its length.
+        regular_file::open(path)
+            .map_err(Unfit::into_io)
+            .and_then(|(file, _)| read_some(file))
     };
     let text = read.map_err(|error| {
         Failure::new(Exit::Error, error)

@@ -14,9 +14,9 @@ use super::context::Context;
 use super::failure::{Exit, Failure};
 use super::output::{escape, print, print_json, talk};
 use super::service;
-use crate::client::Client;
 use crate::client::credentials::{Credentials, CredentialsError, ENV_TOKEN, Store};
 use crate::client::login::{RequestStore, Tick, wait_for_token};
+use crate::client::{Client, is_sendable};
 use crate::clock;
 use crate::wire::login::{LoginStarted, TokenIssued};
 pub(super) use steps::unkept;
@@ -135,6 +135,13 @@ impl Places {
     /// Puts the new login in the place of the old one.
     fn keep(&self, issued: TokenIssued, json: bool) -> Result<(), Failure> {
         let TokenIssued { token, shop_name } = issued;
+        if !is_sendable(&token) {
+            let told = "the service issued a token that no request can carry: it was not stored, and the login before stands";
+            return Err(Failure::new(Exit::LoginMaybe, told).hint(format!(
+                "revoke it in the cabinet, tell the service, and {} again",
+                service::log_in()
+            )));
+        }
         // Now: another login may have been made since this one began.
         let known = self.store.known_shop(&self.client.origin());
         let known = known.unwrap_or_default();

@@ -21,7 +21,7 @@ mod step;
 mod storm;
 mod words;
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
@@ -29,6 +29,7 @@ use super::failure::{Exit, Failure};
 use super::output::{Output, escape, print, print_json};
 use super::stage::signals::Signals;
 use crate::entropy;
+use crate::regular_file::{self, Rule, Unfit};
 use crate::shutdown::Shutdown;
 use judged::Script;
 use report::Known;
@@ -189,21 +190,22 @@ fn text_of(name: &str) -> Result<String, Failure> {
         let hint = format!("name a file, or one of {}", names.join(", "));
         return Err(Failure::new(Exit::Usage, error).hint(hint));
     }
-    let failed = |error: std::io::Error| {
+    let failed = |error: io::Error| {
         let doing = format!("could not read the scenario `{}`", escape(name));
         Failure::new(Exit::Usage, error)
             .context(doing)
             .hint("`tilld sandbox run --list` lists those that tilld brings along")
     };
-    let size = fs::metadata(path).map_err(failed)?.len();
-    if size > LARGEST {
-        let error = format!(
-            "the scenario `{}` is larger than {LARGEST} bytes",
-            escape(name)
-        );
-        return Err(Failure::new(Exit::Usage, error));
-    }
-    fs::read_to_string(path).map_err(failed)
+    let bytes = regular_file::read(path, Rule::open(LARGEST)).map_err(|unfit| match unfit {
+        Unfit::TooLarge(most) => {
+            let name = escape(name);
+            let error = format!("the scenario `{name}` is larger than {most} bytes");
+            Failure::new(Exit::Usage, error)
+        }
+        unfit => failed(unfit.into_io()),
+    })?;
+    let text = String::from_utf8(bytes.to_vec());
+    text.map_err(|error| failed(io::Error::new(io::ErrorKind::InvalidData, error)))
 }
 
 fn parse(name: &str, text: &str) -> Result<Scenario, Failure> {

@@ -120,11 +120,11 @@ impl CredentialsError {
     /// True when owner or mode are the trouble, as opposed to content.
     pub(crate) fn is_permission(&self) -> bool {
         match self {
-            Self::File(FileError::Permissions { .. }) => true,
+            Self::File(FileError::Permissions { .. } | FileError::Owner { .. }) => true,
             Self::File(FileError::Io { source, .. }) => {
                 source.kind() == std::io::ErrorKind::PermissionDenied
             }
-            Self::File(FileError::TooLarge { .. })
+            Self::File(FileError::NotAFile { .. } | FileError::TooLarge { .. })
             | Self::Unreadable { .. }
             | Self::Empty { .. }
             | Self::OtherOrigin { .. }

@@ -60,9 +60,9 @@ impl Plan {
                 self.interval = (self.interval + SLOWER_BY).min(LONGEST);
                 Ok(self.interval)
             }
-            Ok(TokenPoll::Denied) => Err(Err(LoginError::Denied)),
+            // A code that was redeemed by a lost answer is spent, and each service says that in its own way.
+            Ok(TokenPoll::Denied) => Err(Err(self.end(LoginError::Denied))),
             Ok(TokenPoll::Expired) => Err(Err(self.run_out())),
-            // A code that was redeemed by a lost answer is unknown to the service afterwards.
             Ok(TokenPoll::Ended { status, text }) => {
                 Err(Err(self.end(LoginError::Ended { status, text })))
             }

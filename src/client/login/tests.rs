@@ -139,7 +139,11 @@ async fn a_lost_answer_may_have_been_the_token_until_a_later_one_says_pending() 
             vec![lost(), Ok(TokenPoll::Pending), Ok(TokenPoll::Expired)],
             false,
         ),
-        (vec![lost(), Ok(TokenPoll::Denied)], false),
+        (vec![lost(), Ok(TokenPoll::Denied)], true),
+        (
+            vec![lost(), Ok(TokenPoll::Pending), Ok(TokenPoll::Denied)],
+            false,
+        ),
         (vec![busy(429, None), Ok(TokenPoll::Expired)], false),
     ] {
         let shown = format!("{answers:?}");

@@ -261,6 +261,7 @@ mod tests {
         let files = CertificateFiles {
             certificate: dir.join("own.pem"),
             key: dir.join("own.key"),
+            owner: 0,
         };
         let certificates = Certificates::load(files.clone()).expect("usable");
         let first = certificates.ends_at();

@@ -1,19 +1,24 @@
 //! A certificate and its key, from their files: read, judged, and nothing kept of what is wrong.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
+use secrecy::zeroize::Zeroizing;
 
 use super::dates::ends_at_s;
+use crate::clock;
+use crate::regular_file::{self, Rule, Unfit};
 
 /// Bytes of one file: a chain is some 5 KiB.
 const MOST_BYTES: u64 = 1024 * 1024;
+/// How long a renewal may take from one file to the other, seconds.
+const RENEWED_WITHIN_S: i64 = 20;
 /// Bits of a mode by which everybody may do something.
 const EVERYBODY: u32 = 0o007;
 
@@ -24,6 +29,8 @@ pub struct CertificateFiles {
     pub certificate: PathBuf,
     /// Its private key, in PEM.
     pub key: PathBuf,
+    /// The user tilld runs as: the key is theirs, or root's.
+    pub owner: u32,
 }
 
 /// Why a certificate is not used. Nothing of a file's content is in it.
@@ -45,6 +52,24 @@ pub enum CertificateError {
         file: PathBuf,
         /// Its mode.
         mode: u32,
+    },
+    /// The key is another user's, who could read it and put another in its place.
+    #[error("the key `{}` belongs to user {found}, neither to root nor to user {wanted}, whom tilld runs as", file.display())]
+    Owner {
+        /// The key's file.
+        file: PathBuf,
+        /// Its owner.
+        found: u32,
+        /// Whose it may be.
+        wanted: u32,
+    },
+    /// A pipe, a device, a directory, or a file that is far too large.
+    #[error("`{}` cannot be read: {why}", file.display())]
+    Unfit {
+        /// Which one.
+        file: PathBuf,
+        /// What it is.
+        why: String,
     },
     /// A file holds something else.
     #[error("`{}` holds no {what} in PEM", file.display())]
@@ -88,6 +113,16 @@ impl CertificateError {
         matches!(self, Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
+    /// Whether owner or mode are the trouble, as opposed to what lies there.
+    pub fn is_ownership(&self) -> bool {
+        self.is_closed() || matches!(self, Self::Exposed { .. } | Self::Owner { .. })
+    }
+
+    /// Whether the two do not fit, and one of them was changed just now: that passes by itself.
+    pub fn is_half_renewed(&self) -> bool {
+        matches!(self, Self::Mismatch { files } if files.is_being_renewed())
+    }
+
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
@@ -103,7 +138,10 @@ impl CertificateError {
             Self::Exposed { file, .. } => {
                 format!("`chmod o= {}`, and let the group be tilld's", file.display())
             }
-            Self::Nothing { .. } | Self::Garbled { .. } => {
+            Self::Owner { file, wanted, .. } => {
+                format!("`chown {wanted} {}`", file.display())
+            }
+            Self::Nothing { .. } | Self::Garbled { .. } | Self::Unfit { .. } => {
                 "`listener.tls_certificate` is the whole chain, such as `fullchain.pem`, `listener.tls_key` the key without \
                  a password, such as `privkey.pem`"
                     .to_owned()
@@ -142,7 +180,7 @@ impl CertificateFiles {
 
     /// Reads and judges both.
     pub(super) fn load(&self) -> Result<Usable, CertificateError> {
-        let text = read(&self.certificate)?;
+        let text = read(&self.certificate, Rule::open(MOST_BYTES))?;
         let nothing = |file: &Path, what| CertificateError::Nothing {
             file: file.to_owned(),
             what,
@@ -160,7 +198,7 @@ impl CertificateFiles {
         // Of its own one: behind it there may be one that is over and that nobody goes by any more.
         let own = chain.first().and_then(|der| ends_at_s(der));
         let ends_at_s = own.ok_or_else(garbled)?;
-        let key = read_key(&self.key)?;
+        let key = self.read_key()?;
         let key = PrivateKeyDer::from_pem_slice(&key)
             .map_err(|_shown| nothing(&self.key, "private key"))?;
         let key = any_supported_type(&key).map_err(|_unknown| CertificateError::Kind {
@@ -179,6 +217,24 @@ impl CertificateFiles {
         }
     }
 
+    fn read_key(&self) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
+        let rule = Rule {
+            owner: Some(self.owner),
+            closed: EVERYBODY,
+            largest: MOST_BYTES,
+        };
+        read(&self.key, rule)
+    }
+
+    /// Whether one of the two was changed just now: between, they do not fit.
+    pub fn is_being_renewed(&self) -> bool {
+        let now_s = clock::wall_ms() / 1_000;
+        [&self.certificate, &self.key].into_iter().any(|file| {
+            let changed = fs::metadata(file).map(|about| about.ctime());
+            changed.is_ok_and(|at_s| (0..RENEWED_WITHIN_S).contains(&(now_s - at_s)))
+        })
+    }
+
     /// Both as they are now; of what is not there, nothing.
     pub(super) fn marks(&self) -> [Option<Mark>; 2] {
         [&self.certificate, &self.key].map(|file| {
@@ -192,28 +248,19 @@ impl CertificateFiles {
     }
 }
 
-fn read_key(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    let found = fs::metadata(path).map_err(|source| unread(path, source))?;
-    let mode = found.permissions().mode() & 0o7777;
-    if mode & EVERYBODY != 0 {
-        return Err(CertificateError::Exposed {
-            file: path.to_owned(),
-            mode,
-        });
-    }
-    read(path)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
-    read.map_err(|source| unread(path, source))?;
-    Ok(bytes)
-}
-
-fn unread(path: &Path, source: io::Error) -> CertificateError {
-    CertificateError::Read {
-        file: path.to_owned(),
-        source,
-    }
+fn read(path: &Path, rule: Rule) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
+    let file = path.to_owned();
+    regular_file::read(path, rule).map_err(|unfit| match unfit {
+        Unfit::Io(source) => CertificateError::Read { file, source },
+        Unfit::Mode(mode) => CertificateError::Exposed { file, mode },
+        Unfit::Owner { found, wanted } => CertificateError::Owner {
+            file,
+            found,
+            wanted,
+        },
+        unfit @ (Unfit::Kind(_) | Unfit::TooLarge(_)) => {
+            let why = unfit.to_string();
+            CertificateError::Unfit { file, why }
+        }
+    })
 }

@@ -12,15 +12,17 @@ const FORBIDDEN_NAMES: [&str; 7] = [
 ];
 
 /// Modules that import nothing of ours and that everybody may import.
-const LEAVES: [&str; 13] = [
+const LEAVES: [&str; 15] = [
     "clock",
     "entropy",
     "fault",
     "file_lock",
+    "hardened",
     "news",
     "panics",
     "process_mark",
     "pulse",
+    "regular_file",
     "retry_after",
     "secret",
     "shutdown",

@@ -20,7 +20,9 @@ pub(super) fn ways() -> Vec<(Vec<Say>, i32)> {
         (vec![Say::Lost, gone.clone()], 14),
         (vec![page(502), says(400, "invalid_grant")], 14),
         (vec![Say::Lost, pending(), gone], 13),
-        (vec![Say::Lost, denied.clone()], 12),
+        (vec![Say::Lost, denied.clone()], 14),
+        (vec![Say::Reset, denied.clone()], 14),
+        (vec![Say::Lost, pending(), denied.clone()], 12),
         (vec![says(400, "odd")], 1),
         // Not the service's word, so no end.
         (vec![page(400), denied.clone()], 12),
@@ -152,4 +154,49 @@ fn an_answer_nobody_reads_is_no_login() {
     assert_eq!(code, 1, "{talk}");
     assert!(talk.contains("could not show where to confirm"), "{talk}");
     assert!(scene.service.polled().is_empty() && !scene.file().exists());
+}
+
+/// A token that no header can carry would be stored in place of a good one, and each request after it would fail.
+#[test]
+fn a_token_that_cannot_be_sent_is_not_stored() {
+    let token = |text: &str| {
+        let body = serde_json::json!({ "token": text, "shopName": super::stub::SHOP });
+        Say::Answer(200, body.to_string(), None)
+    };
+    for text in ["shop:nobody-sees\r\nX-Other: 1", "shop:nobody-sees\u{7f}"] {
+        let scene = Scene::logged_in(&[token(text)]);
+        let old = scene.stored();
+        let (code, data, talk) = scene.run(&["login"]);
+        assert_eq!((code, scene.stored()), (14, old.clone()), "{data}{talk}");
+        assert!(talk.contains("revoke it in the cabinet"), "{talk}");
+        let (code, _, talk) = scene.run(&["login", "--start"]);
+        assert_eq!(code, 0, "{talk}");
+        let (code, _, talk) = scene.run(&["login", "--finish", "--wait", "10"]);
+        assert_eq!((code, scene.stored()), (14, old), "{talk}");
+        assert!(!scene.request().exists());
+    }
+}
+
+/// A terminal makes a link of it, and a program of the shop may.
+#[test]
+fn an_address_that_a_browser_would_run_is_no_login() {
+    let scene = Scene::logged_in(&[granted()]);
+    for address in [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "cabinet.example",
+    ] {
+        scene
+            .service
+            .start_with(&serde_json::json!({ "verificationUrl": address }));
+        for args in [&["login", "--json"][..], &["login", "--start", "--json"]] {
+            let (code, data, talk) = scene.run(args);
+            assert_ne!(code, 0, "{data}{talk}");
+            assert!(
+                !data.contains(address) && talk.contains("verificationUrl"),
+                "{data}{talk}"
+            );
+        }
+    }
+    assert!(!scene.request().exists());
 }

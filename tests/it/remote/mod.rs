@@ -8,6 +8,7 @@ pub(crate) mod machine;
 mod played;
 mod rights;
 mod unit;
+mod untraced;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
