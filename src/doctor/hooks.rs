@@ -9,6 +9,7 @@ use super::Finding;
 use super::interpreter::{Interpreter, first_line, in_path};
 use super::user::User;
 use crate::config::{Hook, Settings};
+use crate::hook::exposed;
 use crate::hook::process::PATH;
 
 const CHECK: &str = "hook";
@@ -97,22 +98,9 @@ fn file_trouble(name: &str, file: &Path, is_program: bool, user: &User) -> Optio
             Finding::fail(CHECK, told).hint("`chmod 0755` it, or give it to the user's group"),
         );
     }
-    let open = [real.as_path()]
-        .into_iter()
-        .chain(real.ancestors().skip(1))
-        .find(|path| {
-            fs::metadata(path).is_ok_and(|about| anybody_may_change(about.mode(), about.is_dir()))
-        })?;
-    let told = format!(
-        "{name}: anybody may change `{}`, and so what is run for a payment",
-        open.display()
-    );
-    Some(Finding::fail(CHECK, told).hint("`chmod o-w` it"))
-}
-
-/// In a directory with the sticky bit nobody replaces what is another's.
-const fn anybody_may_change(mode: u32, is_directory: bool) -> bool {
-    mode & 0o002 != 0 && !(is_directory && mode & 0o1000 != 0)
+    let exposed = exposed::of_file(file, user.uid)?;
+    let told = format!("{name}: {exposed}");
+    Some(Finding::fail(CHECK, told).hint(exposed.remedy(user.uid)))
 }
 
 /// What a script's first line asks for and hooks do not have.
@@ -224,11 +212,5 @@ mod tests {
                 .any(|found| found.told.contains("`shop` may not read")),
             "{found:?}"
         );
-    }
-
-    #[test]
-    fn a_directory_with_the_sticky_bit_is_nobodys_to_change() {
-        assert!(!anybody_may_change(0o1777, true));
-        assert!(anybody_may_change(0o777, true) && anybody_may_change(0o1757, false));
     }
 }

@@ -1,10 +1,12 @@
 //! Which events a hook wants. Pure; the ledger asks it while it writes an event, so that the deliveries stand in the
 //! same commit. Beside it: what a hook is told (`payload`, pure), telling that one gave up (`abandonment`, pure), how its
 //! program is run (`process`, built on the launcher, the process group, the working directory and the captured output),
+//! whether others could change it (`exposed`),
 //! and how an address is posted to instead (`post`, with the `secret_file` and the `signature`, pure).
 
 pub mod abandonment;
 mod capture;
+pub mod exposed;
 mod format;
 mod group;
 mod inherited;

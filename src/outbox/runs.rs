@@ -76,7 +76,7 @@ impl Runs {
             (_, Plan::Done) => "done",
             (_, Plan::Postpone { .. }) => "postponed",
             (Ending::TimedOut, _) => "timeout",
-            (Ending::NotStarted(_) | Ending::Wanting(_), _) => "not_started",
+            (Ending::NotStarted(_) | Ending::Wanting(_) | Ending::Exposed(_), _) => "not_started",
             (
                 Ending::Exited(_)
                 | Ending::Signalled(_)

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
+use crate::hook::exposed;
 use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
 use crate::poller::standing;
 
@@ -79,7 +80,7 @@ pub(crate) async fn survey(
         daemon_running: is_served(state_dir),
         ledger: file(state_dir),
         storage: storage(reader, state_dir),
-        certificate: certificate::look(&settings.listener, runs_as(state_dir)),
+        files: files(settings, runs_as(state_dir)),
         caller,
         standing,
     };
@@ -100,6 +101,21 @@ fn file(state_dir: &Path) -> LedgerFile {
         path: path.display().to_string(),
         wal_held_since: None,
     }
+}
+
+/// What is wrong with what lies in the operator's files.
+fn files(settings: &Settings, (user, owns): (u32, bool)) -> Vec<Need> {
+    let hooks = settings.every_hook().into_iter();
+    let exposed = hooks
+        .chain(settings.attention.program())
+        .filter_map(|hook| {
+            let (program, args) = hook.run.split_first()?;
+            let exposed = exposed::of_run(Path::new(program), args, user)?;
+            let help = exposed.remedy(user);
+            Some(Need::hook_exposed(&hook.name, &exposed.to_string(), help))
+        });
+    let certificate = certificate::look(&settings.listener, (user, owns));
+    exposed.chain(certificate).collect()
 }
 
 /// The user tilld runs as, and whether it is whoever asks.

@@ -32,7 +32,7 @@ pub(super) struct Known<'a> {
     /// Of the ledger's file and disk.
     pub(super) storage: &'a [UnderAttention],
     pub(super) invoices: &'a [UnderAttention],
-    pub(super) certificate: Option<Need>,
+    pub(super) files: Vec<Need>,
 }
 
 /// What needs an operator, the most severe first.
@@ -70,7 +70,7 @@ pub(super) fn needs(known: Known<'_>) -> Vec<Need> {
     needs.extend(known.unknown_hooks.iter().map(|hook| Need::unowned(hook)));
     needs.extend(known.storage.iter().map(Need::storage));
     needs.extend(of_invoices(&known));
-    needs.extend(known.certificate);
+    needs.extend(known.files);
     needs.extend(known.daemon);
     needs.sort_by_key(|need| need.severity);
     needs

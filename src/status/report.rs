@@ -56,8 +56,8 @@ pub(crate) struct Around {
     pub(crate) daemon_running: bool,
     pub(crate) ledger: LedgerFile,
     pub(crate) storage: Storage,
-    /// What the listener's certificate needs.
-    pub(crate) certificate: Option<Need>,
+    /// What files of the operator need: the listener's certificate, and hooks.
+    pub(crate) files: Vec<Need>,
     pub(crate) caller: FromCaller,
     /// What a daemon last said of its polling.
     pub(crate) standing: Option<Standing>,
@@ -235,7 +235,7 @@ impl Report {
             unsorted: &unsorted,
             storage: &storage,
             invoices: &invoices,
-            certificate: around.certificate,
+            files: around.files,
         });
         Self {
             daemon_running: around.daemon_running,
@@ -305,7 +305,7 @@ pub(crate) mod tests {
             daemon_running: true,
             ledger,
             storage: Storage::default(),
-            certificate: None,
+            files: Vec::new(),
             caller: FromCaller::default(),
             standing: None,
         }

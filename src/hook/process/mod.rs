@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::capture::Reading;
+use super::exposed::{self, Exposed};
 use super::group::Leader;
 use super::launch::{self, is_want};
 use super::launcher::Launcher;
@@ -77,6 +78,8 @@ pub enum Ending {
     NotStarted(String),
     /// It never ran, for want of something that may come back: of processes, memory, descriptors, room. No attempt at all.
     Wanting(String),
+    /// It was not run, since others than root and tilld's user could change it; how.
+    Exposed(String),
     /// The shop's address answered.
     Answered {
         /// The HTTP status.
@@ -103,7 +106,9 @@ impl fmt::Display for Ending {
             Self::Exited(code) => write!(f, "exit {code}"),
             Self::Signalled(signal) => write!(f, "signal {signal}"),
             Self::TimedOut => f.write_str("timeout"),
-            Self::NotStarted(why) | Self::Wanting(why) => write!(f, "not started: {why}"),
+            Self::NotStarted(why) | Self::Wanting(why) | Self::Exposed(why) => {
+                write!(f, "not started: {why}")
+            }
             Self::Answered {
                 status: status @ 300..=399,
                 ..
@@ -132,6 +137,9 @@ pub enum LaunchError {
     /// The working directory could not be made.
     #[error("could not make the working directory in `{}`", .0.display())]
     WorkDir(PathBuf, #[source] io::Error),
+    /// Others than root and tilld's user could change what is run.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
     /// There is no launcher, or it could start no process.
     #[error("could not start a process")]
     Spawn(#[source] io::Error),
@@ -147,6 +155,7 @@ impl LaunchError {
             Self::WorkDir(_, cause) | Self::Spawn(cause) if is_want(cause) => {
                 Ending::Wanting(self.why())
             }
+            Self::Exposed(how) => Ending::Exposed(how.to_string()),
             Self::WorkDir(..) | Self::Spawn(_) | Self::TooLong => Ending::NotStarted(self.why()),
         }
     }
@@ -155,7 +164,7 @@ impl LaunchError {
     pub fn why(&self) -> String {
         match self {
             Self::WorkDir(_, cause) | Self::Spawn(cause) => format!("{self}: {cause}"),
-            Self::TooLong => self.to_string(),
+            Self::Exposed(_) | Self::TooLong => self.to_string(),
         }
     }
 }
@@ -301,6 +310,10 @@ impl Waiting {
         (document, need): (String, DirNeed),
         variables: impl FnOnce(&Path) -> Vec<(&'static str, OsString)>,
     ) -> Result<Launched, LaunchError> {
+        let user = rustix::process::geteuid().as_raw();
+        if let Some(exposed) = exposed::of_run(&program.path, &program.args, user) {
+            return Err(exposed.into());
+        }
         // Not in place, though to hand it over takes longer than it does: a disk that never answers must hold this run alone,
         // and not the time limits of all others.
         let (parent, content) = (around.work_dir.clone(), document.clone());

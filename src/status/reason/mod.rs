@@ -38,6 +38,8 @@ pub(crate) enum Reason {
     DiskLow,
     /// Deliveries wait for `tilld delivery release`.
     Held,
+    /// Others than root and tilld's user could change what a hook runs.
+    HookExposed,
     /// Few files can still be made on the ledger's disk.
     InodesLow,
     /// The ledger lacks events that were acknowledged.
@@ -84,7 +86,7 @@ pub(crate) enum Reason {
 
 impl Reason {
     /// Those of tilld itself.
-    const OWN: [Self; 28] = [
+    const OWN: [Self; 29] = [
         Self::Abandoned,
         Self::CannotRead,
         Self::CannotStore,
@@ -94,6 +96,7 @@ impl Reason {
         Self::DescriptorsLow,
         Self::DiskLow,
         Self::Held,
+        Self::HookExposed,
         Self::InodesLow,
         Self::LedgerBehind,
         Self::LedgerNew,
@@ -135,6 +138,7 @@ impl Reason {
             Self::DescriptorsLow => ("descriptors_low", Warning, ByItself),
             Self::DiskLow => ("disk_low", Warning, ByItself),
             Self::Held => ("held", Critical, ByItself),
+            Self::HookExposed => ("hook_exposed", Critical, ByItself),
             Self::InodesLow => ("inodes_low", Warning, ByItself),
             Self::LedgerBehind => ("ledger_behind", Critical, Ack),
             Self::LedgerNew => ("ledger_new", Warning, Ack),

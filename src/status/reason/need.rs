@@ -116,6 +116,12 @@ impl Need {
         Self::new(Reason::Certificate, told).helped_by(RENEW)
     }
 
+    /// Others could change what a hook runs, so it is not run.
+    pub(in crate::status) fn hook_exposed(hook: &str, how: &str, help: String) -> Self {
+        let told = format!("hook {hook} is not run: {how}");
+        Self::new(Reason::HookExposed, told).helped_by(help)
+    }
+
     /// The machine's clock cannot be right.
     pub(in crate::status) fn wrong_clock(wrong: WrongClock) -> Self {
         let told = match wrong {

@@ -91,7 +91,7 @@ fn the_example_of_a_message_sends_one_or_fails_and_shows_nobody_the_token() {
 }
 
 /// Every alert, the test that shows how it comes, and the one that shows how it ends.
-const SHOWN: [(&str, &str, &str); 39] = [
+const SHOWN: [(&str, &str, &str); 40] = [
     (
         "abandoned",
         "each_episode_is_told_once_over_restarts_and_again_when_it_comes_back",
@@ -136,6 +136,11 @@ const SHOWN: [(&str, &str, &str); 39] = [
         "held",
         "what_a_newly_sorted_name_would_run_is_held_until_a_person_releases_it",
         "what_a_newly_sorted_name_would_run_is_held_until_a_person_releases_it",
+    ),
+    (
+        "hook_exposed",
+        "a_script_that_others_could_change_waits_until_they_cannot",
+        "a_script_that_others_could_change_waits_until_they_cannot",
     ),
     (
         "inodes_low",

@@ -3,6 +3,7 @@
 
 mod abandoned;
 mod apart;
+mod exposed;
 mod hostile;
 mod retry;
 mod starts;
