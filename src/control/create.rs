@@ -31,6 +31,7 @@ use crate::invoice::sum::Sum;
 use crate::opening::patient::{Patience, look};
 use crate::opening::{Error, Opener, Order};
 use crate::panics::contained;
+use crate::wire::address::is_for_browsers;
 use crate::wire::create::ReturnUrls;
 
 /// RFC 7240.
@@ -251,6 +252,15 @@ impl Wish {
             Some("redirect") if mode == Mode::H2h => true,
             Some(_) => return Err(of(&"it must be `redirect`, for the mode `h2h`", "fallback")),
         };
+        for (name, url) in [
+            ("success_url", &self.success_url),
+            ("cancel_url", &self.cancel_url),
+            ("error_url", &self.error_url),
+        ] {
+            if url.as_deref().is_some_and(|url| !is_for_browsers(url)) {
+                return Err(of(&"it must begin with `http://` or `https://`", name));
+            }
+        }
         let urls = self.urls(mode == Mode::Redirect || falls_back)?;
         let (return_urls, fallback) = if falls_back {
             (None, urls)

@@ -5,6 +5,7 @@
 //! is judged before the token, the token before anything else, and an unknown ref or id costs and answers like a wrong
 //! token. Every refused POST is handed to the ledger's gatherer, which asks the service about the invoice if it is known.
 
+mod address;
 mod answer;
 mod book;
 mod heard;
@@ -47,13 +48,14 @@ pub use self::heard::Heard;
 pub use self::reason::Reason;
 pub use self::sender::Trusted;
 
+use self::address::Address;
 use self::notification::{Notification, is_compressed, is_form};
 use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{PublicAddress, Route};
 use self::seldom::Seldom;
-use self::trace::{header_names, ref_hash, sha256_hex, without_ref};
+use self::trace::{header_names, sha256_hex, without_ref};
 
 /// The header in which `tilld doctor` marks its request.
 pub(crate) const OWN_MARK: &str = "x-tilld-doctor";
@@ -145,27 +147,6 @@ struct Inner<B> {
     refused: Seldom,
     astray: Seldom,
     unserved: Seldom,
-}
-
-/// Where a POST was sent to.
-enum Address {
-    /// An invoice's own.
-    Own(InvoiceRef),
-    /// One that ends in something that is no ref that was ever made, which is told like an unknown one.
-    Nobodys(String),
-    /// The bare path: the body names the invoice.
-    Bare,
-}
-
-impl Address {
-    /// The short hash of the segment that stood for a ref; empty when none did.
-    fn hash(&self) -> String {
-        match self {
-            Self::Own(reference) => ref_hash(reference.as_str()),
-            Self::Nobodys(segment) => ref_hash(segment),
-            Self::Bare => String::new(),
-        }
-    }
 }
 
 /// What is known of a POST when it is refused.
@@ -480,9 +461,8 @@ impl<B: Book> Inner<B> {
         };
         let public_path = &self.settings.public.path;
         let host = target.host().unwrap_or_default();
-        let mut path = format!("{host}{}", target.path());
-        let hidden = self.settings.hidden.all();
-        Cutter::new(&hidden.iter().collect::<Vec<_>>()).cut(&mut path);
+        let path = format!("{host}{}", target.path());
+        let path = self.settings.hidden.without(&path);
         let (path, peer) = (without_ref(&path, public_path), self.sender(peer, headers));
         tracing::info!(
             http.path = path, refusal.left_out = left_out, http.peer = %peer,

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::Secret;
+use super::{Cutter, Secret};
 
 /// Tokens that are remembered. A daemon that outlives more logins forgets the oldest.
 const MOST: usize = 8;
@@ -23,6 +23,14 @@ impl Hidden {
         }
         let earlier = kept.iter().take(MOST - 1).cloned();
         *kept = std::iter::once(secret.clone()).chain(earlier).collect();
+    }
+
+    /// A text without any of them.
+    pub fn without(&self, text: &str) -> String {
+        let all = self.all();
+        let mut text = text.to_owned();
+        Cutter::new(&all.iter().collect::<Vec<_>>()).cut(&mut text);
+        text
     }
 
     /// All of them, the newest first.

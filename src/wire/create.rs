@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::address::is_for_browsers;
 use super::json::Object;
 use crate::invoice::amount::Amount;
 use crate::secret::Secret;
@@ -69,6 +70,10 @@ impl CreateRequest {
             Some(_) => Err(name),
         };
         let need = |name: &'static str| string(name)?.ok_or(name);
+        let address = |name: &'static str| match string(name)? {
+            Some(text) if !is_for_browsers(&text) => Err(name),
+            read => Ok(read),
+        };
         if need("direction")? != "in" {
             return Err("direction");
         }
@@ -82,9 +87,9 @@ impl CreateRequest {
             Some(_) => return Err("startDeal"),
         };
         let return_urls = match (
-            string("successUrl")?,
-            string("cancelUrl")?,
-            string("errorUrl")?,
+            address("successUrl")?,
+            address("cancelUrl")?,
+            address("errorUrl")?,
         ) {
             (None, None, None) => None,
             (Some(success), Some(cancel), Some(error)) => Some(ReturnUrls {
@@ -171,6 +176,9 @@ mod tests {
         });
         let mut body = object(asked.to_json().expose().as_bytes()).expect("an object");
         assert!(CreateRequest::from_json(&body).is_ok_and(|r| r.return_urls.is_some()));
+        let good = body.insert("errorUrl".to_owned(), "javascript:alert(1)".into());
+        assert_eq!(CreateRequest::from_json(&body).err(), Some("errorUrl"));
+        body.extend(good.map(|good| ("errorUrl".to_owned(), good)));
         body.remove("cancelUrl");
         assert_eq!(CreateRequest::from_json(&body).err(), Some("cancelUrl"));
         // What has the wrong form is not passed over as if it were not there.

@@ -168,6 +168,66 @@ fn a_status_a_header_and_a_path_show_no_secret() {
     assert!(shown.stdout.contains("[cut]"), "{shown:?}");
 }
 
+/// A browser would run it: neither the shop nor a customer is sent there, and the payment page sends nobody there.
+#[test]
+fn an_address_that_a_browser_would_run_is_nobodys_link() {
+    let world = Setup::new()
+        .quiet()
+        .hook("told", &["*"], "cat >> \"$1\"")
+        .start();
+    let issued = world.create("A-1");
+    let bad = "javascript:alert(document.domain)";
+    tell(
+        &world,
+        &issued,
+        1,
+        &json!({ "status": "waiting", "paymentUrl": bad }),
+    );
+    wait_until(PATIENCE, "it to be told", || {
+        let log = world.serve_log();
+        log.contains("`paymentUrl` is no http or https address")
+    });
+    assert_eq!(world.value("SELECT payment_url IS NULL FROM invoice"), "1");
+    let shown = world
+        .tilld(&["invoice", "show", "A-1", "--json"])
+        .ends_with(0);
+    assert_eq!(shown.json().get("payment_url"), Some(&Value::Null));
+    world.settle();
+    let told = world.hook_log("told").concat();
+    assert!(
+        told.contains("\"payment_url\":null") && !told.contains("\"payment_url\":\"j"),
+        "{told}"
+    );
+    // What came stands in the service's own document, as ever.
+    assert_eq!(
+        shown.json().pointer("/service/paymentUrl"),
+        Some(&json!(bad))
+    );
+    tell(
+        &world,
+        &issued,
+        2,
+        &json!({ "status": "waiting", "paymentUrl": "https://pay.example/1" }),
+    );
+    assert_eq!(
+        world.value("SELECT payment_url FROM invoice"),
+        "https://pay.example/1"
+    );
+
+    let urls = [
+        format!("--success-url={bad}"),
+        "--cancel-url=https://a.example".to_owned(),
+        "--error-url=https://a.example".to_owned(),
+    ];
+    let mut more = vec!["--redirect"];
+    more.extend(urls.iter().map(String::as_str));
+    let refused = world.open("B-1", "1.00", &more).ends_with(2);
+    assert!(
+        refused.stderr.contains("http:// or https://"),
+        "{refused:?}"
+    );
+}
+
 /// The service knows the notify token of the invoice it is asked about, and its texts are told and kept.
 #[test]
 fn the_services_texts_show_no_secret_of_an_invoice_or_a_login() {

@@ -391,6 +391,9 @@ fn a_standing_invoice_is_given_while_the_service_is_away() {
     assert_eq!((again.status, again.body), (200, opened.body));
 }
 
+/// A browser would run the first of them.
+const BACK: &str = r#""success_url":"javascript:alert(1)","cancel_url":"https://a.example/","error_url":"https://a.example/""#;
+
 #[test]
 fn a_wish_that_is_not_understood_is_refused_before_anything_is_sent() {
     let world = Setup::new().quiet().start();
@@ -407,6 +410,7 @@ fn a_wish_that_is_not_understood_is_refused_before_anything_is_sent() {
         format!("{{{good},\"amount\":\"5.00\",\"amount\":\"6.00\"}}"),
         format!("{{{good},\"amount\":\"5.00\",\"mode\":\"fax\"}}"),
         format!("{{{good},\"amount\":\"5.00\",\"mode\":\"redirect\"}}"),
+        format!("{{{good},\"amount\":\"5.00\",\"mode\":\"redirect\",{BACK}}}"),
         format!("{{{good},\"amount\":\"5.00\"}} x"),
         r#"{"order_id":"A\n1","amount":"5.00","currency":"RUB","method":"SBP"}"#.to_owned(),
         r#"{"order_id":"A-1","amount":"5.00","currency":"roubles","method":"SBP"}"#.to_owned(),

@@ -191,7 +191,7 @@ fn an_address_that_a_browser_would_run_is_no_login() {
             .start_with(&serde_json::json!({ "verificationUrl": address }));
         for args in [&["login", "--json"][..], &["login", "--start", "--json"]] {
             let (code, data, talk) = scene.run(args);
-            assert_ne!(code, 0, "{data}{talk}");
+            assert_eq!(code, 8, "{data}{talk}");
             assert!(
                 !data.contains(address) && talk.contains("verificationUrl"),
                 "{data}{talk}"

@@ -22,6 +22,7 @@ use crate::opening::patient::{Patience, Told};
 use crate::opening::{Opener, Order};
 use crate::parts;
 use crate::telemetry::chain;
+use crate::wire::address::is_for_browsers;
 use crate::wire::create::ReturnUrls;
 
 /// Longest `--wait`. A customer is gone by then, and a job that may take longer is better run again.
@@ -47,13 +48,13 @@ pub(super) struct Args {
     #[arg(long, requires_all = ["success_url", "cancel_url", "error_url"])]
     redirect: bool,
     /// Where the payment page sends the customer after paying
-    #[arg(long, value_name = "URL", requires = "page")]
+    #[arg(long, value_name = "URL", requires = "page", value_parser = parse_return)]
     success_url: Option<String>,
     /// Where the payment page sends the customer after giving up
-    #[arg(long, value_name = "URL", requires = "page")]
+    #[arg(long, value_name = "URL", requires = "page", value_parser = parse_return)]
     cancel_url: Option<String>,
     /// Where the payment page sends the customer after trouble
-    #[arg(long, value_name = "URL", requires = "page")]
+    #[arg(long, value_name = "URL", requires = "page", value_parser = parse_return)]
     error_url: Option<String>,
     /// Go on trying for this long while no requisites are free, for example 90s or 5m, at most 60m
     #[arg(long, value_name = "TIME", default_value = "0", hide_default_value = true, value_parser = parse_wait)]
@@ -64,6 +65,15 @@ pub(super) struct Args {
     /// Open another invoice although the order has one, is paid, or its last create was lost
     #[arg(long)]
     new: bool,
+}
+
+/// Where a browser is sent to from the payment page.
+fn parse_return(text: &str) -> Result<String, String> {
+    if is_for_browsers(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("not an address that begins with http:// or https://".to_owned())
+    }
 }
 
 /// The mode changes.
