@@ -40,7 +40,7 @@ impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         let hint = match &error {
             SettingsError::Address(_) => Some("set `service.url` to the service's address"),
-            SettingsError::Tls(_) => Some(
+            SettingsError::Tls(_) | SettingsError::Roots(_) => Some(
                 "install the root certificates (the package `ca-certificates`), or name a file of them in `SSL_CERT_FILE`",
             ),
             SettingsError::Proxy(_) => Some("set `service.proxy` to `http://HOST:PORT`"),

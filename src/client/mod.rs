@@ -6,6 +6,7 @@
 //! belong to the caller, and the pace of all requests of a process to [`gate`].
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use rustls::crypto::{CryptoProvider, ring};
 
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Report;
+use crate::regular_file::{self, Unfit};
 use crate::secret::Secret;
 use crate::wire;
 use crate::wire::create::CreateRequest;
@@ -76,6 +78,9 @@ pub(crate) enum SettingsError {
     /// No TLS: most often a machine without root certificates (the package `ca-certificates`).
     #[error("could not prepare TLS")]
     Tls(#[source] reqwest::Error),
+    /// What `SSL_CERT_FILE` names is no file: whoever reads it could wait for ever.
+    #[error("`SSL_CERT_FILE` names {0}, not a file of root certificates")]
+    Roots(&'static str),
     /// The proxy's address is none. The settings were checked, so this names what they let through.
     #[error("could not use the proxy")]
     Proxy(#[source] reqwest::Error),
@@ -143,6 +148,11 @@ impl Client {
             return Err(SettingsError::Timeouts);
         }
         install_tls();
+        // The environment may name a proxy that is reached over TLS.
+        let without_roots = address.is_plain() && settings.proxy != Proxy::Environment;
+        if !without_roots {
+            check_roots()?;
+        }
         let build = |idle| {
             let mut builder = reqwest::Client::builder()
                 .user_agent(USER_AGENT)
@@ -153,8 +163,7 @@ impl Client {
                 // its default, which no setting of reqwest reaches): `tests/network.rs` would see it go.
                 .connect_timeout(connect)
                 .pool_max_idle_per_host(idle);
-            // The environment may name a proxy that is reached over TLS.
-            if address.is_plain() && settings.proxy != Proxy::Environment {
+            if without_roots {
                 // No use for the machine's root certificates, and some machines have none.
                 builder = builder.tls_certs_only([]);
             }
@@ -341,6 +350,15 @@ pub(crate) fn install_tls() {
     if CryptoProvider::get_default().is_none() {
         // Losing the race to another thread is as good as winning it.
         drop(ring::default_provider().install_default());
+    }
+}
+
+/// Looks at the file that is read in place of the machine's root certificates, where the environment names one.
+fn check_roots() -> Result<(), SettingsError> {
+    let named = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    match named.as_deref().map(regular_file::open) {
+        Some(Err(Unfit::Kind(kind))) => Err(SettingsError::Roots(kind)),
+        Some(_) | None => Ok(()),
     }
 }
 

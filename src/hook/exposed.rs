@@ -1,6 +1,7 @@
 //! Whether somebody else could change what a hook runs: its program, the script that an interpreter is given, and every
 //! directory on the way to them. Judged as sudo judges what it runs: all of it belongs to root or to tilld's own user, and no one
-//! else may write there. In a directory with the sticky bit nobody replaces what is another's.
+//! else may write there. In a directory with the sticky bit nobody replaces what is another's, and a group without other members,
+//! as Debian's `staff` of `/usr/local` is, is nobody else.
 //!
 //! Relies on the file system as it is now; promises that what cannot be looked at is left to the start of the program.
 
@@ -91,11 +92,42 @@ pub fn of_file(file: &Path, user: u32) -> Option<Exposed> {
 }
 
 fn open_to(about: &Metadata, user: u32) -> Option<To> {
-    judge(
-        (about.uid(), about.gid()),
-        (about.mode(), about.is_dir()),
-        user,
-    )
+    let modes = (about.mode(), about.is_dir());
+    judge((about.uid(), about.gid()), modes, user).filter(|to| match to {
+        To::Group(group) => {
+            let read = |path| fs::read_to_string(path).unwrap_or_default();
+            has_others(*group, user, (&read("/etc/group"), &read("/etc/passwd")))
+        }
+        To::User(_) | To::Anybody => true,
+    })
+}
+
+/// Whether a group has a member beside root and `user`. One that is not listed may have.
+fn has_others(group: u32, user: u32, (groups, accounts): (&str, &str)) -> bool {
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+    let number = |text: Option<&String>| text.and_then(|text| text.parse::<u32>().ok());
+    let accounts: Vec<_> = accounts.lines().map(fields).collect();
+    let is_one_of_both = |account: &[String]| {
+        number(account.get(2)).is_some_and(|number| [0, user].contains(&number))
+    };
+    let by_account = accounts
+        .iter()
+        .any(|account| number(account.get(3)) == Some(group) && !is_one_of_both(account));
+    let listed = groups
+        .lines()
+        .map(fields)
+        .find(|listed| number(listed.get(2)) == Some(group));
+    let Some(members) = listed.as_ref().and_then(|listed| listed.get(3)) else {
+        return true;
+    };
+    let mut members = members.split(',').filter(|name| !name.is_empty());
+    by_account
+        || members.any(|name| {
+            let mut named = accounts.iter();
+            !named.any(|account| {
+                account.first().is_some_and(|own| own == name) && is_one_of_both(account)
+            })
+        })
 }
 
 fn judge((owner, group): (u32, u32), (mode, is_dir): (u32, bool), user: u32) -> Option<To> {
@@ -137,6 +169,26 @@ mod tests {
         ] {
             let to = judge((owner, group), (mode, is_dir), USER);
             assert_eq!(to, wanted, "{owner} {group} {mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_group_without_other_members_is_nobody_else() {
+        let accounts = "root:x:0:0::/root:/bin/sh\ntilld:x:7:7::/:/bin/sh\nann:x:9:9::/:/bin/sh\n";
+        let groups = "root:x:0:\nstaff:x:50:\ntilld:x:7:\nreaders:x:8:tilld,ann\nown:x:6:root,tilld\nann:x:9:\n";
+        for (group, others) in [
+            (50, false),
+            (7, false),
+            (6, false),
+            (8, true),
+            (9, true),
+            (99, true),
+        ] {
+            assert_eq!(
+                has_others(group, USER, (groups, accounts)),
+                others,
+                "{group}"
+            );
         }
     }
 

@@ -127,6 +127,13 @@ fn a_pipe_in_the_place_of_settings_or_a_credential_holds_nobody_up() {
         scope.spawn(|| said(world.tilld_with(&variable, &["whoami"]).ends_with(15)));
         scope.spawn(|| said(world.tilld_with(&tls, &["serve"]).ends_with(10)));
         scope.spawn(|| {
+            let roots = [
+                ("SSL_CERT_FILE", certificate),
+                ("TILLD_SERVICE__URL", "https://127.0.0.1:9"),
+            ];
+            said(world.tilld_with(&roots, &["login"]).ends_with(10));
+        });
+        scope.spawn(|| {
             let ran = world.tilld_without_config(&[], &["--config", other, "serve"]);
             said(ran.ends_with(10));
         });

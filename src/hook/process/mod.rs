@@ -310,15 +310,19 @@ impl Waiting {
         (document, need): (String, DirNeed),
         variables: impl FnOnce(&Path) -> Vec<(&'static str, OsString)>,
     ) -> Result<Launched, LaunchError> {
-        let user = rustix::process::geteuid().as_raw();
-        if let Some(exposed) = exposed::of_run(&program.path, &program.args, user) {
-            return Err(exposed.into());
-        }
         // Not in place, though to hand it over takes longer than it does: a disk that never answers must hold this run alone,
         // and not the time limits of all others.
         let (parent, content) = (around.work_dir.clone(), document.clone());
-        let made = tokio::task::spawn_blocking(move || WorkDir::create(&parent, &content)).await;
-        let work_dir = made.map_err(io::Error::other).flatten();
+        let (path, args) = (program.path.clone(), program.args.clone());
+        let made = tokio::task::spawn_blocking(move || {
+            let user = rustix::process::geteuid().as_raw();
+            exposed::of_run(&path, &args, user)
+                .map_or_else(|| Ok(WorkDir::create(&parent, &content)), Err)
+        });
+        let work_dir = match made.await {
+            Ok(made) => made?,
+            Err(panicked) => Err(io::Error::other(panicked)),
+        };
         let work_dir = match (work_dir, need) {
             (Ok(work_dir), _) => work_dir,
             (Err(error), DirNeed::Optional) => {
