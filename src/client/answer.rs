@@ -16,7 +16,6 @@ use crate::retry_after::http_date;
 use crate::secret::Secret;
 use crate::wire::fields::Fields;
 use crate::wire::invoice;
-use crate::wire::json::{self, Object};
 use crate::wire::problem;
 
 /// An answer whose status line came. Its body may still be missing.
@@ -200,10 +199,17 @@ impl Answer {
         }
     }
 
-    /// The body as one JSON object.
-    pub(super) fn object(self) -> Result<Object, Error> {
-        json::object(&self.body?).map_err(|why| Error::NotTheService {
+    /// What is read of the body, which is one JSON object.
+    pub(super) fn object<T>(
+        self,
+        read: impl FnOnce(&Fields<'_>) -> Result<T, &'static str>,
+    ) -> Result<T, Error> {
+        let body = self.body?;
+        let fields = Fields::read(&body).map_err(|why| Error::NotTheService {
             why: Foreign::Shape(why),
+        })?;
+        read(&fields).map_err(|field| Error::NotTheService {
+            why: Foreign::Missing(field),
         })
     }
 

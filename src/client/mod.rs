@@ -196,8 +196,9 @@ impl Client {
     pub(crate) async fn start_login(&self, client_name: &str) -> Result<LoginStarted, Error> {
         let body = Secret::new(wire::login::login_request(client_name));
         let answer = self.post(self.0.address.login(), None, &body, &[]).await?;
-        let object = answer.success(Answer::refused)?.object()?;
-        LoginStarted::from_json(&object).map_err(missing)
+        answer
+            .success(Answer::refused)?
+            .object(LoginStarted::from_json)
     }
 
     /// Asks once for the token of a login (contract 4.2). `Err` only for what may pass, a redirect, and a foreign answer.
@@ -217,10 +218,8 @@ impl Client {
                 Some(_) | None => TokenPoll::Ended { status, text },
             });
         }
-        let object = answer.success(Answer::refused)?.object()?;
-        TokenIssued::from_json(&object)
-            .map(TokenPoll::Issued)
-            .map_err(missing)
+        let issued = answer.success(Answer::refused)?;
+        issued.object(TokenIssued::from_json).map(TokenPoll::Issued)
     }
 
     /// Creates an invoice (contract 4.3). Never posts twice. The answer must be about the order that was asked for.
@@ -364,9 +363,3 @@ fn check_roots() -> Result<(), SettingsError> {
 
 /// Idle connections kept for fetches. As many as are asked at once under the default caps (design 7).
 const ASKING_IDLE: usize = 4;
-
-fn missing(field: &'static str) -> Error {
-    Error::NotTheService {
-        why: Foreign::Missing(field),
-    }
-}

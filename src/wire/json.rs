@@ -5,6 +5,8 @@ use std::fmt;
 use serde::de::{Deserializer as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
+use super::fields::Field;
+
 /// A JSON object. Numbers in it keep their digits (`arbitrary_precision`).
 pub type Object = Map<String, Value>;
 
@@ -62,7 +64,7 @@ pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
                 Err(ShapeError::NotObject)
             }
         }
-        Some(_) => match serde_json::from_slice::<Value>(body) {
+        Some(_) => match serde_json::from_slice::<Field<'_>>(body) {
             Ok(_other) => Err(ShapeError::NotObject),
             Err(_cause) => Err(ShapeError::NotJson),
         },

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::address::is_for_browsers;
-use super::json::{Object, text};
+use super::fields::{Field, Fields};
+use super::json::Object;
 use crate::secret::{Cutter, Secret};
 
 /// Lifetime taken when the service names none or nonsense: the 600 s of contract 8.
@@ -80,10 +81,12 @@ impl LoginStarted {
     /// Reads the answer to a login request. `Err` names the first field that is missing or too long to be one, or holds an
     /// address that no browser is to be sent to. Lifetime and interval fall back to the contract's constants (A34): each when it
     /// is missing, 0 or nonsense, the interval also when it leaves no room for a single question within the lifetime.
-    pub fn from_json(object: &Object) -> Result<Self, &'static str> {
+    pub fn from_json(object: &Fields<'_>) -> Result<Self, &'static str> {
         let need = |name, longest| needed(object, name, longest);
         let seconds = |name: &str, default| {
-            text(object.get(name))
+            object
+                .get(name)
+                .and_then(Field::text)
                 .and_then(|text| text.parse().ok())
                 .filter(|s| *s > 0)
                 .unwrap_or(default)
@@ -121,9 +124,10 @@ impl LoginStarted {
 impl TokenIssued {
     /// Reads an issued token. `Err` names the field that is missing or too long; a missing shop name is shown as empty, a long
     /// one is cut, and one with the token in it shown without that.
-    pub fn from_json(object: &Object) -> Result<Self, &'static str> {
+    pub fn from_json(object: &Fields<'_>) -> Result<Self, &'static str> {
         let token = Secret::new(needed(object, "token", LONGEST_SECRET)?);
-        let mut shop_name = text(object.get("shopName")).unwrap_or_default();
+        let shop_name = object.get("shopName").and_then(Field::text);
+        let mut shop_name = shop_name.map_or_else(String::new, str::to_owned);
         Cutter::new(&[&token]).cut(&mut shop_name);
         let shop_name = shortened(shop_name);
         Ok(Self { token, shop_name })
@@ -137,11 +141,11 @@ impl TokenIssued {
 
 /// A text that is there and no longer than this.
 fn needed<'o>(
-    object: &'o Object,
+    object: &'o Fields<'_>,
     name: &'static str,
     longest: usize,
 ) -> Result<&'o str, &'static str> {
-    let text = object.get(name).and_then(Value::as_str);
+    let text = object.get(name).and_then(Field::as_str);
     text.filter(|text| (1..=longest).contains(&text.len()))
         .ok_or(name)
 }
@@ -158,7 +162,6 @@ fn shortened(name: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::json::object;
 
     /// A code, an address or a name of a mebibyte was printed whole.
     #[test]
@@ -168,12 +171,12 @@ mod tests {
             let body = r#"{"deviceCode":"d","userCode":"d","verificationUrl":"d"}"#;
             let own = format!("\"{field}\":\"{long}\"");
             let body = body.replace(&format!("\"{field}\":\"d\""), &own);
-            let body = object(body.as_bytes()).expect("an object");
+            let body = Fields::read(body.as_bytes()).expect("an object");
             assert_eq!(LoginStarted::from_json(&body).err(), Some(field));
         }
         let issued = |token: &str| {
             let body = json!({ "token": token, "shopName": long }).to_string();
-            TokenIssued::from_json(&object(body.as_bytes()).expect("an object"))
+            TokenIssued::from_json(&Fields::read(body.as_bytes()).expect("an object"))
         };
         assert_eq!(issued(&long).err(), Some("token"));
         let name = issued("a:b").expect("readable").shop_name;
@@ -184,11 +187,13 @@ mod tests {
     #[test]
     fn interval_and_lifetime_fall_back_to_the_contract() {
         let body = br#"{"deviceCode":"dc_secret","userCode":"ABCD-EFGH","verificationUrl":"https://c/activate?code=ABCD-EFGH","interval":0}"#;
-        let started = LoginStarted::from_json(&object(body).expect("an object")).expect("readable");
+        let started =
+            LoginStarted::from_json(&Fields::read(body).expect("an object")).expect("readable");
         assert_eq!((started.expires_in_s, started.interval_s), (600, 5));
         assert!(!format!("{started:?}").contains("dc_secret"));
-        let back =
-            LoginStarted::from_json(&object(started.to_json().as_bytes()).expect("an object"));
+        let back = LoginStarted::from_json(
+            &Fields::read(started.to_json().as_bytes()).expect("an object"),
+        );
         assert!(back.is_ok_and(|b| b.device_code.expose() == "dc_secret"));
     }
 
@@ -217,8 +222,9 @@ mod tests {
             let body = format!(
                 r#"{{"deviceCode":"dc","userCode":"A","verificationUrl":"https://c",{fields}}}"#
             );
-            let started = LoginStarted::from_json(&object(body.as_bytes()).expect("an object"))
-                .expect("readable");
+            let started =
+                LoginStarted::from_json(&Fields::read(body.as_bytes()).expect("an object"))
+                    .expect("readable");
             assert_eq!(
                 (started.expires_in_s, started.interval_s),
                 wanted,
@@ -230,11 +236,11 @@ mod tests {
     #[test]
     fn a_missing_code_is_named() {
         assert_eq!(
-            LoginStarted::from_json(&object(b"{}").expect("an object")).err(),
+            LoginStarted::from_json(&Fields::read(b"{}").expect("an object")).err(),
             Some("deviceCode")
         );
         assert_eq!(
-            TokenIssued::from_json(&object(b"{\"token\":\"\"}").expect("an object")).err(),
+            TokenIssued::from_json(&Fields::read(b"{\"token\":\"\"}").expect("an object")).err(),
             Some("token")
         );
     }

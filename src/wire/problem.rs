@@ -1,9 +1,9 @@
 //! The service's word for what went wrong: `{ "error": "…" }`. Shown to the operator, never parsed for meaning, except
 //! the codes RFC 8628 names for the device login and the 503 of contract 7.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::json::object;
+use super::fields::{Field, Fields};
 use crate::secret::{Cutter, Secret};
 
 /// Longest error text shown, in characters. It goes to a terminal and a log, not to a machine.
@@ -23,8 +23,8 @@ pub const NO_REQUISITES: &str = "Нет доступных реквизитов"
 /// The `error` text of an answer, when the body is a JSON object that has one: without the hidden secrets, and then
 /// capped at 300 characters. In this order: a secret that was cut in half would not be found any more.
 pub fn error_text(body: &[u8], hidden: &[&Secret]) -> Option<String> {
-    let object = object(body).ok()?;
-    let text = object.get("error").and_then(Value::as_str)?;
+    let fields = Fields::read(body).ok()?;
+    let text = fields.get("error").and_then(Field::as_str)?;
     let mut told = text.to_owned();
     Cutter::new(hidden).cut(&mut told);
     Some(told.chars().take(LONGEST).collect())

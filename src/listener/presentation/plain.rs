@@ -163,10 +163,12 @@ fn at<'a>(object: &'a Fields<'_>, pointer: &str) -> Option<Presented<'a>> {
     } else {
         object.get(first)
     };
-    let text = match (top?, rest) {
-        (Field::Text(text), None) => text,
-        (Field::Other(value), Some(rest)) => value.pointer(&format!("/{rest}"))?.as_str()?,
-        (Field::Text(_), Some(_)) | (Field::Other(_), None) => return None,
-    };
-    Some(Presented::Borrowed(text.trim().as_bytes()))
+    match (top?, rest) {
+        (Field::Text(text), None) => Some(Presented::Borrowed(text.trim().as_bytes())),
+        (field @ Field::Other(..), Some(rest)) => {
+            let text = field.string_at(&format!("/{rest}"))?;
+            Some(Presented::Decoded(text.trim().as_bytes().to_vec()))
+        }
+        (Field::Text(_), Some(_)) | (Field::Other(..), None) => None,
+    }
 }

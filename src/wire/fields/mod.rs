@@ -7,16 +7,15 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::Value;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::json::{Document, ShapeError, document};
 
+mod nested;
 mod quick;
 mod spelling;
 
-pub(super) use self::spelling::spelt;
+pub use self::nested::Kind;
 
 /// Room that is made for fields at once. The contract's object has 16; with two more it is a piece of memory that the
 /// allocator still hands out at once, with four it is not.
@@ -41,8 +40,8 @@ type Entry<'b> = (Cow<'b, str>, Field<'b>);
 pub enum Field<'b> {
     /// A string.
     Text(Cow<'b, str>),
-    /// Anything else.
-    Other(Value),
+    /// Anything else, in the one spelling.
+    Other(Kind, Cow<'static, str>),
 }
 
 impl<'b> Fields<'b> {
@@ -110,7 +109,7 @@ impl<'b> Fields<'b> {
         let all = self.entries.into_iter().map(|(name, field)| {
             let field = match field {
                 Field::Text(text) => Field::Text(own(text)),
-                Field::Other(value) => Field::Other(value),
+                Field::Other(kind, json) => Field::Other(kind, json),
             };
             (own(name), field)
         });
@@ -157,11 +156,18 @@ fn is_doubled(entries: &[Entry<'_>]) -> bool {
 }
 
 impl Field<'_> {
+    /// `null`.
+    pub(super) const NULL: Self = Self::Other(Kind::Null, Cow::Borrowed("null"));
+
+    const fn of_bool(value: bool) -> Self {
+        Self::Other(Kind::Bool, Cow::Borrowed(nested::bool_text(value)))
+    }
+
     /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Other(_) => None,
+            Self::Other(..) => None,
         }
     }
 
@@ -170,8 +176,8 @@ impl Field<'_> {
         match self {
             Self::Text(text) if text.is_empty() => None,
             Self::Text(text) => Some(text),
-            Self::Other(Value::Number(number)) => Some(number.as_str()),
-            Self::Other(_) => None,
+            Self::Other(Kind::Number, digits) => Some(digits),
+            Self::Other(..) => None,
         }
     }
 
@@ -179,7 +185,7 @@ impl Field<'_> {
     pub(super) fn is_given(&self) -> bool {
         match self {
             Self::Text(text) => !text.is_empty(),
-            Self::Other(value) => !value.is_null(),
+            Self::Other(kind, _) => *kind != Kind::Null,
         }
     }
 
@@ -232,53 +238,6 @@ impl<'de> Deserialize<'de> for Name<'de> {
             }
         }
         deserializer.deserialize_str(Reading)
-    }
-}
-
-impl<'de> Deserialize<'de> for Field<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading;
-        impl<'de> Visitor<'de> for Reading {
-            type Value = Field<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a value")
-            }
-
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Field::Text(Cow::Borrowed(text)))
-            }
-
-            fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Field::Text(Cow::Owned(text.to_owned())))
-            }
-
-            fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-                Ok(Field::Other(value.into()))
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(Field::Other(Value::Null))
-            }
-
-            fn visit_u64<E: Error>(self, whole: u64) -> Result<Self::Value, E> {
-                Ok(Field::Other(whole.into()))
-            }
-
-            fn visit_i64<E: Error>(self, whole: i64) -> Result<Self::Value, E> {
-                Ok(Field::Other(whole.into()))
-            }
-
-            // Any other number comes as a map as well, since it keeps its digits.
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                Value::deserialize(MapAccessDeserializer::new(map)).map(Field::Other)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-                Value::deserialize(SeqAccessDeserializer::new(seq)).map(Field::Other)
-            }
-        }
-        deserializer.deserialize_any(Reading)
     }
 }
 

@@ -6,8 +6,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
 use super::{Entry, Field, USUAL_FIELDS};
 
 /// The object's fields in their order, doubled names included. `None` says only that it has another form.
@@ -22,10 +20,10 @@ pub(super) fn entries(text: &str) -> Option<Vec<Entry<'_>>> {
                 let (value, after) = string(text, after)?;
                 (Field::Text(value), after)
             }
-            [b'"', b':', b'n', b'u', b'l', b'l', after @ ..] => (Field::Other(Value::Null), after),
-            [b'"', b':', b't', b'r', b'u', b'e', after @ ..] => (Field::Other(true.into()), after),
+            [b'"', b':', b'n', b'u', b'l', b'l', after @ ..] => (Field::NULL, after),
+            [b'"', b':', b't', b'r', b'u', b'e', after @ ..] => (Field::of_bool(true), after),
             [b'"', b':', b'f', b'a', b'l', b's', b'e', after @ ..] => {
-                (Field::Other(false.into()), after)
+                (Field::of_bool(false), after)
             }
             _ => return None,
         };

@@ -5,9 +5,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-
-use super::{Entry, Field};
+use super::{Entry, Field, Kind};
 
 /// Bytes beside names and texts, for each field: four quotes, a colon and a comma.
 const MARKS: usize = 6;
@@ -33,13 +31,8 @@ pub(super) fn of(entries: &[Entry<'_>]) -> String {
 pub(super) fn write(json: &mut String, field: &Field<'_>) {
     match field {
         Field::Text(text) => write_text(json, text),
-        Field::Other(value) => json.push_str(&spelt(value)),
+        Field::Other(_, text) => json.push_str(text),
     }
-}
-
-/// A value that was read as one.
-pub(in crate::wire) fn spelt(value: &Value) -> String {
-    serde_json::to_string(value).expect("a value read from JSON is writable")
 }
 
 /// How long [`of`] is. `None` when the length would not tell whether something is spelt so: numbers can be written in
@@ -51,9 +44,8 @@ pub(super) fn bytes(entries: &[Entry<'_>]) -> Option<usize> {
         let name = text_bytes(name)?;
         let value = match field {
             Field::Text(text) => text_bytes(text)?,
-            Field::Other(Value::Null | Value::Bool(true)) => 4,
-            Field::Other(Value::Bool(false)) => 5,
-            Field::Other(_) => return None,
+            Field::Other(Kind::Null | Kind::Bool, json) => json.len(),
+            Field::Other(..) => return None,
         };
         // With a colon and a comma.
         whole = whole
@@ -93,17 +85,20 @@ fn count(text: &str, is_such: impl Fn(u8) -> bool) -> usize {
 
 /// A text that is borrowed stood between quotes as it is, and is written so again.
 #[expect(clippy::ptr_arg, reason = "whether it is borrowed is what counts")]
-fn write_text(json: &mut String, text: &Cow<'_, str>) {
+pub(super) fn write_text(json: &mut String, text: &Cow<'_, str>) {
     match text {
         Cow::Borrowed(text) => {
             json.push('"');
             json.push_str(text);
             json.push('"');
         }
-        Cow::Owned(text) => {
-            json.push_str(&serde_json::to_string(text).expect("text is writable"));
-        }
+        Cow::Owned(text) => write_escaped(json, text),
     }
+}
+
+/// A text that may need escapes.
+pub(super) fn write_escaped(json: &mut String, text: &str) {
+    json.push_str(&serde_json::to_string(text).expect("text is writable"));
 }
 
 /// About how long a value is written.
@@ -112,6 +107,6 @@ fn about(field: &Field<'_>) -> usize {
         Field::Text(Cow::Borrowed(text)) => text.len(),
         // What was escaped is escaped again; a quarter is more than requisites need.
         Field::Text(Cow::Owned(text)) => text.len() + text.len() / 4,
-        Field::Other(_) => 0,
+        Field::Other(_, json) => json.len(),
     }
 }

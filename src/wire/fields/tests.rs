@@ -1,6 +1,7 @@
 //! Held against the other reading, into a map of values: the same is refused, the same is found, and each value is spelt alike.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::*;
 use crate::wire::json::{self, object};
@@ -33,6 +34,11 @@ fn check(body: &[u8]) {
         assert_eq!(field.text(), json::text(Some(value)).as_deref(), "{shown}");
         assert_eq!(field.as_str(), value.as_str(), "{shown}");
         assert_eq!(field.to_json(), value.to_string(), "{shown}");
+        for pointer in ["/a", "/b/a", "/0", "/1/b", "/00", "/a~1b", "/", "", "a"] {
+            let wanted = value.pointer(pointer).and_then(Value::as_str);
+            let wanted = wanted.filter(|_| !pointer.is_empty());
+            assert_eq!(field.string_at(pointer).as_deref(), wanted, "{shown}");
+        }
         let given = !value.is_null() && value != "";
         assert_eq!(field.is_given(), given, "{shown}");
     }
@@ -105,6 +111,9 @@ fn it_reads_what_a_map_reads() {
         "\u{feff} {\"id\":1} ",
         r#""{\"id\":1,\"text\":\"a\\\"b\"}""#,
         r#"{"a":1,"\u0061":2}"#,
+        r#"{"a":{"b":1,"a":{"d":1,"c":[2,{"y":"1","x":"2"}],"d":[3]},"b":{"a":"x"}}}"#,
+        r#"{"a":{"\u0062":1,"a\"":2,"a!":3,"b":"4","":5,"é":6,"a/b":"7"},"c":["0",{"b":"1"}]}"#,
+        r#"{"a":[[],{},[{}],"",null,true,-0,-0.0,1E400,18446744073709551616,[1,2]]}"#,
         r#"{"a":1,"a":2,"#,
         r#"{"$serde_json::private::Number":"5","a":{"$serde_json::private::Number":"5"}}"#,
         r#"{"a":"\ud800"}"#,
@@ -215,7 +224,39 @@ fn a_text_ends_where_it_ends_whatever_stands_beside_it() {
     }
 }
 
+/// JSON text of any order, with names that stand several times.
+fn text() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        3 => "[a-c]{0,2}".prop_map(|text| format!("\"{text}\"")),
+        1 => Just("\"\\u0041\\n\"".to_owned()),
+        1 => "-?[1-9][0-9]{0,22}([.][0-9]{1,3})?([eE][+-]?[0-9]{1,3})?",
+        1 => Just("null ".to_owned()),
+        1 => Just("true".to_owned()),
+    ];
+    let name = prop_oneof![
+        8 => "[ab]{0,2}".prop_map(|name| format!("\"{name}\"")),
+        1 => Just("\"\\u0061\"".to_owned()),
+        1 => Just("\"a/b\"".to_owned()),
+        1 => Just("\"\\\"\"".to_owned()),
+    ];
+    leaf.prop_recursive(4, 32, 6, move |inner| {
+        let member = (name.clone(), inner.clone());
+        let member = member.prop_map(|(name, value)| format!("{name} : {value}"));
+        prop_oneof![
+            proptest::collection::vec(inner, 0..6).prop_map(|all| format!("[{}]", all.join(","))),
+            proptest::collection::vec(member, 0..6)
+                .prop_map(|all| format!("{{{}}}", all.join(", "))),
+        ]
+    })
+}
+
 proptest! {
+    #[test]
+    fn what_is_nested_is_spelt_as_a_map_spells_it(text in text()) {
+        check(format!("{{\"z\":{text},\"a\":{text}}}").as_bytes());
+        check(text.as_bytes());
+    }
+
     #[test]
     fn the_quick_reading_finds_what_the_whole_one_does(
         pieces in proptest::collection::vec(

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::address::is_for_browsers;
-use super::fields::{Field, Fields, spelt};
+use super::fields::{Field, Fields, Kind};
 use super::json::{Object, text};
 use crate::invoice::amount::Amount;
 use crate::invoice::ids::InvoiceId;
@@ -154,7 +154,7 @@ pub fn decode(object: &Fields<'_>) -> Result<Report, NotAnInvoice> {
 fn retyped(object: &Fields<'_>) -> Vec<Odd> {
     let is_usual = |(name, field): (&str, &Field<'_>)| match field {
         Field::Text(text) => name != "direction" || text == "in",
-        Field::Other(_) => false,
+        Field::Other(..) => false,
     };
     // Looked up one by one only when there is something to find.
     if object.iter().all(is_usual) {
@@ -165,8 +165,8 @@ fn retyped(object: &Fields<'_>) -> Vec<Odd> {
             Field::Text(text) if field == "direction" && text != "in" && !text.is_empty() => {
                 How::Unknown(text.to_string())
             }
-            Field::Text(_) | Field::Other(Value::Null) => return None,
-            Field::Other(_) => How::Retyped,
+            Field::Text(_) | Field::Other(Kind::Null, _) => return None,
+            Field::Other(..) => How::Retyped,
         };
         Some(Odd { field, how })
     };
@@ -202,7 +202,7 @@ fn time(
 fn requisites(field: &Field<'_>) -> Option<String> {
     match field {
         Field::Text(text) => within(text),
-        Field::Other(value) => value.is_object().then(|| spelt(value)),
+        Field::Other(kind, json) => (*kind == Kind::Object).then(|| json.clone().into_owned()),
     }
 }
 
@@ -216,18 +216,16 @@ fn within(text: &str) -> Option<String> {
     {
         return Some(fields.into_sorted_json());
     }
-    let mut value: Value = serde_json::from_str(text).ok()?;
-    for _ in 1..LAYERS {
-        match value {
-            Value::String(inner) => value = serde_json::from_str(&inner).ok()?,
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::Array(_)
-            | Value::Object(_) => break,
-        }
+    unwrapped(text, LAYERS)
+}
+
+/// The object within so many layers of text.
+fn unwrapped(text: &str, layers: usize) -> Option<String> {
+    match serde_json::from_str(text).ok()? {
+        Field::Text(inner) if layers > 1 => unwrapped(&inner, layers - 1),
+        Field::Other(Kind::Object, json) => Some(json.into_owned()),
+        Field::Text(_) | Field::Other(..) => None,
     }
-    value.is_object().then(|| spelt(&value))
 }
 
 /// A field that is compared. What is there and cannot be read is not missing.
