@@ -99,7 +99,7 @@ fn text(parts: &Parts, seen: &Seen<'_>) -> String {
     page.family(
         "tilld_requests_unserved_total",
         "counter",
-        "Connections to the notifications' listener since the start that brought no whole request that can be read, by reason.",
+        "Connections to the notifications' listener since the start that brought no whole request that can be read, or left an answer unread, by reason.",
     );
     for (reason, count) in parts.heard.all_unserved() {
         page.line("", &[("reason", reason)], &count.to_string());

@@ -129,7 +129,7 @@ pub struct Listener {
     pub header_time_s: u64,
     /// Seconds for a body after its head. Default 10.
     pub body_time_s: u64,
-    /// Seconds a sender may leave an answer unread. Default 10.
+    /// Seconds a sender may leave its answers unread, all of a connection together. Default 10.
     pub write_time_s: u64,
     /// Seconds a connection may stay idle between requests. Default 30.
     pub idle_time_s: u64,

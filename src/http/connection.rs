@@ -4,7 +4,7 @@ use std::future::{Future as _, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use hyper::body::{Body as _, Incoming};
@@ -62,6 +62,16 @@ pub(super) struct Shared<S> {
     pub(super) freed: Arc<Notify>,
     /// Requests whose service panicked.
     pub(super) panics: AtomicU64,
+    /// A newcomer waits and nobody makes room: the next answer is the last of its connection. Else those that ask for one
+    /// thing after the other without a pause would keep all others out.
+    pub(super) pressed: AtomicBool,
+}
+
+impl<S> Shared<S> {
+    /// Whether this answer is to be the one that makes room. True once for each time that room is wanted.
+    fn is_pressed(&self) -> bool {
+        self.pressed.load(Ordering::Relaxed) && self.pressed.swap(false, Ordering::Relaxed)
+    }
 }
 
 /// Serves one connection until it ends. Never fails: a connection's trouble is its own.
@@ -107,8 +117,11 @@ where
             }
             while asked.as_mut().poll(cx).is_ready() {
                 let was_idle = progress.stand() == Stand::Between;
+                let was_unread = progress.is_unread();
                 if progress.gives_way() {
-                    if !was_idle {
+                    if was_unread {
+                        shared.service.unserved(Unserved::AnswerUnread, &peer);
+                    } else if !was_idle {
                         shared.service.unserved(Unserved::Evicted, &peer);
                     }
                     // Lets a half-read request be answered 503, if the socket takes it at once. How that ends is no
@@ -157,6 +170,7 @@ where
     match end {
         End::Unread(why) => shared.service.unserved(why, &peer),
         End::Late(Late::Head) => shared.service.unserved(Unserved::HeadTooSlow, &peer),
+        End::Late(Late::Write) => shared.service.unserved(Unserved::AnswerUnread, &peer),
         End::Closed | End::Broken | End::Late(_) | End::Evicted | End::Stopped => {}
     }
     end
@@ -224,7 +238,7 @@ async fn answer<S: Service>(
     let unread = has_body && may_leave_the_body(status);
     // Where a chunked body ended only hyper knows, so the next head's beginning would not be known.
     let is_last = length == Length::Chunked;
-    let stops = progress.is_evicted() || shared.shutdown.is_requested();
+    let stops = progress.is_evicted() || shared.shutdown.is_requested() || shared.is_pressed();
     if unread || is_last || ends_the_connection(status) || stops {
         response
             .headers_mut()

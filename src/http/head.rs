@@ -53,6 +53,11 @@ impl Heads {
         self.bytes.extend_from_slice(head);
     }
 
+    /// Something of a head has come that is not complete.
+    pub(super) const fn has_begun(&self) -> bool {
+        !self.bytes.is_empty()
+    }
+
     /// A head is complete, and this is how hyper will find the end of its body.
     pub(super) fn complete(&mut self, length: Length) -> Told {
         // Given back: a connection holds a head's bytes only while it comes.

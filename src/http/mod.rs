@@ -60,11 +60,13 @@ pub struct Limits {
     pub header_time: Duration,
     /// The whole body, counted from the moment it is asked for; more is answered 408.
     pub body_time: Duration,
-    /// From the answer being ready to its last byte being handed to the kernel.
+    /// From the answer being ready to its last byte being handed to the kernel. What earlier answers of the connection waited
+    /// counts, unless the client made up for it by reading on.
     pub write_time: Duration,
     /// Between an answer and the first byte of the next request.
     pub idle_time: Duration,
-    /// Connections at once. At the cap, the one that has been without a whole request for longest makes room.
+    /// Connections at once. At the cap, the one that has been without a whole request for longest makes room, or has left its
+    /// answers unread; where there is none, the next answer is the last of its connection.
     pub connections: usize,
     /// How long none makes room before newcomers are answered 503; without it they wait for room.
     pub full_time: Option<Duration>,
@@ -114,7 +116,7 @@ pub(crate) trait Service: Clone + Send + Sync + 'static {
         peer: Self::Peer,
     ) -> impl Future<Output = Response> + Send;
 
-    /// A client was closed or answered before the service had a whole request of it.
+    /// A client was closed or answered before the service had a whole request of it, or did not read its answer.
     fn unserved(&self, _why: Unserved, _peer: &Self::Peer) {}
 
     /// The answer to one that it was not asked, or could not answer.
@@ -134,7 +136,7 @@ pub(crate) enum Refused {
     Full,
 }
 
-/// Why the service had no request of a client.
+/// Why the service had no request of a client, or the client no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unserved {
     /// Two readers could have understood it differently: lines without a carriage return, two lengths or hosts, a coding that
@@ -150,17 +152,20 @@ pub(crate) enum Unserved {
     Evicted,
     /// Every connection was taken.
     Full,
+    /// It left its answers unread for longer than [`Limits::write_time`], or another needed the room.
+    AnswerUnread,
 }
 
 impl Unserved {
     /// All of them.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Ambiguous,
         Self::Malformed,
         Self::HeadTooLarge,
         Self::HeadTooSlow,
         Self::Evicted,
         Self::Full,
+        Self::AnswerUnread,
     ];
 
     /// Its word in figures and lines.
@@ -172,6 +177,7 @@ impl Unserved {
             Self::HeadTooSlow => "head_too_slow",
             Self::Evicted => "evicted",
             Self::Full => "connections_full",
+            Self::AnswerUnread => "answer_unread",
         }
     }
 }

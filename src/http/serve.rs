@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
@@ -70,6 +70,7 @@ pub(super) async fn run<A: Accept, S: Service<Peer = A::Peer>>(
             shutdown: shutdown.clone(),
             freed: Arc::new(Notify::new()),
             panics: AtomicU64::new(0),
+            pressed: AtomicBool::new(false),
         }),
         tasks: JoinSet::new(),
         open: HashMap::new(),
@@ -111,7 +112,9 @@ impl<S: Service> Serving<S> {
         let mut in_hand = None;
         loop {
             let mut later = None;
-            if in_hand.is_some() && self.open.len() >= self.shared.limits.connections {
+            let is_pressed = in_hand.is_some() && self.open.len() >= self.shared.limits.connections;
+            self.shared.pressed.store(is_pressed, Ordering::Relaxed);
+            if is_pressed {
                 later = self.ask_for_room();
                 if let Some(at) = self.turns_away_at() {
                     if at <= Instant::now()

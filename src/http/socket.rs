@@ -31,6 +31,8 @@ pub(super) struct Socket<I> {
     looked_at: Option<Instant>,
     /// It is being done: what is written waits until what was written before is read.
     looks: bool,
+    /// Bytes written since everything was out.
+    written: u64,
     shut: Shut,
 }
 
@@ -57,6 +59,7 @@ impl<I> Socket<I> {
             look_every,
             looked_at: None,
             looks: false,
+            written: 0,
             shut: Shut::Open,
         }
     }
@@ -79,6 +82,13 @@ impl<I: Stream> Socket<I> {
             Some(_) => {}
             None => self.looked_at = Some(now),
         }
+    }
+}
+
+impl<I> Socket<I> {
+    fn count(&mut self, written: usize) {
+        let written = u64::try_from(written).unwrap_or(u64::MAX);
+        self.written = self.written.saturating_add(written);
     }
 }
 
@@ -110,7 +120,9 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
         self.look();
-        Pin::new(&mut self.io).poll_write(cx, bytes)
+        let written = ready!(Pin::new(&mut self.io).poll_write(cx, bytes))?;
+        self.count(written);
+        Poll::Ready(Ok(written))
     }
 
     fn poll_write_vectored(
@@ -119,7 +131,9 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         self.look();
-        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+        let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, slices))?;
+        self.count(written);
+        Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -143,7 +157,8 @@ impl<I: Stream> AsyncWrite for Socket<I> {
             self.looks = false;
             self.io.room(Room::Usual);
         }
-        if self.progress.flushed() {
+        let written = std::mem::take(&mut self.written);
+        if self.progress.flushed(written) {
             self.freed.notify_one();
             if self.has_ended {
                 // hyper would not look by itself: nothing more comes in.

@@ -17,6 +17,7 @@ mod remembered;
 pub mod route;
 mod seldom;
 mod sender;
+mod tell;
 #[cfg(test)]
 mod tests;
 mod trace;
@@ -55,7 +56,7 @@ use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{PublicAddress, Route};
 use self::seldom::Seldom;
-use self::trace::{header_names, sha256_hex, without_ref};
+use self::trace::{header_names, sha256_hex};
 
 /// The header in which `tilld doctor` marks its request.
 pub(crate) const OWN_MARK: &str = "x-tilld-doctor";
@@ -416,67 +417,5 @@ impl<B: Book> Inner<B> {
     fn sender(&self, peer: Peer, headers: &HeaderMap) -> String {
         let sender = self.settings.trusted.sender(peer.ip(), headers);
         sender.map_or_else(|| peer.host(), |address| address.to_string())
-    }
-
-    fn tell_refused(&self, invoice: Option<InvoiceKey>, reason: &'static str, peer: &str) {
-        let now = Instant::now();
-        if let Some(invoice) = invoice {
-            if let Some(left_out) = self.refused_known.turn(now) {
-                tracing::warn!(
-                    invoice.key = invoice.0, refusal.reason = reason, refusal.left_out = left_out, http.peer = %peer,
-                    "a notification for a known invoice was refused: {reason}; `tilld refusal list` says of which order{}",
-                    beside(left_out)
-                );
-                return;
-            }
-        } else if let Some(left_out) = self.refused.turn(now) {
-            tracing::info!(
-                refusal.reason = reason, refusal.left_out = left_out, http.peer = %peer,
-                "refused: {reason}{}", beside(left_out)
-            );
-            return;
-        }
-        tracing::debug!(refusal.reason = reason, http.peer = %peer, "refused: {reason}");
-    }
-
-    /// No refusal stands in the ledger for it: nothing was read that could be told of.
-    fn tell_unserved(&self, why: Unserved, peer: Peer) {
-        let why = why.as_str();
-        let peer = peer.host();
-        if let Some(left_out) = self.unserved.turn(Instant::now()) {
-            tracing::info!(
-                refusal.reason = why, refusal.left_out = left_out, http.peer = %peer,
-                "a connection brought no request that can be read: {why}; a proxy in front of tilld may send such{}",
-                beside(left_out)
-            );
-            return;
-        }
-        tracing::debug!(refusal.reason = why, http.peer = %peer, "no request: {why}");
-    }
-
-    /// What a proxy made of the path is seen here alone (A14).
-    fn tell_astray(&self, target: &Uri, peer: Peer, headers: &HeaderMap) {
-        let Some(left_out) = self.astray.turn(Instant::now()) else {
-            return;
-        };
-        let public_path = &self.settings.public.path;
-        let host = target.host().unwrap_or_default();
-        let path = format!("{host}{}", target.path());
-        let path = self.settings.hidden.without(&path);
-        let (path, peer) = (without_ref(&path, public_path), self.sender(peer, headers));
-        tracing::info!(
-            http.path = path, refusal.left_out = left_out, http.peer = %peer,
-            "a POST came to `{path}` and was answered 404: notifications are heard at `{public_path}/` and a ref, as \
-             `listener.public_url` says; a proxy must hand the path on as it is{}",
-            beside(left_out)
-        );
-    }
-}
-
-/// The end of a line that was not told each time.
-fn beside(left_out: u64) -> String {
-    match left_out {
-        0 => String::new(),
-        more => format!(" (and {more} more since the last such line)"),
     }
 }

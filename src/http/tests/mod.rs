@@ -4,6 +4,7 @@
 mod flowing;
 mod leaving;
 mod limits;
+mod progress;
 mod room;
 mod stopping;
 

@@ -86,11 +86,55 @@ async fn a_request_that_was_read_whole_is_never_evicted() {
     let early = timeout(GRACE * 4, busy.readable()).await;
     assert!(early.is_err(), "answered or closed while held");
     running.trial.release.notify_one();
-    assert_eq!(status(&one_answer(&mut busy).await), "200");
+    let answer = one_answer(&mut busy).await;
+    assert_eq!(status(&answer), "200");
+    assert!(answer.contains("connection: close"), "{answer}");
     for newcomer in &mut newcomers {
         assert_eq!(status(&rest(newcomer).await), "200");
     }
-    assert_eq!(running.stop().await.evicted, 1);
+    assert_eq!(running.stop().await.evicted, 0);
+}
+
+/// Its answer is lost on it anyway; its time to read is long, and nothing that it does makes it longer for a newcomer.
+#[tokio::test]
+async fn a_client_that_leaves_its_answer_unread_makes_room() {
+    let running = Running::start(Limits {
+        write_time: BOUND * 2,
+        ..patient(1)
+    })
+    .await;
+    let unread = send(&running, b"GET /big HTTP/1.1\r\nHost: t\r\n\r\n").await;
+    unread.readable().await.expect("answered");
+    assert_eq!(status(&running.exchange(GET_CLOSE).await.0), "200");
+    let served = running.stop().await;
+    assert_eq!((served.evicted, served.slow_readers), (1, 0), "{served:?}");
+}
+
+/// Between two of its requests there is no moment in which it could be asked.
+#[tokio::test]
+async fn a_client_that_asks_without_a_pause_makes_room_after_an_answer() {
+    let running = Running::start(patient(1)).await;
+    let (mut answers, mut asks) = running.connect().await.into_split();
+    let asking =
+        tokio::spawn(async move { while asks.write_all(&GET.repeat(64)).await.is_ok() {} });
+    let reading = tokio::spawn(async move {
+        let mut part = [0; 64 * 1024];
+        let mut last = Vec::new();
+        while let Ok(count @ 1..) = answers.read(&mut part).await {
+            last = part.get(..count).unwrap_or_default().to_vec();
+        }
+        String::from_utf8_lossy(&last).into_owned()
+    });
+    while running.trial.seen.load(Ordering::SeqCst) < 64 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(status(&running.exchange(GET_CLOSE).await.0), "200");
+    let last = timeout(BOUND, reading)
+        .await
+        .expect("closed")
+        .expect("read");
+    assert!(last.contains("connection: close"), "it is told: {last}");
+    asking.abort();
 }
 
 /// With all other places busy, the last comer is the only one that could go; it is let read what it brought.

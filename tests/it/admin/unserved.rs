@@ -26,6 +26,21 @@ fn send(world: &World, bytes: &[u8]) {
     stream.read_to_end(&mut answer).unwrap_or_default();
 }
 
+/// It sends one request after the other and reads nothing: what it may leave unread is over after a second.
+#[test]
+fn a_sender_that_leaves_its_answers_unread_is_closed_counted_and_told() {
+    let world = setup().quiet().set("listener.write_time_s", 1).start();
+    let mut stream = TcpStream::connect(world.listen()).expect("connected");
+    let look = "GET /pay/x HTTP/1.1\r\nHost: shop.example\r\n\r\n".repeat(1_000);
+    // Until it is closed; the kernel keeps some thousand answers before that.
+    while stream.write_all(look.as_bytes()).is_ok() {}
+    wait_until(PATIENCE, "it is counted", || {
+        count(&world, "answer_unread") == 1
+    });
+    let log = world.serve_log();
+    assert!(log.contains("left its answers unread"), "{log}");
+}
+
 #[test]
 fn what_is_no_request_is_counted_by_its_reason_and_told_now_and_then() {
     let world = setup()
