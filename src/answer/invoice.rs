@@ -17,6 +17,7 @@ use crate::invoice::observation::Source;
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::ledger::{InvoiceKey, InvoiceRow, SupersededBy};
+use crate::wire::stored::Stored;
 
 /// One invoice in the words of `--json`. Amounts are decimal text, times UTC with milliseconds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,9 +44,9 @@ pub(crate) struct Shown<'a> {
     created_at: String,
     updated_at: String,
     payment_url: Option<Cow<'a, str>>,
-    requisites: Option<Value>,
+    requisites: Option<Stored>,
     currency_asked: Cow<'a, str>,
-    service: Option<Value>,
+    service: Option<Stored>,
     superseded_by: Option<Cow<'a, SupersededBy>>,
 }
 
@@ -75,9 +76,9 @@ pub(crate) fn json(row: &InvoiceRow) -> Shown<'_> {
         created_at: time(row.created_ms),
         updated_at: time(row.updated_ms),
         payment_url: row.payment_url.as_deref().map(Into::into),
-        requisites: row.requisites.as_deref().map(json_or_text),
+        requisites: row.requisites.as_deref().map(Stored::new),
         currency_asked: row.currency_asked.as_str().into(),
-        service: row.raw.as_deref().map(json_or_text),
+        service: row.raw.as_deref().map(Stored::new),
         superseded_by: row.superseded.as_ref().map(Cow::Borrowed),
     }
 }
@@ -134,9 +135,9 @@ impl Shown<'_> {
                 .filter_map(|word| Attention::parse(word))
                 .collect(),
             unresolved: self.unresolved,
-            requisites: self.requisites.map(|value| value.to_string()),
+            requisites: self.requisites.map(Stored::into_text),
             payment_url: text(self.payment_url),
-            raw: self.service.map(|value| value.to_string()),
+            raw: self.service.map(Stored::into_text),
             expire_ms: match self.expire_at {
                 Some(at) => Some(ms(&at)?),
                 None => None,

@@ -44,8 +44,9 @@ pub(crate) mod retry_after;
 #[cfg(test)]
 mod tests;
 
-/// Largest answer read, in bytes. An invoice object has about one KiB; the rest is room for requisites yet unknown.
-pub(crate) const LARGEST_ANSWER: usize = 1024 * 1024;
+/// Largest answer read, in bytes. An invoice object has about one KiB; the rest is room for requisites yet unknown. Many
+/// may come at once.
+pub(crate) const LARGEST_ANSWER: usize = 256 * 1024;
 
 /// How tilld names itself to the service.
 const USER_AGENT: &str = concat!("tilld/", env!("CARGO_PKG_VERSION"));

@@ -8,3 +8,4 @@ pub mod invoice;
 pub mod json;
 pub mod login;
 pub mod problem;
+pub mod stored;

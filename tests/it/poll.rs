@@ -87,7 +87,7 @@ fn foreign() -> Vec<(&'static str, u16, String, &'static str)> {
             invoice("..", "A-1"),
             not_its_own,
         ),
-        ("an endless body", RAW, huge, "larger than 1024 KiB"),
+        ("an endless body", RAW, huge, "larger than 256 KiB"),
         (
             "half a document",
             CUT,

@@ -1,12 +1,12 @@
 //! The JSON document. Every field is always there, `null` when there is nothing to say.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Facts;
 use crate::invoice::moment::Moment;
 use crate::invoice::observation::Source;
 use crate::telemetry::visible_json;
+use crate::wire::stored::Stored;
 
 /// The version of the document's shape.
 const SCHEMA: u32 = 1;
@@ -19,7 +19,7 @@ struct Document<'a> {
     replay: bool,
     hook: &'a str,
     invoice: Invoice<'a>,
-    service: Option<Value>,
+    service: Option<Stored>,
     abandoned: Option<Abandoned<'a>>,
 }
 
@@ -63,7 +63,7 @@ struct Invoice<'a> {
     currency: &'a str,
     currency_reported: Option<&'a str>,
     payment_url: Option<&'a str>,
-    requisites: Option<Value>,
+    requisites: Option<Stored>,
     expire_at: Option<String>,
 }
 
@@ -102,10 +102,10 @@ pub fn document(facts: &Facts) -> String {
             currency: &facts.currency_agreed,
             currency_reported: facts.currency_reported.as_deref(),
             payment_url: facts.payment_url.as_deref(),
-            requisites: facts.requisites.as_deref().map(json_or_text),
+            requisites: facts.requisites.as_deref().map(Stored::new),
             expire_at: facts.expire_ms.map(|ms| Moment::from_ms(ms).to_string()),
         },
-        service: facts.service.as_deref().map(json_or_text),
+        service: facts.service.as_deref().map(Stored::new),
         abandoned: facts.abandoned.as_ref().map(|given_up| Abandoned {
             hook: &given_up.hook,
             event_id: &given_up.event_id,
@@ -118,9 +118,4 @@ pub fn document(facts: &Facts) -> String {
     let mut text = visible_json(&document);
     text.push('\n');
     text
-}
-
-/// The service's own JSON with its numbers as they were; what is no JSON is passed on as text.
-fn json_or_text(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_no_json| Value::String(text.to_owned()))
 }

@@ -15,7 +15,7 @@ mod nested;
 mod quick;
 mod spelling;
 
-pub use self::nested::Kind;
+pub use self::nested::{Kind, sorted};
 
 /// Room that is made for fields at once. The contract's object has 16; with two more it is a piece of memory that the
 /// allocator still hands out at once, with four it is not.

@@ -94,6 +94,15 @@ impl<'de> Visitor<'de> for Spell<'_> {
     }
 }
 
+/// JSON text in the one spelling, the names of each object sorted; `None` when it is none.
+pub fn sorted(text: &str) -> Option<String> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut json = String::with_capacity(text.len());
+    Spell(&mut json).deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(json)
+}
+
 pub(super) const fn bool_text(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }

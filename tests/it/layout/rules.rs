@@ -35,7 +35,8 @@ const IMPORTS: [(&str, &[&str]); 17] = [
     ("invoice", &[]),
     ("http", &[]),
     ("wire", &["invoice"]),
-    ("hook", &["invoice"]),
+    // What the service said goes out in a document as `wire` spells it.
+    ("hook", &["invoice", "wire"]),
     // The settings name status lists and selectors, both pure; programs and secret files are looked at before the
     // first payment.
     ("config", &[HOOK_PURE, "invoice"]),
