@@ -172,6 +172,7 @@ pub(crate) fn listener_settings(
         certificates: certificates(heard)?,
         trusted: trusted(heard),
         limits,
+        bodies_bytes: size(heard.bodies_limit_bytes),
         drain: Duration::from_secs(heard.drain_s),
         heard: Arc::default(),
         hidden: Hidden::default(),

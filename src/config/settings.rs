@@ -123,6 +123,9 @@ pub struct Listener {
     pub trusted_proxies: Vec<String>,
     /// Bytes of a body. Default 1 MiB: an invoice object is about 1 KiB, this leaves room for surprises.
     pub body_limit_bytes: u64,
+    /// Bytes of bodies at once, of all senders together; a quarter is left to requests whose path names a known invoice.
+    /// Default 16 MiB: with it a flood of the largest bodies leaves tilld below 64 MiB.
+    pub bodies_limit_bytes: u64,
     /// Bytes of a request's head. Default 16 KiB, as common servers have it; hyper wants 8 KiB at least.
     pub header_limit_bytes: u64,
     /// Seconds for a request's head. Default 10.
@@ -149,6 +152,7 @@ impl Default for Listener {
             tls_key: None,
             trusted_proxies: Vec::new(),
             body_limit_bytes: 1_048_576,
+            bodies_limit_bytes: 16 * 1_048_576,
             header_limit_bytes: 16_384,
             header_time_s: 10,
             body_time_s: 10,
@@ -356,6 +360,7 @@ pub(super) fn ranges() -> BTreeMap<&'static str, (u64, u64)> {
         ("service.request_timeout_s", (1, 300)),
         ("service.requests_per_second", (1, 1000)),
         ("listener.body_limit_bytes", (4096, 16 * 1_048_576)),
+        ("listener.bodies_limit_bytes", (8192, 1_073_741_824)),
         ("listener.header_limit_bytes", (8192, 65_536)),
         ("listener.header_time_s", (1, 60)),
         ("listener.body_time_s", (1, 60)),

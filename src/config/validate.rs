@@ -120,6 +120,13 @@ impl Settings {
                 "listener.trusted_proxies",
                 Network::rule(&self.listener.trusted_proxies),
             ),
+            (
+                "listener.bodies_limit_bytes",
+                broken(
+                    self.listener.bodies_limit_bytes / 2 >= self.listener.body_limit_bytes,
+                    "must be at least twice `listener.body_limit_bytes`: a quarter is left to known invoices",
+                ),
+            ),
             ("statuses", self.statuses.lists().rule()),
             (
                 "poller.cadence_s",

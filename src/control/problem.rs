@@ -211,10 +211,12 @@ pub(super) fn unread(error: BodyError) -> Response {
             "an order is short: leave away what `GET /v1/openapi.json` does not name"
         }
         BodyError::TooSlow | BodyError::Broken => "send the whole body at once",
-        BodyError::Evicted => "ask again; `control.connections` sets how many may be open",
+        BodyError::NoRoom | BodyError::Evicted => {
+            "ask again; `control.connections` sets how many may be open"
+        }
     };
     let exit = match error {
-        BodyError::Evicted => Exit::Error,
+        BodyError::NoRoom | BodyError::Evicted => Exit::Error,
         BodyError::TooLarge | BodyError::TooSlow | BodyError::Broken => Exit::Usage,
     };
     let failure = Failure::new(exit, error).hint(hint);

@@ -5,23 +5,23 @@
 //!
 //! A whole body is what saves a connection from eviction, so the reader tells [`Progress`] of it.
 
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderValue, RETRY_AFTER};
 
+use super::bodies::{Bodies, gather};
 use super::progress::Progress;
 use super::{Caller, Limits, Response, plain};
 use crate::news;
 
-/// Seconds after which an evicted sender may come again. At once would do, as newcomers are the last to be evicted; the
-/// second keeps it from coming with the very wall that evicted it.
+/// Seconds after which a sender may come again that was evicted, or found no room for its body. At once would do for the
+/// first, as newcomers are the last to be evicted; the second keeps it from coming with the very wall that it met.
 const RETRY_AFTER_S: &str = "1";
 
 /// A request's body, still to come. For [`read_body`].
@@ -54,6 +54,9 @@ pub(crate) enum BodyError {
     /// The client went away, or its framing is wrong.
     #[error("the body ended before it was complete")]
     Broken,
+    /// The bodies that are here already leave no room for it.
+    #[error("there is no room for the body")]
+    NoRoom,
     /// Not complete when its connection had to make room for another. To be answered at once or not at all.
     #[error("the body was not complete when its connection had to make room")]
     Evicted,
@@ -66,7 +69,7 @@ impl BodyError {
             Self::TooLarge => plain(StatusCode::PAYLOAD_TOO_LARGE, "body too large\n"),
             Self::TooSlow => plain(StatusCode::REQUEST_TIMEOUT, "body too slow\n"),
             Self::Broken => plain(StatusCode::BAD_REQUEST, "bad request\n"),
-            Self::Evicted => {
+            Self::NoRoom | Self::Evicted => {
                 let mut busy = plain(StatusCode::SERVICE_UNAVAILABLE, "busy\n");
                 let wait = HeaderValue::from_static(RETRY_AFTER_S);
                 busy.headers_mut().insert(RETRY_AFTER, wait);
@@ -78,12 +81,22 @@ impl BodyError {
 
 /// The whole body, within [`Limits::body_bytes`] and [`Limits::body_time`].
 pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, BodyError> {
+    read_body_among(body, limits, Bodies::unbounded(), ready(true)).await
+}
+
+/// The same, with room among these bodies. Whether the sender is known is asked when there is none left for others.
+pub(crate) async fn read_body_among(
+    body: Body,
+    limits: &Limits,
+    bodies: Bodies,
+    is_known: impl Future<Output = bool>,
+) -> Result<Bytes, BodyError> {
     let Body { incoming, progress } = body;
     let limit = u64::try_from(limits.body_bytes).unwrap_or(u64::MAX);
     if incoming.size_hint().lower() > limit {
         return Err(BodyError::TooLarge);
     }
-    let mut whole = pin!(Limited::new(incoming, limits.body_bytes).collect());
+    let mut whole = pin!(gather(incoming, limits.body_bytes, bodies, is_known));
     // Needs no waker: the connection's task, which evicts itself, polls this once more.
     let evicted = poll_fn(|_| {
         if progress.is_evicted() {
@@ -105,13 +118,7 @@ pub(crate) async fn read_body(body: Body, limits: &Limits) -> Result<Bytes, Body
             read = news::within(limits.body_time, whole) => read,
         },
     };
-    match read {
-        None => Err(BodyError::TooSlow),
-        Some(Ok(whole)) => {
-            progress.whole();
-            Ok(whole.to_bytes())
-        }
-        Some(Err(cause)) if cause.is::<LengthLimitError>() => Err(BodyError::TooLarge),
-        Some(Err(_cause)) => Err(BodyError::Broken),
-    }
+    let whole = read.unwrap_or(Err(BodyError::TooSlow))?;
+    progress.whole();
+    Ok(whole)
 }

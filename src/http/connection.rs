@@ -235,7 +235,10 @@ async fn answer<S: Service>(
         http.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         "answered {status}"
     );
-    let unread = has_body && may_leave_the_body(status);
+    // An answer of 503 is given before the body is whole where there was no room for it.
+    let unread = has_body
+        && (may_leave_the_body(status)
+            || status == StatusCode::SERVICE_UNAVAILABLE && progress.is_half_read());
     // Where a chunked body ended only hyper knows, so the next head's beginning would not be known.
     let is_last = length == Length::Chunked;
     let stops = progress.is_evicted() || shared.shutdown.is_requested() || shared.is_pressed();

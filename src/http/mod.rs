@@ -8,6 +8,7 @@
 //! [`progress`], which judges all of them in one place (A18).
 
 mod accept;
+mod bodies;
 mod body;
 mod caller;
 mod connection;
@@ -34,7 +35,8 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 
-pub(crate) use body::{Body, BodyError, read_body};
+pub(crate) use bodies::Bodies;
+pub(crate) use body::{Body, BodyError, read_body, read_body_among};
 pub(crate) use caller::Caller;
 pub(crate) use flow::{Answer, Flow, NotTaken, Pieces};
 pub(crate) use host::{is_loopback, is_own_address, is_own_name};
@@ -154,11 +156,13 @@ pub(crate) enum Unserved {
     Full,
     /// It left its answers unread for longer than [`Limits::write_time`], or another needed the room.
     AnswerUnread,
+    /// The bodies of others left no room for its own.
+    BodiesFull,
 }
 
 impl Unserved {
     /// All of them.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Ambiguous,
         Self::Malformed,
         Self::HeadTooLarge,
@@ -166,6 +170,7 @@ impl Unserved {
         Self::Evicted,
         Self::Full,
         Self::AnswerUnread,
+        Self::BodiesFull,
     ];
 
     /// Its word in figures and lines.
@@ -178,6 +183,7 @@ impl Unserved {
             Self::Evicted => "evicted",
             Self::Full => "connections_full",
             Self::AnswerUnread => "answer_unread",
+            Self::BodiesFull => "bodies_full",
         }
     }
 }

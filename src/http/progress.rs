@@ -213,6 +213,11 @@ impl Progress {
         }
     }
 
+    /// The request in progress has a body that was not read to its end.
+    pub(super) fn is_half_read(&self) -> bool {
+        self.lock().phase == Phase::Body
+    }
+
     /// The service has answered.
     pub(super) fn answered(&self, unread: bool) {
         let mut state = self.lock();

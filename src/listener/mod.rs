@@ -32,9 +32,10 @@ use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
 use crate::http::{
-    self, Certificates, Limits, Peer, Public, Response, Served, Unserved, read_body,
+    self, Bodies, BodyError, Certificates, Limits, Peer, Public, Response, Served, Unserved,
+    read_body_among,
 };
-use crate::invoice::ids::InvoiceRef;
+use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::invoice::notify_token::NotifyToken;
 use crate::invoice::observation::Observation;
 use crate::invoice::transition::Decision;
@@ -50,7 +51,7 @@ pub use self::reason::Reason;
 pub use self::sender::Trusted;
 
 use self::address::Address;
-use self::notification::{Notification, is_compressed, is_form};
+use self::notification::{Misshapen, Notification, is_compressed, is_form};
 use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
@@ -83,12 +84,14 @@ pub struct Settings {
     pub trusted: Trusted,
     /// What a sender may cost.
     pub limits: Limits,
+    /// Access tokens, which nothing that is kept or told may hold.
+    pub hidden: Hidden,
+    /// Bytes of bodies at once, of all senders together.
+    pub bodies_bytes: usize,
     /// How long requests in progress may go on after a stop.
     pub drain: Duration,
     /// Where what is heard is counted.
     pub heard: Arc<Heard>,
-    /// Access tokens, which nothing that is kept or told may hold.
-    pub hidden: Hidden,
 }
 
 /// Hears notifications on `socket` until `shutdown` is requested, then finishes requests in progress and what they
@@ -102,9 +105,11 @@ pub(crate) async fn run<B: Book>(
     let (limits, drain) = (settings.limits.clone(), settings.drain);
     let certificates = settings.certificates.clone();
     let remembered = Remembered::load(&settings.presentations, &book).await;
+    let bodies = Bodies::within(settings.bodies_bytes);
     let listener = Listener(Arc::new(Inner {
         settings,
         book,
+        bodies,
         nobodys: NotifyToken::from_entropy(entropy::bytes()),
         remembered,
         storing: TaskTracker::new(),
@@ -137,6 +142,7 @@ impl<B> Clone for Listener<B> {
 struct Inner<B> {
     settings: Settings,
     book: B,
+    bodies: Bodies,
     /// The token of no invoice, compared with what is presented for unknown refs, so that they cost the same.
     nobodys: NotifyToken,
     /// The place that worked.
@@ -148,6 +154,14 @@ struct Inner<B> {
     refused: Seldom,
     astray: Seldom,
     unserved: Seldom,
+}
+
+/// What was found in one that could be read.
+enum Seen<'p> {
+    /// It is authentic: what it says, and the place that carried its token.
+    Right(Observation, &'p Place),
+    /// It is not, as far as could be seen.
+    Doubtful(Verdict<'p>),
 }
 
 /// What is known of a POST when it is refused.
@@ -207,13 +221,17 @@ impl<B: Book> Inner<B> {
                 .refuse_unseen(arrival, Reason::BodyCompressed, answer::unsupported())
                 .await;
         }
-        let body = match read_body(body, &self.settings.limits).await {
+        let body = match self.read(&arrival.address, body).await {
             Ok(body) => {
                 // One buffer for both: the notification is read where it lies.
                 arrival.body = Some(body.clone());
                 body
             }
             Err(error) => {
+                if error == BodyError::NoRoom {
+                    self.settings.heard.unserved(Unserved::BodiesFull);
+                    self.tell_unserved(Unserved::BodiesFull, arrival.peer);
+                }
                 let Some(reason) = Reason::of_body(error) else {
                     // Says nothing of the sender, and there is no time for the ledger.
                     return error.response();
@@ -221,70 +239,107 @@ impl<B: Book> Inner<B> {
                 return self.refuse_unseen(arrival, reason, error.response()).await;
             }
         };
-        match Notification::read(&body) {
-            Ok(notification) => self.judge(arrival, notification).await,
-            Err(_no_json) if is_form(&arrival.parts.headers) => {
-                self.refuse_unseen(arrival, Reason::BodyForm, answer::unsupported())
-                    .await
+        // Before the body is looked into: what is read of it may be several times its size, and is never kept for a wait.
+        let watched = self.watched(&arrival.address, &body).await;
+        let is_unavailable = watched.is_err();
+        let watched = watched.ok().flatten();
+        let token = watched.as_ref().and_then(|watched| watched.token.as_ref());
+        match self.look_into(&arrival, &body, token) {
+            Ok(_seen) if is_unavailable => {
+                let reason = Reason::LedgerUnavailable;
+                self.refuse(&arrival, None, reason, answer::unavailable())
             }
+            Ok(seen) => self.judge(arrival, watched.as_ref(), seen).await,
             Err(misshapen) => {
-                self.refuse_unseen(arrival, misshapen.into(), answer::misshapen())
-                    .await
+                let (reason, response) = if is_form(&arrival.parts.headers) {
+                    (Reason::BodyForm, answer::unsupported())
+                } else {
+                    (misshapen.into(), answer::misshapen())
+                };
+                self.refuse(&arrival, watched.as_ref(), reason, response)
             }
         }
     }
 
-    /// Whether it is authentic. All that is looked at is looked at whether the invoice is known or not.
-    async fn judge(&self, arrival: Arrival, notification: Notification<'_>) -> Response {
-        let Ok(watched) = self.watched(&arrival.address, Some(&notification)).await else {
-            let reason = Reason::LedgerUnavailable;
-            return self.refuse(&arrival, None, reason, answer::unavailable());
+    async fn read(&self, address: &Address, body: http::Body) -> Result<Bytes, BodyError> {
+        let is_known = async {
+            match address {
+                Address::Own(reference) => {
+                    let watched = self.book.watched(reference.clone()).await;
+                    watched.is_ok_and(|watched| watched.is_some())
+                }
+                Address::Nobodys(_) | Address::Bare => false,
+            }
         };
-        let token = watched.as_ref().and_then(|watched| watched.token.as_ref());
+        let bodies = self.bodies.clone();
+        read_body_among(body, &self.settings.limits, bodies, is_known).await
+    }
+
+    /// What it carries as its token, and what it says if that is the right one. All that is looked at is looked at whether the
+    /// invoice is known or not.
+    fn look_into(
+        &self,
+        arrival: &Arrival,
+        body: &Bytes,
+        token: Option<&NotifyToken>,
+    ) -> Result<Seen<'_>, Misshapen> {
+        let notification = Notification::read(body)?;
         let carried = Carried {
             headers: &arrival.parts.headers,
             query: arrival.parts.uri.query(),
             body: notification.object(),
-            raw: arrival.body.as_deref().unwrap_or_default(),
+            raw: body,
         };
-        let verdict = self
-            .settings
-            .presentations
-            .judge(token.unwrap_or(&self.nobodys), carried);
+        let presentations = &self.settings.presentations;
+        let verdict = presentations.judge(token.unwrap_or(&self.nobodys), carried);
+        Ok(match (verdict, token) {
+            (Verdict::Right(place), Some(token)) => {
+                let hidden = self.settings.hidden.all();
+                let at_ms = arrival.received_ms;
+                Seen::Right(notification.into_observation(token, &hidden, at_ms), place)
+            }
+            (verdict, _) => Seen::Doubtful(verdict),
+        })
+    }
+
+    /// What becomes of one that could be read.
+    async fn judge(
+        &self,
+        arrival: Arrival,
+        watched: Option<&Watched>,
+        seen: Seen<'_>,
+    ) -> Response {
         // Looked at for every invoice, known or not.
         let is_own = self.is_own(&arrival);
-        match (&watched, token, verdict) {
-            (Some(invoice), Some(token), Verdict::Right(place)) => {
+        match (watched, seen) {
+            (Some(invoice), Seen::Right(observation, place)) => {
                 tracing::debug!(
                     invoice.key = invoice.key.0,
                     listener.place = %place,
                     "a notification carried its token in `{place}`"
                 );
-                let hidden = self.settings.hidden.all();
-                let observation =
-                    notification.into_observation(token, &hidden, arrival.received_ms);
                 self.store(&arrival, invoice, observation, place).await
             }
             // What is missing from a ledger that was written over was never looked for.
-            (invoice, _, _) if !self.book.stands().await => {
+            (invoice, _) if !self.book.stands().await => {
                 let reason = Reason::LedgerUnavailable;
-                self.refuse(&arrival, invoice.as_ref(), reason, answer::unavailable())
+                self.refuse(&arrival, invoice, reason, answer::unavailable())
             }
             // The invoice is known, so a sender that is right must come again.
-            (Some(invoice), None, _) => {
+            (Some(known), _) if known.token.is_none() => {
                 let reason = Reason::TokenUnreadable;
-                self.refuse(&arrival, Some(invoice), reason, answer::unavailable())
+                self.refuse(&arrival, invoice, reason, answer::unavailable())
             }
-            (invoice, _, verdict) => {
-                let reason = match (invoice, &arrival.address) {
-                    (None, Address::Own(_)) if is_own => Reason::Doctor,
-                    (None, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
-                    (None, Address::Bare) => Reason::InvoiceUnknown,
-                    (Some(_), _) => {
-                        Reason::of_verdict(verdict).expect("the right token was stored above")
-                    }
+            (invoice, seen) => {
+                let reason = match (invoice, seen, &arrival.address) {
+                    (None, _, Address::Own(_)) if is_own => Reason::Doctor,
+                    (None, _, Address::Own(_) | Address::Nobodys(_)) => Reason::RefUnknown,
+                    (None, _, Address::Bare) => Reason::InvoiceUnknown,
+                    (Some(_), Seen::Doubtful(verdict), _) => Reason::of_verdict(verdict)
+                        .expect("the right token is what makes one right"),
+                    (Some(_), Seen::Right(..), _) => unreachable!("it was stored above"),
                 };
-                self.refuse(&arrival, invoice.as_ref(), reason, answer::unauthorized())
+                self.refuse(&arrival, invoice, reason, answer::unauthorized())
             }
         }
     }
@@ -355,17 +410,15 @@ impl<B: Book> Inner<B> {
     async fn watched(
         &self,
         address: &Address,
-        notification: Option<&Notification<'_>>,
+        body: &[u8],
     ) -> Result<Option<Watched>, Unavailable> {
-        match (address, notification) {
-            (Address::Own(reference), _) => self.book.watched(reference.clone()).await,
-            (Address::Bare, Some(told)) => {
-                let order_id = told.order_id().map(str::to_owned);
-                self.book
-                    .watched_by_names(told.id().clone(), order_id)
-                    .await
-            }
-            (Address::Nobodys(_), _) | (Address::Bare, None) => Ok(None),
+        match address {
+            Address::Own(reference) => self.book.watched(reference.clone()).await,
+            Address::Bare => match names(body) {
+                Some((id, order_id)) => self.book.watched_by_names(id, order_id).await,
+                None => Ok(None),
+            },
+            Address::Nobodys(_) => Ok(None),
         }
     }
 
@@ -376,9 +429,8 @@ impl<B: Book> Inner<B> {
         reason: Reason,
         response: Response,
     ) -> Response {
-        let watched = self.watched(&arrival.address, None).await;
-        let invoice = watched.ok().flatten();
-        self.refuse(&arrival, invoice.as_ref(), reason, response)
+        let watched = self.watched(&arrival.address, &[]).await;
+        self.refuse(&arrival, watched.ok().flatten().as_ref(), reason, response)
     }
 
     fn refuse(
@@ -418,4 +470,10 @@ impl<B: Book> Inner<B> {
         let sender = self.settings.trusted.sender(peer.ip(), headers);
         sender.map_or_else(|| peer.host(), |address| address.to_string())
     }
+}
+
+/// The names in a body by which an invoice without a ref is found.
+fn names(body: &[u8]) -> Option<(InvoiceId, Option<String>)> {
+    let told = Notification::read(body).ok()?;
+    Some((told.id().clone(), told.order_id().map(str::to_owned)))
 }

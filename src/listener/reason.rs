@@ -179,13 +179,13 @@ impl Reason {
         Self::ALL.into_iter().find(|reason| reason.as_str() == word)
     }
 
-    /// Why this body could not be read. `None`: we closed the connection to make room, which says nothing of the sender.
+    /// Why this body could not be read. `None`: there was no room for it or its connection, which says nothing of the sender.
     pub(super) const fn of_body(error: BodyError) -> Option<Self> {
         match error {
             BodyError::TooLarge => Some(Self::BodyTooLarge),
             BodyError::TooSlow => Some(Self::BodyTooSlow),
             BodyError::Broken => Some(Self::BodyBroken),
-            BodyError::Evicted => None,
+            BodyError::NoRoom | BodyError::Evicted => None,
         }
     }
 

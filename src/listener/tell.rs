@@ -39,25 +39,32 @@ impl<B: Book> Inner<B> {
 
     /// No refusal stands in the ledger for it: nothing was read that could be told of.
     pub(super) fn tell_unserved(&self, why: Unserved, peer: Peer) {
-        let is_unread = why == Unserved::AnswerUnread;
-        let why = why.as_str();
         let peer = peer.host();
-        if let Some(left_out) = self.unserved.turn(Instant::now()) {
-            let left_out_too = beside(left_out);
-            if is_unread {
-                tracing::info!(
-                    refusal.reason = why, refusal.left_out = left_out, http.peer = %peer,
-                    "a sender left its answers unread, and tilld closed the connection: {why}{left_out_too}"
-                );
-                return;
+        let what = match why {
+            Unserved::AnswerUnread => {
+                "a sender left its answers unread, and tilld closed the connection"
             }
+            Unserved::BodiesFull => {
+                "a request was answered 503: bodies that came meanwhile take all of `listener.bodies_limit_bytes` that is left"
+            }
+            Unserved::Ambiguous
+            | Unserved::Malformed
+            | Unserved::HeadTooLarge
+            | Unserved::HeadTooSlow
+            | Unserved::Evicted
+            | Unserved::Full => {
+                "a connection brought no request that can be read; a proxy in front of tilld may send such"
+            }
+        };
+        let why = why.as_str();
+        if let Some(left_out) = self.unserved.turn(Instant::now()) {
             tracing::info!(
                 refusal.reason = why, refusal.left_out = left_out, http.peer = %peer,
-                "a connection brought no request that can be read: {why}; a proxy in front of tilld may send such{left_out_too}"
+                "{why}: {what}{}", beside(left_out)
             );
             return;
         }
-        tracing::debug!(refusal.reason = why, http.peer = %peer, "closed: {why}");
+        tracing::debug!(refusal.reason = why, http.peer = %peer, "closed or answered 503: {why}");
     }
 
     /// What a proxy made of the path is seen here alone (A14).

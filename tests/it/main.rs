@@ -4,6 +4,7 @@ mod admin;
 mod answers;
 mod backup;
 mod bare_path;
+mod bodies;
 mod browser;
 mod checkpoints;
 mod clocks;

@@ -180,6 +180,7 @@ impl<B: Book> Running<B> {
                 body_time: Duration::from_millis(200),
                 ..Limits::default()
             },
+            bodies_bytes: 64 * 1024,
             drain,
             hidden: Hidden::default(),
             heard: Arc::default(),
