@@ -11,7 +11,7 @@ use super::hooks::{Hook, ON_ABANDONED, OnAbandoned};
 use super::keys::{Shape, join, known};
 use super::networks::Network;
 use super::presentations::Presentations;
-use super::settings::{PROXY_OF_ENVIRONMENT, Settings, ranges};
+use super::settings::{Listener, PROXY_OF_ENVIRONMENT, Settings, ranges};
 use crate::hook::{SELECTABLE, Selector};
 
 /// Tells where a key was set.
@@ -120,13 +120,7 @@ impl Settings {
                 "listener.trusted_proxies",
                 Network::rule(&self.listener.trusted_proxies),
             ),
-            (
-                "listener.bodies_limit_bytes",
-                broken(
-                    self.listener.bodies_limit_bytes / 2 >= self.listener.body_limit_bytes,
-                    "must be at least twice `listener.body_limit_bytes`: a quarter is left to known invoices",
-                ),
-            ),
+            self.listener.bodies_rule(),
             ("statuses", self.statuses.lists().rule()),
             (
                 "poller.cadence_s",
@@ -271,6 +265,14 @@ impl Hook {
 fn refused(key: &str, origin: Origin, rule: String) -> Error {
     let key = key.to_owned();
     Error::Refused { key, origin, rule }
+}
+
+impl Listener {
+    fn bodies_rule(&self) -> (&'static str, Option<String>) {
+        let holds = self.bodies_limit_bytes / 2 >= self.body_limit_bytes;
+        let rule = "must be at least twice `listener.body_limit_bytes`: a quarter is left to known invoices";
+        ("listener.bodies_limit_bytes", broken(holds, rule))
+    }
 }
 
 /// The rule, when it does not hold.

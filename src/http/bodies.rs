@@ -11,11 +11,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use memmap2::MmapMut;
 
 use super::body::BodyError;
 
 /// What is made room for at first, bytes; then twice as much each time.
-const FIRST: usize = 64 * 1024;
+const FIRST: usize = 4 * 1024;
+/// Up to here a body lies among other things in memory; few are larger.
+const SMALL: usize = 16 * 1024;
 /// The part of all that is left to the known: one of four.
 const PARTS: usize = 4;
 
@@ -56,7 +59,11 @@ impl Bodies {
 
 /// A body that comes in pieces, in one buffer, and the room that it takes.
 struct Gathered {
-    bytes: Vec<u8>,
+    small: Vec<u8>,
+    /// A large one lies in pages of its own, which the system has back at once: what is freed among others' pieces of memory
+    /// stays with the process. They cost only as far as they are filled.
+    pages: Option<MmapMut>,
+    filled: usize,
     /// What was taken for it.
     room: usize,
     bodies: Bodies,
@@ -64,7 +71,11 @@ struct Gathered {
 
 impl AsRef<[u8]> for Gathered {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
+        let pages = self
+            .pages
+            .as_ref()
+            .and_then(|pages| pages.get(..self.filled));
+        pages.unwrap_or(&self.small)
     }
 }
 
@@ -75,15 +86,49 @@ impl Drop for Gathered {
 }
 
 impl Gathered {
-    /// False when there is no room for this.
-    fn grow(&mut self, room: usize, is_known: bool) -> bool {
-        let more = room.saturating_sub(self.room);
-        let grows = self.bodies.take(more, is_known);
-        if grows {
-            self.room += more;
-            self.bytes.reserve_exact(room - self.bytes.len());
+    fn new(bodies: Bodies) -> Self {
+        Self {
+            small: Vec::new(),
+            pages: None,
+            filled: 0,
+            room: 0,
+            bodies,
         }
-        grows
+    }
+
+    /// Makes room for this, of the most that it may become. False when there is none.
+    fn grow(&mut self, room: usize, most: usize, is_known: bool) -> bool {
+        let more = room.saturating_sub(self.room);
+        if !self.bodies.take(more, is_known) {
+            return false;
+        }
+        self.room += more;
+        if room <= SMALL || self.pages.is_some() {
+            return true;
+        }
+        let Ok(mut pages) = MmapMut::map_anon(most) else {
+            return false;
+        };
+        if let Some(begin) = pages.get_mut(..self.small.len()) {
+            begin.copy_from_slice(&self.small);
+        }
+        self.small = Vec::new();
+        self.pages = Some(pages);
+        true
+    }
+
+    /// Puts this behind the rest. There is room for it.
+    fn push(&mut self, piece: &[u8]) {
+        let end = self.filled + piece.len();
+        match &mut self.pages {
+            None => self.small.extend_from_slice(piece),
+            Some(pages) => {
+                if let Some(place) = pages.get_mut(self.filled..end) {
+                    place.copy_from_slice(piece);
+                }
+            }
+        }
+        self.filled = end;
     }
 }
 
@@ -96,33 +141,32 @@ pub(super) async fn gather(
     is_known: impl Future<Output = bool>,
 ) -> Result<Bytes, BodyError> {
     let declared = incoming.size_hint().exact();
-    let declared = declared.map_or(limit, |size| usize::try_from(size).unwrap_or(limit));
+    let declared = declared.and_then(|size| usize::try_from(size).ok());
+    // What says that it is large lies in its own pages from the beginning.
+    let least = declared.map_or(FIRST, |size| if size > SMALL { SMALL + 1 } else { size });
+    let declared = declared.unwrap_or(limit);
     let first = next(&mut incoming).await?;
     if incoming.is_end_stream() {
         // Nearly always all has come with the head: it is read where it lies.
         return within(first.len(), limit).map(|_size| first);
     }
-    let mut whole = Gathered {
-        bytes: Vec::new(),
-        room: 0,
-        bodies,
-    };
+    let mut whole = Gathered::new(bodies);
     let (mut is_known, mut known) = (Some(is_known), false);
     let mut piece = first;
     while !piece.is_empty() {
-        let size = within(whole.bytes.len() + piece.len(), limit)?;
+        let size = within(whole.filled + piece.len(), limit)?;
         if size > whole.room {
-            let room = size.max(FIRST).max(whole.room * 2).min(declared.max(size));
-            if !whole.grow(room, known) {
+            let room = size.max(least).max(whole.room * 2).min(declared.max(size));
+            if !whole.grow(room, declared.max(size), known) {
                 if let Some(is_known) = is_known.take() {
                     known = is_known.await;
                 }
-                if !whole.grow(room, known) {
+                if !whole.grow(room, declared.max(size), known) {
                     return Err(BodyError::NoRoom);
                 }
             }
         }
-        whole.bytes.extend_from_slice(&piece);
+        whole.push(&piece);
         piece = next(&mut incoming).await?;
     }
     Ok(Bytes::from_owner(whole))
@@ -152,24 +196,41 @@ mod tests {
     #[test]
     fn a_part_is_left_to_the_known_and_all_comes_back() {
         let bodies = Bodies::within(400);
-        let gathered = || Gathered {
-            bytes: Vec::new(),
-            room: 0,
-            bodies: bodies.clone(),
-        };
+        let gathered = || Gathered::new(bodies.clone());
         let (mut stranger, mut other, mut known) = (gathered(), gathered(), gathered());
-        assert!(stranger.grow(250, false));
-        assert!(!other.grow(51, false));
-        assert!(known.grow(100, true));
+        assert!(stranger.grow(250, 400, false));
+        assert!(!other.grow(51, 400, false));
+        assert!(known.grow(100, 400, true));
         assert!(
-            !other.grow(1, false),
+            !other.grow(1, 400, false),
             "the known take of what all may have, too"
         );
-        assert!(known.grow(150, true));
-        assert!(!known.grow(151, true));
+        assert!(known.grow(150, 400, true));
+        assert!(!known.grow(151, 400, true));
         drop(stranger);
-        assert!(other.grow(150, false));
+        assert!(other.grow(150, 400, false));
         drop((known, other));
-        assert!(gathered().grow(300, false));
+        assert!(gathered().grow(300, 400, false));
+    }
+
+    #[test]
+    fn a_body_is_whole_wherever_it_lies() {
+        let bodies = Bodies::within(4 * SMALL);
+        let mut whole = Gathered::new(bodies);
+        let (mut wanted, most) = (Vec::new(), 2 * SMALL + 7);
+        let pieces = [
+            (b'a', 1),
+            (b'b', SMALL - 1),
+            (b'c', 1),
+            (b'd', SMALL),
+            (b'e', 6),
+        ];
+        for piece in pieces.map(|(byte, size)| vec![byte; size]) {
+            let size = wanted.len() + piece.len();
+            assert!(whole.grow(size, most, true));
+            whole.push(&piece);
+            wanted.extend(piece);
+            assert_eq!(whole.as_ref(), wanted);
+        }
     }
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use hyper::body::Bytes;
 use hyper::header::HeaderMap;
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request};
 use tokio::time::{Duration, Instant, timeout};
 use tokio_util::task::TaskTracker;
 
@@ -157,6 +157,10 @@ struct Inner<B> {
 }
 
 /// What was found in one that could be read.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one at a time, and it moves once"
+)]
 enum Seen<'p> {
     /// It is authentic: what it says, and the place that carried its token.
     Right(Observation, &'p Place),
@@ -303,12 +307,7 @@ impl<B: Book> Inner<B> {
     }
 
     /// What becomes of one that could be read.
-    async fn judge(
-        &self,
-        arrival: Arrival,
-        watched: Option<&Watched>,
-        seen: Seen<'_>,
-    ) -> Response {
+    async fn judge(&self, arrival: Arrival, watched: Option<&Watched>, seen: Seen<'_>) -> Response {
         // Looked at for every invoice, known or not.
         let is_own = self.is_own(&arrival);
         match (watched, seen) {
@@ -328,7 +327,7 @@ impl<B: Book> Inner<B> {
             // The invoice is known, so a sender that is right must come again.
             (Some(known), _) if known.token.is_none() => {
                 let reason = Reason::TokenUnreadable;
-                self.refuse(&arrival, invoice, reason, answer::unavailable())
+                self.refuse(&arrival, Some(known), reason, answer::unavailable())
             }
             (invoice, seen) => {
                 let reason = match (invoice, seen, &arrival.address) {

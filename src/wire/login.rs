@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn what_no_login_can_live_by_is_not_taken_over() {
         let body = br#"{"deviceCode":"dc","userCode":"A","verificationUrl":"javascript:alert(1)"}"#;
-        let refused = LoginStarted::from_json(&object(body).expect("an object"));
+        let refused = LoginStarted::from_json(&Fields::read(body).expect("an object"));
         assert_eq!(refused.err(), Some("verificationUrl"));
         for (fields, wanted) in [
             (r#""expiresIn":600,"interval":5"#, (600, 5)),

@@ -59,6 +59,12 @@ pub(crate) fn resident_kib(pid: u32) -> u64 {
     of_status(pid, "VmRSS:")
 }
 
+/// The most of it that there ever was, KiB.
+#[track_caller]
+pub(crate) fn most_kib(pid: u32) -> u64 {
+    of_status(pid, "VmHWM:")
+}
+
 /// That part of it that no file stands behind, KiB.
 #[track_caller]
 pub(crate) fn anonymous_kib(pid: u32) -> u64 {

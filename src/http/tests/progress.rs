@@ -1,9 +1,9 @@
 //! How far a connection has come, and by when it must have come further: without a socket, in a time that is moved.
 
-use super::super::head::Length;
-use super::super::progress::{Late, Progress, Stand};
 use tokio::time::Instant;
 
+use super::super::head::Length;
+use super::super::progress::{Late, Progress, Stand};
 use super::*;
 
 const NONE: Length = Length::Known(0);

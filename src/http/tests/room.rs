@@ -118,7 +118,7 @@ async fn a_client_that_asks_without_a_pause_makes_room_after_an_answer() {
     let asking =
         tokio::spawn(async move { while asks.write_all(&GET.repeat(64)).await.is_ok() {} });
     let reading = tokio::spawn(async move {
-        let mut part = [0; 64 * 1024];
+        let mut part = vec![0; 64 * 1024];
         let mut last = Vec::new();
         while let Ok(count @ 1..) = answers.read(&mut part).await {
             last = part.get(..count).unwrap_or_default().to_vec();

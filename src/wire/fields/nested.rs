@@ -44,13 +44,6 @@ impl<'de> DeserializeSeed<'de> for Spell<'_> {
     }
 }
 
-impl Spell<'_> {
-    fn put(self, kind: Kind, text: &str) -> Option<Kind> {
-        self.0.push_str(text);
-        Some(kind)
-    }
-}
-
 impl<'de> Visitor<'de> for Spell<'_> {
     type Value = Option<Kind>;
 
@@ -69,19 +62,23 @@ impl<'de> Visitor<'de> for Spell<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        Ok(self.put(Kind::Bool, bool_text(value)))
+        self.0.push_str(bool_text(value));
+        Ok(Some(Kind::Bool))
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(self.put(Kind::Null, "null"))
+        self.0.push_str("null");
+        Ok(Some(Kind::Null))
     }
 
     fn visit_u64<E: Error>(self, whole: u64) -> Result<Self::Value, E> {
-        Ok(self.put(Kind::Number, &whole.to_string()))
+        self.0.push_str(&whole.to_string());
+        Ok(Some(Kind::Number))
     }
 
     fn visit_i64<E: Error>(self, whole: i64) -> Result<Self::Value, E> {
-        Ok(self.put(Kind::Number, &whole.to_string()))
+        self.0.push_str(&whole.to_string());
+        Ok(Some(Kind::Number))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {

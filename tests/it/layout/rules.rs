@@ -105,7 +105,7 @@ const HOOK_PURE: &str = "hook (pure)";
 const HOOK_RUNS: [&str; 5] = ["leftovers", "post", "process", "remove", "settle_old_child"];
 
 /// Outside crates that stand behind one module each, with the paths that may name them.
-const HOMES: [(&str, &[&str]); 10] = [
+const HOMES: [(&str, &[&str]); 11] = [
     ("rusqlite", &["src/ledger/sqlite/"]),
     ("self_cell", &["src/ledger/sqlite/often.rs"]),
     (
@@ -133,6 +133,7 @@ const HOMES: [(&str, &[&str]); 10] = [
     ("subtle", &["src/invoice/notify_token.rs"]),
     ("tokio_rustls", &["src/http/tls/"]),
     ("memchr", &["src/http/head.rs", "src/secret/anchors.rs"]),
+    ("memmap2", &["src/http/bodies.rs"]),
 ];
 
 /// Outside crates that stand behind one place of the tests.

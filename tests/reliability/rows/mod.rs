@@ -1,5 +1,6 @@
 //! The rows, one function each, and what they share: a world in which nothing happens but what a row does.
 
+mod bodies;
 mod clocks;
 mod damaged;
 mod descriptors;
@@ -52,6 +53,7 @@ pub(crate) fn run(id: &str, options: &Options) -> Verdict {
         "R36" => secrets::searched(),
         "R37" => plenty::heard(options),
         "R43" => files::taken_away(options),
+        "R44" => bodies::flooded(options),
         other => unreachable!("`{other}` is on the list"),
     }
 }
