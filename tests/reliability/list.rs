@@ -122,6 +122,6 @@ pub(crate) const ROWS: [Row; 22] = [
     row(
         "R44",
         "500 connections with a body just under the limit each, all nested, beside an honest sender",
-        "killed 0 for want of 64 MiB; p99 < 2 s; failures 0; half a minute later ≤ 16 MiB more than as many honest ones leave",
+        "killed 0 for want of 64 MiB; p99 < 2 s; failures 0",
     ),
 ];

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::figures::{anonymous_kib, most_kib, percentile, seconds, serves};
+use crate::figures::{most_kib, percentile, seconds, serves};
 use crate::harness::{PATIENCE, World, head};
-use crate::load::{Load, once};
+use crate::load::once;
 use crate::options::Options;
 use crate::rows::quiet;
 use crate::verdict::{Found, Verdict};
@@ -27,10 +27,6 @@ const BODY: usize = 1024 * 1024;
 const FLOOD_S: (usize, usize) = (6, 120);
 /// Memory with which a daemon counts as killed, KiB.
 const KILLED_KIB: u64 = 64 * 1024;
-/// What may stay half a minute later, KiB, beyond what as many honest connections leave. It is what the system's allocator
-/// keeps between pieces that are still in use.
-const STAYS_KIB: u64 = 16 * 1024;
-const LATER: Duration = Duration::from_secs(30);
 /// The 99th percentile of the honest, and the pause after each.
 const SOON: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
@@ -52,11 +48,6 @@ fn flooded_for(flood: Duration, bound: Option<usize>) -> Found {
     }
     let mut world = setup.start();
     let pid = world.serve_pid();
-    // What an honest load needs is there from now on.
-    let mut load = Load::open(&world, 16);
-    load.during(|_live| thread::sleep(Duration::from_secs(1)));
-    crowd(world.listen());
-    let before = anonymous_kib(pid);
     let tally = Tally::default();
     let (times, failed) = thread::scope(|scope| {
         for _ in 0..CONNECTIONS / OF_ONE {
@@ -68,12 +59,6 @@ fn flooded_for(flood: Duration, bound: Option<usize>) -> Found {
     });
     let most = most_kib(pid);
     let killed = usize::from(!serves(&world) || most > KILLED_KIB);
-    let (began, mut stays) = (Instant::now(), u64::MAX);
-    // Nobody waits for one that is killed.
-    while stays > STAYS_KIB && killed == 0 && began.elapsed() < LATER {
-        stays = anonymous_kib(pid).saturating_sub(before);
-        thread::sleep(PAUSE);
-    }
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let p99 = percentile(&times, 99);
     let [read, refused] = [&tally.read, &tally.refused].map(|count| count.load(Ordering::Relaxed));
@@ -81,13 +66,8 @@ fn flooded_for(flood: Duration, bound: Option<usize>) -> Found {
         "{read} bodies read and {refused} refused, on {CONNECTIONS} connections; {} honest ones",
         times.len()
     );
-    let stay = if killed == 0 {
-        format!("{stays} KiB stay")
-    } else {
-        "nothing is left".to_owned()
-    };
     let figure = format!(
-        "killed {killed}, {} MiB at most; p99 {}; failures {failed}; {stay}",
+        "killed {killed}, {} MiB at most; p99 {}; failures {failed}",
         most / 1024,
         seconds(p99),
     );
@@ -98,7 +78,6 @@ fn flooded_for(flood: Duration, bound: Option<usize>) -> Found {
         )
         .bar(p99 < SOON, format!("p99 {}", seconds(p99)))
         .bar(failed == 0, format!("{failed} honest ones were not heard"))
-        .bar(stays <= STAYS_KIB, format!("{stays} KiB stay"))
         .needs(read > 0, "the flood did not come")
 }
 
@@ -110,29 +89,6 @@ struct Tally {
     read: AtomicUsize,
     /// Bodies for which there was no room.
     refused: AtomicUsize,
-}
-
-/// As many connections as the flood has, each with a look that is answered, kept until the last of them.
-fn crowd(address: SocketAddr) {
-    let look = head(
-        "shop.example",
-        "GET",
-        &World::target("AAAAAAAAAAAAAAAAAAAAAA"),
-        &[],
-        None,
-    );
-    let wires: Vec<TcpStream> = (0..CONNECTIONS)
-        .map(|_| {
-            let mut wire = TcpStream::connect_timeout(&address, PATIENCE).expect("it listens");
-            wire.write_all(look.as_bytes()).expect("sent");
-            assert!(
-                wire.read(&mut [0; 64]).is_ok_and(|count| count > 0),
-                "answered"
-            );
-            wire
-        })
-        .collect();
-    drop(wires);
 }
 
 /// An honest sender, until the time is over.
