@@ -108,9 +108,7 @@ async fn tick(ticks: Option<Pulse>) {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashSet;
     use std::future::pending;
-    use std::sync::Barrier;
     use std::time::Duration;
 
     use tokio::task::{JoinSet, spawn_blocking};
@@ -120,29 +118,6 @@ mod tests {
     use crate::shutdown::Shutdown;
 
     const PATIENCE: Duration = Duration::from_secs(10);
-
-    #[tokio::test]
-    async fn the_threads_for_what_blocks_stay() {
-        let part = || async {
-            let mut seen = HashSet::new();
-            for _ in 0..3 {
-                let all = Arc::new(Barrier::new(THREADS));
-                let one = |all: Arc<Barrier>| {
-                    spawn_blocking(move || {
-                        all.wait();
-                        thread::current().id()
-                    })
-                };
-                let asked: Vec<_> = (0..THREADS).map(|_| one(Arc::clone(&all))).collect();
-                for one in asked {
-                    seen.insert(one.await.expect("it ran"));
-                }
-            }
-            assert_eq!(seen.len(), THREADS);
-        };
-        let ended = timeout(PATIENCE, start("apart", None, part).expect("a thread")).await;
-        ended.expect("in time");
-    }
 
     #[tokio::test]
     async fn its_end_and_its_panic_are_heard() {
