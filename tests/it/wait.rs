@@ -98,7 +98,10 @@ fn a_wait_ends_in_time_though_the_service_wants_to_be_left_alone() {
     let world = Setup::new().not_served().start();
     world.create("A-1");
     world.faults(&json!({
-        "api_status": { "endpoint": "fetch", "status": 429, "retry_after_s": 600, "times": true },
+        "api_status": {
+            "endpoint": "fetch", "status": 429, "body": "{\"error\":\"slow down\"}",
+            "retry_after_s": 600, "times": true,
+        },
     }));
     let before = world.requests("fetch");
     let mut wait = world.start_tilld(&["invoice", "wait", "A-1", "--timeout", "2s"]);

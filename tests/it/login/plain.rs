@@ -82,7 +82,7 @@ fn hiccups_do_not_end_a_login() {
     let scene = Scene::new(&[
         Say::Reset,
         page(502),
-        Say::Answer(429, String::new(), Some(2)),
+        Say::Answer(429, r#"{"error":"slow"}"#.to_owned(), Some(2)),
         Say::Silent,
         says(400, "slow_down"),
         granted(),

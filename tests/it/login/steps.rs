@@ -115,7 +115,7 @@ fn the_long_sequence_logs_in_and_the_grown_interval_is_kept() {
         (Say::Reset, 10_000, 10_000),
         (page(502), 10_000, 10_000),
         (
-            Say::Answer(429, "slow".to_owned(), Some(30)),
+            Say::Answer(429, r#"{"error":"slow"}"#.to_owned(), Some(30)),
             10_000,
             30_000,
         ),

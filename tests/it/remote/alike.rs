@@ -172,7 +172,7 @@ fn what_the_service_refuses_is_told_alike() {
     refuse(&booth, 401, "{}");
     alike_but_for_the_login(&booth, &create("x", &[]), 4);
     booth.world.faults(&json!({ "api_status": {
-        "endpoint": "create", "status": 429, "retry_after_s": 1, "times": true,
+        "endpoint": "create", "status": 429, "body": "{\"error\":\"slow down\"}", "retry_after_s": 1, "times": true,
     } }));
     let busy = alike(&booth, &create("x", &[]), 8);
     assert!(busy.stderr.contains("try again in 1 s"), "{busy:?}");
