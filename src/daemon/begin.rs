@@ -214,6 +214,7 @@ async fn answer(
             return;
         }
     };
+    parts.own.furnish().await;
     let served = crate::control::run(socket, settings, parts, stop).await;
     tracing::info!(?served, "the control socket is closed");
 }

@@ -240,7 +240,7 @@ pub(super) fn parts(
         status: status(look),
         writer,
         reader: reader.for_clients(),
-        own: reader,
+        own: reader.for_a_thread(),
         client,
         gate,
         store,

@@ -93,6 +93,12 @@ pub(super) fn standing_of_order(
     found.collect()
 }
 
+/// Whether an order has an invoice.
+pub(super) fn has_order(connection: &Connection, order: &str) -> rusqlite::Result<bool> {
+    let mut statement = connection.planned("SELECT 1 FROM invoice WHERE order_id = ?1")?;
+    statement.exists([order])
+}
+
 /// By the service's id.
 pub(super) fn invoice_by_id(
     connection: &Connection,

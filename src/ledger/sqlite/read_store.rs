@@ -17,9 +17,9 @@ use super::missing;
 use super::open::open_reader;
 use super::read::{
     Filter, Found, attempts, creating, deliveries_of, events, events_of_order, find_event,
-    invoice_by_id, invoice_by_key, invoice_by_ref, invoices_of_order, list_invoices, received,
-    running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref, standing_of_order,
-    to_acknowledge,
+    has_order, invoice_by_id, invoice_by_key, invoice_by_ref, invoices_of_order, list_invoices,
+    received, running, sealed_by_id, sealed_by_key, sealed_by_order, sealed_by_ref,
+    standing_of_order, to_acknowledge,
 };
 use super::refusals;
 use super::runnable;
@@ -102,6 +102,10 @@ impl ReadStore {
         order: &str,
     ) -> Result<Vec<Earlier>, StoreError> {
         standing_of_order(&self.0, order, [None; 2]).map_err(from_sqlite)
+    }
+
+    pub(in crate::ledger) fn has_order(&self, order: &str) -> Result<bool, StoreError> {
+        has_order(&self.0, order).map_err(from_sqlite)
     }
 
     pub(in crate::ledger) fn invoice_by_id(
