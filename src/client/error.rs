@@ -262,12 +262,7 @@ impl Error {
             | Self::Forbidden { .. }
             | Self::NotFound { .. }
             | Self::Refused { .. } => true,
-            Self::Busy {
-                status,
-                retry_after,
-                text,
-            } => match *status {
-                429 => retry_after.is_some(),
+            Self::Busy { status, text, .. } => match *status {
                 // 408: nobody read the request. 502 to 504: what stands before the service met nobody, whatever it says.
                 408 | 502..=504 => false,
                 _ => text.is_some(),
@@ -388,8 +383,8 @@ mod tests {
         };
         for (error, alive) in [
             (busy(408, None, None), false),
-            (busy(429, None, Some("slow down")), false),
-            (busy(429, Some(1), None), true),
+            (busy(429, None, Some("slow down")), true),
+            (busy(429, None, None), false),
             (busy(500, None, None), false),
             (busy(500, None, Some("oops")), true),
             (busy(502, None, Some("oops")), false),

@@ -26,8 +26,8 @@ use answer::Answer;
 pub(crate) use answer::is_sendable;
 use error::{CreateError, Error, Foreign};
 use fetches::Fetches;
-use gate::Permit;
 use gate::outage::Verdict;
+use gate::{Caller, Permit};
 use proxy::Proxy;
 
 pub(crate) mod address;
@@ -319,7 +319,7 @@ impl Client {
         permit.leaves();
         let answer = self.fetch_invoice(secrets, id).await;
         if let Some(wait) = answer.as_ref().err().and_then(Error::retry_after) {
-            permit.heed(wait);
+            permit.heed(Caller::Background, wait);
         }
         permit.ended(match &answer {
             Ok(_report) => Verdict::Alive,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{Error, Opener};
 use crate::client::error::Error as FetchError;
-use crate::client::gate::Caller;
+use crate::client::gate::{Caller, Closed};
 use crate::invoice::polled::NEW;
 use crate::invoice::transition::Decision;
 use crate::ledger::{InvoiceKey, InvoiceRow};
@@ -91,6 +91,13 @@ impl Opener<'_> {
         if let Some((_, polled)) = checked.0.iter().find(|(key, _)| *key == row.key) {
             let why = why(&row, polled);
             return Err(Error::Unsettled { row, why });
+        }
+        // It leaves by the create's lane, so that no pace of polls holds a customer up, and the service may want none.
+        let opens_in = self.gate.shut_for(Caller::Operator);
+        if !opens_in.is_zero() {
+            let closed = now::Error::Gate(Closed { opens_in });
+            checked.0.push((row.key, Err(closed)));
+            return Ok(());
         }
         let inquirer = Inquirer::new(
             Caller::Create,

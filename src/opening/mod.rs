@@ -248,19 +248,26 @@ impl Opener<'_> {
             // The turn comes first: once the row is written, the request must leave within its time.
             let permit = self.turn(turn_within, stop).await?;
             let began = Instant::now();
-            match self
+            let begun = self
                 .writer
                 .begin_opening(self.intent(order, ticket, checked.keys()))
                 .await
-                .map_err(Error::Before)?
-            {
-                // The row's deadline counts from before the wait for the ledger; a request that left now could outlive it.
-                Begun::Fresh(key) if began.elapsed() > CREATOR_SLACK / 2 => {
+                .map_err(Error::Before)?;
+            // The row's deadline counts from before the wait for the ledger; a request that left now could outlive it.
+            let leaves = matches!(begun, Begun::Fresh(_)) && began.elapsed() <= CREATOR_SLACK / 2;
+            let permit = if leaves {
+                Some(permit)
+            } else {
+                permit.unused();
+                None
+            };
+            match (begun, permit) {
+                (Begun::Fresh(key), None) => {
                     let note = Settled::Refused("the ledger was busy for too long".to_owned());
                     self.settle(key, note).await.map_err(Error::Before)?;
                     return Err(Error::Late);
                 }
-                Begun::Fresh(key) => {
+                (Begun::Fresh(key), Some(permit)) => {
                     ticket.tries += 1;
                     let row = Box::new(self.request(order, key, ticket, permit).await?);
                     let paid = Outcome::Paid.as_str();
@@ -270,20 +277,13 @@ impl Opener<'_> {
                     }
                     return Ok(Opened::Fresh(row));
                 }
-                Begun::Standing(row) => return Ok(Opened::Standing(row)),
-                Begun::Paid(row) => return Ok(Opened::Paid(row)),
-                Begun::Superseded(row) => return Ok(Opened::Superseded(row)),
-                Begun::Unknown(row) => return Ok(Opened::Unknown(row)),
-                Begun::Differs(row, what) => return Ok(Opened::Differs(row, what)),
-                Begun::BeingCreated(row) => {
-                    // Others may have the turn meanwhile.
-                    drop(permit);
-                    self.wait_for(&row).await?;
-                }
-                Begun::Unsettled(row) => {
-                    drop(permit);
-                    self.check(row, &mut checked, stop).await?;
-                }
+                (Begun::Standing(row), _) => return Ok(Opened::Standing(row)),
+                (Begun::Paid(row), _) => return Ok(Opened::Paid(row)),
+                (Begun::Superseded(row), _) => return Ok(Opened::Superseded(row)),
+                (Begun::Unknown(row), _) => return Ok(Opened::Unknown(row)),
+                (Begun::Differs(row, what), _) => return Ok(Opened::Differs(row, what)),
+                (Begun::BeingCreated(row), _) => self.wait_for(&row).await?,
+                (Begun::Unsettled(row), _) => self.check(row, &mut checked, stop).await?,
             }
         }
     }
@@ -378,7 +378,7 @@ impl Opener<'_> {
                     matches!(source, CreateError::NoRequisites { .. }),
                     source.retry_after(),
                 ) {
-                    permit.heed(wait);
+                    permit.heed(Caller::Create, wait);
                 }
                 permit.ended(source.verdict());
                 let settled = match &source {

@@ -410,17 +410,17 @@ impl Permit {
     pub(crate) fn leaves(&self) {
         let now = Instant::now().into_std();
         if let Some(pass) = &self.pass {
-            self.gate
-                .with(|state| state.door.leaves(pass.caller(), now));
+            self.gate.with(|state| {
+                state.door.leaves(pass.caller(), now);
+                state.wake();
+            });
         }
     }
 
-    /// The service wants the request's lane to be left alone: for at least so long, and at most [`retry_after::LONGEST`] and a
-    /// quarter.
-    pub(crate) fn heed(&self, wish: Duration) {
-        if let Some(pass) = &self.pass {
-            self.gate.heed(pass.caller(), wish);
-        }
+    /// The service wants no requests of this caller's kind: for at least so long, and at most [`retry_after::LONGEST`] and a
+    /// quarter. A poll may have left by the lane of the create that needed it, and its answer is about polls.
+    pub(crate) fn heed(&self, kind: Caller, wish: Duration) {
+        self.gate.heed(kind, wish);
     }
 
     /// The request ended, and this is what it says about the service.

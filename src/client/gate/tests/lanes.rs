@@ -48,7 +48,7 @@ async fn a_wish_shuts_the_lane_it_was_answered_to_and_no_other() {
     ] {
         let gate = gate(100, 4);
         let permit = gate.admit_within(wished, minute).await.expect("open");
-        permit.heed(minute);
+        permit.heed(wished, minute);
         permit.ended(Verdict::Busy);
         assert!(gate.shut_for(wished) >= minute, "{wished:?}");
         assert_eq!(gate.shut_for(other), Duration::ZERO);
