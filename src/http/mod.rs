@@ -2,7 +2,8 @@
 //!
 //! Relies on hyper for the protocol and on nothing else of ours but the wish to stop. Promises that whatever a client
 //! does or leaves undone, it holds a connection only for a time and a size that stand in [`Limits`]; that a request
-//! that was read whole is never cut for somebody else's sake; and that [`serve()`] returns within its drain time.
+//! that was read whole is cut for another's sake only when its client has left answers unread; and that [`serve()`] returns
+//! within its drain time.
 //!
 //! hyper's own header timeout is switched off: it knows neither idle nor write time and would be a second clock beside
 //! [`progress`], which judges all of them in one place (A18).
