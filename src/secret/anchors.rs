@@ -17,15 +17,14 @@ pub(super) const ENCODED: usize = ANCHOR / 4 * 3;
 const DIGITS: usize = ANCHOR / 2;
 
 /// Anchors of one secret.
-const EACH: usize = 9;
+const EACH: usize = 8;
 
 /// Of so many bytes in a row two neighbours are looked at: every anchor has one such pair, wherever it begins.
 const STEP: usize = ANCHOR - 1;
 
 /// What stands in a text wherever a form of one of the secrets does.
 pub(super) struct Anchors {
-    /// In a secret as it is: bytes that JSON leaves as they are. In its hex digits, small and large. And in what base64
-    /// makes of it, in either alphabet, by the place its first whole group of three bytes has. Each as one number.
+    /// In a secret as it is: bytes that JSON leaves as they are. In its hex digits, small ones. And in what base64 makes of it, in either alphabet, by the place its first whole group of three bytes has. Each as one number.
     all: Vec<u64>,
     /// For each byte that comes before another in an anchor, which ones do. By their lowest six bits, so that a pair that is
     /// not there may be told as one that is.
@@ -41,8 +40,14 @@ impl Anchors {
         };
         for secret in secrets {
             for anchor in of_one(secret.expose())? {
-                add_pairs(&mut anchors.pairs, anchor);
+                add_pairs(&mut anchors.pairs, anchor, anchor);
                 anchors.all.push(u64::from_ne_bytes(anchor));
+            }
+            // Hex digits may have any case, each by itself.
+            let digits = hex(*secret.expose().as_bytes().first_chunk()?);
+            let large = digits.map(|digit| digit.to_ascii_uppercase());
+            for (before, after) in [(digits, large), (large, digits), (large, large)] {
+                add_pairs(&mut anchors.pairs, before, after);
             }
         }
         Some(anchors)
@@ -77,7 +82,8 @@ impl Anchors {
             };
             // One pair by chance is common, two are not.
             let [first, second, ..] = *piece;
-            if self.has_pair(first, second) && self.all.contains(&u64::from_ne_bytes(*piece)) {
+            let has = |piece| self.all.contains(&u64::from_ne_bytes(piece));
+            if self.has_pair(first, second) && (has(*piece) || has(piece.map(small))) {
                 return true;
             }
             around = after;
@@ -98,7 +104,6 @@ fn of_one(secret: &str) -> Option<[[u8; ANCHOR]; EACH]> {
     Some([
         plain,
         digits,
-        digits.map(|digit| digit.to_ascii_uppercase()),
         zero,
         one,
         two,
@@ -123,15 +128,18 @@ const fn is_escaped_punctuation(byte: u8) -> bool {
     byte.is_ascii_punctuation() && !matches!(byte, b'"' | b'\\')
 }
 
-/// Adds each two neighbours of an anchor.
-fn add_pairs(pairs: &mut [u64; 64], anchor: [u8; ANCHOR]) {
-    let [mut before, rest @ ..] = anchor;
-    for byte in rest {
+const fn small(letter: u8) -> u8 {
+    letter.to_ascii_lowercase()
+}
+
+/// Adds each two neighbours of an anchor, which may be written in two ways.
+fn add_pairs(pairs: &mut [u64; 64], before: [u8; ANCHOR], after: [u8; ANCHOR]) {
+    let [_, after @ ..] = after;
+    for (before, after) in before.into_iter().zip(after) {
         // A remainder of 64 is less than 64.
         if let Some(seconds) = pairs.get_mut(usize::from(before % 64)) {
-            *seconds |= 1 << (byte % 64);
+            *seconds |= 1 << (after % 64);
         }
-        before = byte;
     }
 }
 

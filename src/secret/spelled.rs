@@ -10,6 +10,9 @@ use super::CUT_MARK;
 /// Backslashes that stand for one, by the layers of JSON around it.
 const LAYERED: [usize; 5] = [1, 2, 4, 8, 16];
 
+/// Backslashes in a row that are looked at: more layers of JSON than any text has, and a bound on the work for each letter.
+const RUN: usize = 64;
+
 /// What is looked for: a secret, or what an encoding makes of it.
 struct Target {
     letters: Vec<char>,
@@ -30,6 +33,13 @@ pub(super) fn without<'s>(
     let mut left = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(letter) = rest.chars().next() {
+        // Two by two, so that those which are left pair up as before.
+        if backslashes(rest.as_bytes()) > RUN {
+            let (two, behind) = rest.split_at(2);
+            left.push_str(two);
+            rest = behind;
+            continue;
+        }
         let ends = targets
             .iter()
             .filter(|target| target.may_begin_with(letter))
@@ -237,8 +247,10 @@ fn escaped(text: &[u8], letter: char, is_folded: bool, take: &mut impl FnMut(usi
     }
 }
 
+/// How many the text begins with, as far as they are looked at.
 fn backslashes(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| **byte == b'\\').count()
+    let run = text.iter().take(RUN + 1);
+    run.take_while(|byte| **byte == b'\\').count()
 }
 
 /// The sixteen bits of `uXXXX`.

@@ -99,6 +99,33 @@ fn every_spelling_is_cut_whole() {
 }
 
 #[test]
+fn hex_digits_may_have_any_case() {
+    let secret = Secret::new("JKLMNO-shop-7");
+    let digits = "4a4B4c4D4e4F2D73686f702D37";
+    assert_eq!(
+        cut(&format!("is {digits}."), &secret),
+        format!("is {CUT_MARK}.")
+    );
+}
+
+/// The work is the same for each letter: a run of this length took minutes when all of it was looked at from each place.
+#[test]
+fn backslashes_in_a_row_are_looked_at_in_part_and_stay_in_pairs() {
+    let secret = Secret::new("Aa-secret-7");
+    let many = "\\".repeat(1_000_000);
+    assert_eq!(cut(&many, &secret), many);
+    for run in [1, 2, 63, 64, 65, 66, 501, 502] {
+        let text = format!("{}u0041a-secret-7", "\\".repeat(run));
+        let told = cut(&text, &secret);
+        let left = told.strip_suffix(CUT_MARK).expect("cut");
+        assert!(
+            left.len().is_multiple_of(2) && left.len() < run,
+            "{run}: {told}"
+        );
+    }
+}
+
+#[test]
 fn several_secrets_are_cut_from_one_text() {
     let (one, other) = (Secret::new("one-secret-1"), Secret::new("other-secret-2"));
     let mut text = "a other-secret-2 b one-secret%2d1 c".to_owned();
