@@ -149,7 +149,7 @@ impl Door {
             match &verdict {
                 Verdict::Alive if taken.is_at_pace => pace.rate_mut().faster(),
                 Verdict::Alive | Verdict::Nothing => {}
-                Verdict::Busy | Verdict::Outage(_) => pace.rate_mut().slower(),
+                Verdict::Busy | Verdict::Outage(_) => pace.rate_mut().slower(taken.at, now),
             }
         }
         self.outage.ended(pass.ticket, verdict, now, dice)

@@ -1,9 +1,10 @@
 //! When the service is out, and how it is found to be back. Pure: what requests met comes in, who may try goes out.
 //!
 //! After [`EVIDENCES`] requests in a row that met no service, nobody in the background asks for [`FIRST`], then for twice
-//! as long each time up to [`MOST`]; after each wait exactly one request tries. Creates and an operator's polls are not held:
-//! a person waits for them, and their answer is as good as any. What was under way when an outage began or ended says nothing
-//! about what came after.
+//! as long each time up to [`MOST`]; after each wait exactly one poll tries. Creates and an operator's polls are not held: a
+//! person waits for them, and their answer is as good as any. What was under way when an outage began or ended says nothing
+//! about what came after. Creates that fail alone begin one outage, which the first poll ends; then they begin no other until
+//! one of them is answered.
 
 use std::time::{Duration, Instant};
 
@@ -44,9 +45,13 @@ pub(crate) struct Outage {
 enum State {
     Well {
         evidences: u32,
+        /// Creates failed while a poll was answered: until one is answered, they say nothing about the service.
+        creates_fail_alone: bool,
     },
     Out {
         began: Instant,
+        /// A poll met it too.
+        polls_failed: bool,
         reason: String,
         wait: Duration,
         until: Instant,
@@ -59,6 +64,7 @@ enum State {
 #[must_use = "a request that tries holds up the others until its end is told"]
 pub(crate) struct Ticket {
     era: u64,
+    creates: bool,
     tries: bool,
 }
 
@@ -75,32 +81,46 @@ pub(crate) enum Change {
     Ended(Duration),
 }
 
+impl State {
+    const fn well(creates_fail_alone: bool) -> Self {
+        Self::Well {
+            evidences: 0,
+            creates_fail_alone,
+        }
+    }
+}
+
 impl Outage {
     /// A service that is believed to be there.
     pub(crate) fn new() -> Self {
         Self {
             era: 0,
-            state: State::Well { evidences: 0 },
+            state: State::well(false),
             answered: false,
         }
     }
 
     /// Lets a request go, or says what it waits for.
     pub(crate) fn admit(&mut self, caller: Caller, now: Instant) -> Result<Ticket, Hold> {
-        let era = self.era;
+        let mut ticket = Ticket {
+            era: self.era,
+            creates: caller == Caller::Create,
+            tries: false,
+        };
         let State::Out {
             until, is_tried, ..
         } = &mut self.state
         else {
-            return Ok(Ticket { era, tries: false });
+            return Ok(ticket);
         };
-        let tries = !*is_tried && *until <= now;
+        let is_free = !*is_tried && *until <= now;
         match caller {
-            Caller::Create | Caller::Operator | Caller::Background if tries => {
+            Caller::Operator | Caller::Background if is_free => {
                 *is_tried = true;
-                Ok(Ticket { era, tries })
+                ticket.tries = true;
+                Ok(ticket)
             }
-            Caller::Create | Caller::Operator => Ok(Ticket { era, tries }),
+            Caller::Create | Caller::Operator => Ok(ticket),
             Caller::Background if *until > now => Err(Hold::Until(*until)),
             Caller::Background => Err(Hold::Change),
         }
@@ -133,11 +153,25 @@ impl Outage {
                 self.dropped(ticket);
                 Change::None
             }
-            (State::Well { evidences }, Verdict::Alive | Verdict::Busy) => {
+            (
+                State::Well {
+                    evidences,
+                    creates_fail_alone,
+                },
+                Verdict::Alive | Verdict::Busy,
+            ) => {
                 *evidences = 0;
+                *creates_fail_alone &= !ticket.creates;
                 Change::None
             }
-            (State::Well { evidences }, Verdict::Outage(reason)) => {
+            (
+                State::Well {
+                    creates_fail_alone: true,
+                    ..
+                },
+                Verdict::Outage(_),
+            ) if ticket.creates => Change::None,
+            (State::Well { evidences, .. }, Verdict::Outage(reason)) => {
                 *evidences += 1;
                 if *evidences < EVIDENCES {
                     return Change::None;
@@ -146,6 +180,7 @@ impl Outage {
                 self.era += 1;
                 self.state = State::Out {
                     began: now,
+                    polls_failed: !ticket.creates,
                     reason,
                     wait: FIRST,
                     until: now + wait,
@@ -153,14 +188,23 @@ impl Outage {
                 };
                 Change::Began(wait)
             }
-            (State::Out { began, .. }, Verdict::Alive | Verdict::Busy) => {
+            (
+                State::Out {
+                    began,
+                    polls_failed,
+                    ..
+                },
+                Verdict::Alive | Verdict::Busy,
+            ) => {
                 let lasted = now.saturating_duration_since(*began);
+                let creates_fail_alone = !*polls_failed && !ticket.creates;
                 self.era += 1;
-                self.state = State::Well { evidences: 0 };
+                self.state = State::well(creates_fail_alone);
                 Change::Ended(lasted)
             }
             (
                 State::Out {
+                    polls_failed,
                     reason,
                     wait,
                     until,
@@ -170,6 +214,7 @@ impl Outage {
                 Verdict::Outage(met),
             ) => {
                 *reason = met;
+                *polls_failed |= !ticket.creates;
                 // An operator who tries again and again must not push the next try ever further away.
                 if !ticket.tries {
                     return Change::None;

@@ -17,6 +17,7 @@ pub(crate) struct Pace {
 #[must_use = "a turn nothing comes of is given back"]
 pub(crate) struct Taken {
     before: Option<Instant>,
+    pub(super) at: Instant,
     after: Instant,
     /// It was waited for, or came as soon as the pace allowed it: its answer says something about the pace.
     pub(crate) is_at_pace: bool,
@@ -40,6 +41,7 @@ impl Pace {
         self.next = Some(after);
         Taken {
             before,
+            at: now,
             after,
             is_at_pace: before.is_some_and(|free| now < free + gap),
         }

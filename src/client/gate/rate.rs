@@ -1,10 +1,10 @@
 //! How many requests a second a lane sends. Pure: additive increase, multiplicative decrease, as TCP does it (RFC 5681).
 //!
 //! Promises to stay between [`SLOWEST`] and the ceiling, to become one a second faster for each second of good answers at the
-//! full pace, and to halve at once when the service has too much to do or gives no answers.
+//! full pace, and to halve at once when the service has too much to do or gives no answers; what left before says no more.
 
 use std::num::NonZeroU32;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The slowest, requests per second: however the service answers, it is polled so often unless it is out.
 pub(crate) const SLOWEST: u32 = 1;
@@ -19,6 +19,7 @@ pub(crate) struct Rate {
     /// Requests in a thousand seconds.
     milli: u32,
     ceiling: u32,
+    halved: Option<Instant>,
 }
 
 impl Rate {
@@ -28,6 +29,7 @@ impl Rate {
         Self {
             milli: (FIRST * MILLI).min(ceiling),
             ceiling,
+            halved: None,
         }
     }
 
@@ -37,6 +39,7 @@ impl Rate {
         Self {
             milli,
             ceiling: milli,
+            halved: None,
         }
     }
 
@@ -51,8 +54,12 @@ impl Rate {
         self.milli = self.milli.saturating_add(step.max(1)).min(self.ceiling);
     }
 
-    /// The service has too much to do, or gave no answer.
-    pub(crate) fn slower(&mut self) {
+    /// The service has too much to do, or gave no answer, to a request that left at that instant.
+    pub(crate) fn slower(&mut self, left: Instant, now: Instant) {
+        if self.halved.is_some_and(|halved| left < halved) {
+            return;
+        }
+        self.halved = Some(now);
         self.milli = (self.milli / 2).max(SLOWEST * MILLI);
     }
 
@@ -85,7 +92,11 @@ mod tests {
         let each = |second: usize| course.get(second).copied().expect("one of 21");
         assert_eq!((each(0), each(20)), (FIRST, 20), "{course:?}");
         assert!((9..=10).contains(&each(5)), "{course:?}");
-        rate.slower();
+        let now = Instant::now();
+        rate.slower(now, now);
+        assert_eq!(rate.per_second(), 10);
+        // Those that left with it say nothing more.
+        rate.slower(now - Duration::from_millis(1), now);
         assert_eq!(rate.per_second(), 10);
     }
 
@@ -98,8 +109,9 @@ mod tests {
             (rate.per_second(), rate.gap()),
             (3, Duration::from_secs(1) / 3)
         );
+        let now = Instant::now();
         for _ in 0..100 {
-            rate.slower();
+            rate.slower(now, now);
         }
         assert_eq!(
             (rate.per_second(), rate.gap()),

@@ -141,3 +141,43 @@ fn an_operator_is_not_held_and_does_not_push_the_next_try_away() {
     let change = outage.ended(ticket, Verdict::Alive, now, 0);
     assert_eq!(change, Change::Ended(SECOND * 7));
 }
+
+fn creates(outage: &mut Outage, now: Instant, times: u32, verdict: &Verdict) -> Vec<Change> {
+    let once = |_| {
+        let ticket = outage.admit(Caller::Create, now).expect("not held");
+        outage.ended(ticket, verdict.clone(), now, 0)
+    };
+    (0..times).map(once).collect()
+}
+
+#[test]
+fn creates_that_fail_alone_hold_polls_once_and_never_take_their_try() {
+    let mut now = Instant::now();
+    let mut outage = Outage::new();
+    let began = creates(&mut outage, now, EVIDENCES, &nobody());
+    assert_eq!(began.last(), Some(&Change::Began(FIRST)));
+    now += FIRST;
+    creates(&mut outage, now, 10, &nobody());
+    let probe = asks(&mut outage, now);
+    creates(&mut outage, now, 10, &nobody());
+    let ended = outage.ended(probe, Verdict::Alive, now, 0);
+    assert_eq!(ended, Change::Ended(FIRST));
+    // Polls are answered, so the creates are the service's own affair; what polls meet still counts.
+    let changes = creates(&mut outage, now, 100, &nobody());
+    assert!(changes.iter().all(|change| *change == Change::None));
+    creates(&mut outage, now, 1, &Verdict::Alive);
+    let began = creates(&mut outage, now, EVIDENCES, &nobody());
+    assert_eq!(began.last(), Some(&Change::Began(FIRST)));
+    now += FIRST;
+    let probe = asks(&mut outage, now);
+    assert!(matches!(
+        outage.ended(probe, nobody(), now, 0),
+        Change::GoesOn(_)
+    ));
+    now += FIRST * 2;
+    let probe = asks(&mut outage, now);
+    let ended = outage.ended(probe, Verdict::Alive, now, 0);
+    assert_eq!(ended, Change::Ended(FIRST * 3));
+    let began = creates(&mut outage, now, EVIDENCES, &nobody());
+    assert_eq!(began.last(), Some(&Change::Began(FIRST)), "all failed");
+}
