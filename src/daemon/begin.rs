@@ -29,6 +29,7 @@ pub(super) struct Ground<'a> {
     pub(super) public_url: &'a str,
     pub(super) client: Client,
     pub(super) ledger: &'a Ledger,
+    pub(super) gate: Gate,
     pub(super) names: Names,
 }
 
@@ -57,6 +58,7 @@ pub(super) fn begin(
         public_url,
         client,
         ledger,
+        gate,
         names,
     } = ground;
     let heard = parts::listener_settings(settings, public_url)?;
@@ -81,7 +83,6 @@ pub(super) fn begin(
     loops.begin("listener", "the listener", None, move |_pulse| {
         listen(socket, heard, book, stop)
     })?;
-    let gate = Gate::new(parts::gate_limits(settings));
     let parts = poller::Parts {
         writer: writer.clone(),
         reader: reader.for_a_thread(),

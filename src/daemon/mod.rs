@@ -36,11 +36,13 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
+use crate::client::gate::Gate;
 use crate::config::Settings;
 use crate::hook::UnknownSelector;
 use crate::ledger::{self, Ledger, LockError, OpenError, ServeLock};
 use crate::parts::ListenerError;
-use crate::{fault, news, parts, telemetry};
+
+use crate::{fault, news, parts, poller, telemetry};
 
 pub(crate) use apart::THREADS_STAY;
 use begin::{Ground, Wishes, begin};
@@ -179,6 +181,8 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         .await
         .map_err(Error::Bell)?;
 
+    let gate = Gate::new(parts::gate_limits(&settings));
+    poller::heed_stored(&ledger.reader(), &gate).await;
     warn_of_setup(&settings);
     if let Some(unheeded) = asked.and_then(|asked| asked.against(&at)) {
         tracing::warn!("{unheeded}");
@@ -190,6 +194,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
         public_url: &public_url,
         client,
         ledger: &ledger,
+        gate,
         names,
     };
     let (mut loops, mut aside, takers) =

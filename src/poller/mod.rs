@@ -126,6 +126,20 @@ struct Poller {
     unanswered: Unanswered,
 }
 
+/// Shuts the lanes that the service wanted left alone when an earlier process stopped. Before the first request can come.
+pub(crate) async fn heed_stored(reader: &Reader, gate: &Gate) {
+    let stored = reader.fact(&standing::FACT).await.ok().flatten();
+    let wishes = stored.iter().flat_map(|stored| {
+        let lanes = [Caller::Background, Caller::Create].into_iter();
+        lanes.zip([stored.no_polls, stored.no_creates])
+    });
+    for (caller, wish) in wishes {
+        if let Some(left) = wish.and_then(|wish| wish.left(clock::wall_ms())) {
+            gate.heed_still(caller, left);
+        }
+    }
+}
+
 /// Runs until the stop is requested. Questions under way are dropped then: an answer not recorded is asked for again.
 pub(crate) async fn run(
     parts: Parts,
@@ -151,15 +165,6 @@ pub(crate) async fn run(
     });
     // What cannot be read is written once more than needed.
     let stored = reader.fact(&standing::FACT).await.ok().flatten();
-    let wishes = stored.iter().flat_map(|stored| {
-        let lanes = [Caller::Background, Caller::Create].into_iter();
-        lanes.zip([stored.no_polls, stored.no_creates])
-    });
-    for (caller, wish) in wishes {
-        if let Some(left) = wish.and_then(|wish| wish.left(clock::wall_ms())) {
-            gate.heed_still(caller, left);
-        }
-    }
     let poller = Poller {
         asker,
         reader,
