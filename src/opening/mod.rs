@@ -282,7 +282,7 @@ impl Opener<'_> {
                 (Begun::Superseded(row), _) => return Ok(Opened::Superseded(row)),
                 (Begun::Unknown(row), _) => return Ok(Opened::Unknown(row)),
                 (Begun::Differs(row, what), _) => return Ok(Opened::Differs(row, what)),
-                (Begun::BeingCreated(row), _) => self.wait_for(&row).await?,
+                (Begun::BeingCreated(row), _) => self.wait_for(&row, stop).await?,
                 (Begun::Unsettled(row), _) => self.check(row, &mut checked, stop).await?,
             }
         }
@@ -416,7 +416,7 @@ impl Opener<'_> {
     }
 
     /// Waits until a creation under way has ended, and gives it up when its creator is gone or too late.
-    async fn wait_for(&self, row: &InvoiceRow) -> Result<(), Error> {
+    async fn wait_for(&self, row: &InvoiceRow, stop: &Shutdown) -> Result<(), Error> {
         use crate::invoice::opening::Opening;
         loop {
             let look = self.reader.invoice(row.key).await;
@@ -434,7 +434,10 @@ impl Opener<'_> {
                     .await
                     .map_err(Error::Before);
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::select! {
+                () = stop.requested() => return Err(Error::Stopping),
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
         }
     }
 }
