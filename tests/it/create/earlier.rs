@@ -76,6 +76,30 @@ fn a_payment_in_doubt_blocks_another_until_the_service_answers() {
     }
 }
 
+/// The service wants its polls left alone: the earlier invoice cannot be polled, and no other order waits for it.
+#[test]
+fn an_order_in_doubt_is_refused_at_once_while_polls_are_left_alone() {
+    let world = short().start();
+    let issued = world.create("A-1");
+    let paid = world.dictate(&issued, "paid");
+    let undated = paid.with(&json!({ "updatedAt": "yesterday" }));
+    let busy = json!({
+        "endpoint": "fetch", "status": 429, "body": "{\"error\":\"slow down\"}", "retry_after_s": 3_600,
+    });
+    world.faults(&json!({ "api_status": busy }));
+    assert_eq!(world.tell(&paid, &undated.to_string()).status, 200);
+    wait_until(PATIENCE, "the window to close", || {
+        wish(&world).status == 503
+    });
+    let polls = world.requests("fetch");
+    let answer = wish(&world);
+    assert_eq!(text(&answer, "/type"), "urn:tilld:problem:unsettled");
+    assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    assert_eq!(world.requests("fetch"), polls, "no poll leaves");
+    assert_eq!(world.wish("B-1").status, 201);
+    assert_eq!(world.requests("create"), 2);
+}
+
 /// A service that closes no invoice by itself: its `new` counts once it is dated after the end, and not a moment before.
 #[test]
 fn new_after_the_end_makes_room() {
