@@ -92,11 +92,12 @@ mod tests {
         let each = |second: usize| course.get(second).copied().expect("one of 21");
         assert_eq!((each(0), each(20)), (FIRST, 20), "{course:?}");
         assert!((9..=10).contains(&each(5)), "{course:?}");
-        let now = Instant::now();
-        rate.slower(now, now);
+        let left = Instant::now();
+        let now = left + Duration::from_millis(1);
+        rate.slower(left, now);
         assert_eq!(rate.per_second(), 10);
         // Those that left with it say nothing more.
-        rate.slower(now - Duration::from_millis(1), now);
+        rate.slower(left, now);
         assert_eq!(rate.per_second(), 10);
     }
 
