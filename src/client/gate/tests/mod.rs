@@ -1,5 +1,6 @@
 //! The gate in virtual time.
 
+mod adapting;
 mod lanes;
 mod outage;
 mod pace;
