@@ -48,7 +48,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tokio::runtime::Builder;
 
 use crate::answer::argv;
-use crate::daemon::THREADS_STAY;
+use crate::daemon::bound;
 use context::Context;
 use failure::{Exit, Failure};
 
@@ -186,9 +186,8 @@ fn run_command(cli: Cli) -> ExitCode {
     let ended = fits.and_then(|()| Context::new(cli.global));
     let ended = ended.and_then(|context| {
         // One thread for what a command waits for. The parts of the daemon have threads of their own.
-        let runtime = Builder::new_current_thread()
+        let runtime = bound(&mut Builder::new_current_thread())
             .enable_all()
-            .thread_keep_alive(THREADS_STAY)
             .build()
             .map_err(|error| Failure::new(Exit::Error, error).context("could not start"))?;
         let ended = runtime.block_on(dispatch(cli.command, context));

@@ -224,7 +224,10 @@ impl From<daemon::Error> for Failure {
             // Not the exit code of settings, after which nobody starts it again: a port may be taken for a moment only.
             error @ Error::Listen { .. } => Self::new(Exit::Error, error)
                 .hint("another program may listen there: choose another `listener.listen`"),
-            error @ (Error::Signals(_) | Error::Thread { .. } | Error::Bell(_) | Error::Ended(_)) => {
+            error @ Error::Thread { .. } => Self::new(Exit::Error, error).hint(
+                "the unit (`TasksMax=`), the user (`ulimit -u`) or the machine has no room for another thread",
+            ),
+            error @ (Error::Signals(_) | Error::Bell(_) | Error::Ended(_)) => {
                 Self::new(Exit::Error, error)
             }
         }

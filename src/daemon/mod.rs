@@ -32,7 +32,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 use crate::client::Client;
@@ -44,7 +43,7 @@ use crate::parts::ListenerError;
 
 use crate::{fault, news, parts, poller, telemetry};
 
-pub(crate) use apart::THREADS_STAY;
+pub(crate) use apart::bound;
 use begin::{Ground, Wishes, begin};
 use handed::{At, Handed, Socket};
 use kept::Names;
@@ -140,13 +139,20 @@ pub(crate) fn set_umask() {
 
 /// Runs until SIGTERM or SIGINT, then stops in order: no new work, running hooks finish, what was heard is stored.
 /// A second SIGTERM or SIGINT ends running hooks at once; they run again after the next start.
-pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
+pub(crate) async fn run(start: Start) -> Result<(), Error> {
     set_umask();
-    let mut signals = Signals::new().map_err(Error::Signals)?;
-    apart::furnish(&Handle::current()).map_err(|source| Error::Thread {
+    let signals = Signals::new().map_err(Error::Signals)?;
+    let furnished = apart::furnish().await.map_err(|source| Error::Thread {
         part: "what blocks",
         source,
     })?;
+    tokio::select! {
+        ended = serve(start, signals) => ended,
+        never = apart::tend(furnished) => match never {},
+    }
+}
+
+async fn serve(mut start: Start, mut signals: Signals) -> Result<(), Error> {
     let starting = Starting::begin().map_err(|source| Error::Thread {
         part: "the start",
         source,
@@ -179,7 +185,7 @@ pub(crate) async fn run(mut start: Start) -> Result<(), Error> {
     let (socket, at) = public(handed.public, settings.listener.listen, &mut names).await?;
     let bell = CronBell::start(Duration::from_secs(settings.poller.cadence_s))
         .await
-        .map_err(Error::Bell)?;
+        .map_err(no_bell)?;
 
     let gate = Gate::new(parts::gate_limits(&settings));
     poller::heed_stored(&ledger.reader(), &gate).await;
@@ -286,6 +292,16 @@ async fn public(
         port @ Socket::Port(_) => port,
     };
     Ok((socket, at))
+}
+
+fn no_bell(error: BellError) -> Error {
+    match error {
+        BellError::Thread(source) => Error::Thread {
+            part: "the poller's bell",
+            source,
+        },
+        other @ (BellError::Scheduler(_) | BellError::Ended) => Error::Bell(other),
+    }
 }
 
 /// Says what works, and not as anybody would want it.

@@ -3,6 +3,7 @@
 //! it asks no more: the same word would put off the end of a stop.
 
 use std::io;
+use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -36,10 +37,16 @@ impl Starting {
         systemd::tell(&[Word::Status("opening the ledger".to_owned())]);
         let mut signals = Signals::new()?;
         let (over, is_over) = oneshot::channel::<()>();
-        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (told, is_told) = mpsc::channel();
         let thread = thread::Builder::new()
             .name("starting".into())
             .spawn(move || {
+                // Made here: where this is begun from another runtime runs, in which none may be dropped.
+                let runtime = match Builder::new_current_thread().enable_all().build() {
+                    Ok(runtime) => runtime,
+                    Err(error) => return told.send(Err(error)).unwrap_or_default(),
+                };
+                told.send(Ok(())).unwrap_or_default();
                 runtime.block_on(async {
                     tokio::select! {
                         biased;
@@ -51,6 +58,7 @@ impl Starting {
                     }
                 });
             })?;
+        is_told.recv().map_err(io::Error::other)??;
         Ok(Self {
             thread: Some((over, thread)),
         })

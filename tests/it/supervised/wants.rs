@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
@@ -11,13 +12,18 @@ use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 /// Notifications and questions at once: more than there are threads.
 const AT_ONCE: usize = 12;
 
+/// More threads than a start takes.
+const MOST_THREADS: usize = 100;
+
 /// A control group that limits threads and processes.
 struct Group(PathBuf);
 
 impl Group {
     /// `None` where none can be made.
     fn new() -> Option<Self> {
-        let name = format!("tilld-test-{}", std::process::id());
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tilld-test-{}-{number}", std::process::id());
         let roots = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
         roots.into_iter().find_map(|root| {
             let group = Self(PathBuf::from(root).join(&name));
@@ -33,11 +39,15 @@ impl Group {
     /// Lets nothing more be started than runs already.
     fn close(&self) {
         let current = fs::read_to_string(self.0.join("pids.current")).expect("a number");
-        fs::write(self.0.join("pids.max"), current.trim()).expect("a limit");
+        self.limit(current.trim());
+    }
+
+    fn limit(&self, most: &str) {
+        fs::write(self.0.join("pids.max"), most).expect("a limit");
     }
 
     fn open(&self) {
-        fs::write(self.0.join("pids.max"), "max").expect("no limit");
+        self.limit("max");
     }
 }
 
@@ -121,4 +131,36 @@ fn few_descriptors_are_an_alert_until_there_are_more() {
     assert!(needs(&world).contains("\"descriptors_low\""));
     assert!(limit(1_024));
     assert!(!needs(&world).contains("\"descriptors_low\""));
+}
+
+#[test]
+fn a_start_that_is_refused_threads_says_so_and_ends_to_be_repeated() {
+    let mut world = Setup::new().quiet().not_served().start();
+    let Some(group) = Group::new() else {
+        skip!("no control group for processes can be made here");
+    };
+    let procs = group.0.join("cgroup.procs");
+    let enters = format!(
+        "export NOTIFY_SOCKET=/nowhere; echo $$ >'{}'; exec \"$0\" \"$@\"",
+        procs.display()
+    );
+    world.under = ["sh", "-c", &enters].map(str::to_owned).to_vec();
+    for (refused, most) in (3..MOST_THREADS).step_by(4).enumerate() {
+        group.limit(&most.to_string());
+        let Err((code, said)) = world.try_start_serve() else {
+            assert!(refused > 4, "it took {most} threads alone");
+            return;
+        };
+        assert_eq!(code, 1, "with {most}: {said}");
+        assert!(!said.contains("panicked"), "with {most}: {said}");
+        assert!(
+            said.contains("error: could not start the "),
+            "with {most}: {said}"
+        );
+        assert!(
+            said.contains("room for another thread"),
+            "with {most}: {said}"
+        );
+    }
+    panic!("it never started");
 }
