@@ -6,9 +6,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Finding;
-use super::interpreter::{Interpreter, first_line, in_path};
 use super::user::User;
 use crate::config::{Hook, Settings};
+use crate::hook::executed::{Interpreter, first_line, in_path};
 use crate::hook::exposed;
 use crate::hook::process::PATH;
 
@@ -38,14 +38,15 @@ fn of(hook: &Hook, user: &User) -> Vec<Finding> {
                     by an absolute path";
         return vec![Finding::fail(CHECK, told).hint(hint)];
     }
-    let Some(program) = hook.run.first().map(PathBuf::from) else {
+    let Some((program, args)) = hook.run.split_first() else {
         let told = format!(
             "{name}: there is a secret to sign posts with; the address itself is not asked"
         );
         return vec![Finding::ok(CHECK, told)];
     };
     // What an interpreter is given by its absolute path is as much of the hook as the interpreter.
-    let mut files = vec![program];
+    let exposed = exposed::of_run(Path::new(program), args, user.uid);
+    let mut files = vec![PathBuf::from(program)];
     let given = hook.run.iter().skip(1).map(PathBuf::from);
     files.extend(given.filter(|path| path.is_absolute() && path.is_file()));
     let mut findings: Vec<Finding> = files
@@ -58,6 +59,10 @@ fn of(hook: &Hook, user: &User) -> Vec<Finding> {
             .iter()
             .filter_map(|file| interpreter_trouble(name, file)),
     );
+    findings.extend(exposed.map(|exposed| {
+        let told = format!("{name}: {exposed}");
+        Finding::fail(CHECK, told).hint(exposed.remedy(user.uid))
+    }));
     if findings.is_empty() {
         let told = format!(
             "{name}: {} can be run by `{}`",
@@ -69,7 +74,7 @@ fn of(hook: &Hook, user: &User) -> Vec<Finding> {
     findings
 }
 
-/// What keeps the user from it, or lets others change it.
+/// What keeps the user from it.
 fn file_trouble(name: &str, file: &Path, is_program: bool, user: &User) -> Option<Finding> {
     let real = fs::canonicalize(file).ok()?;
     let about = fs::metadata(&real).ok()?;
@@ -98,9 +103,7 @@ fn file_trouble(name: &str, file: &Path, is_program: bool, user: &User) -> Optio
             Finding::fail(CHECK, told).hint("`chmod 0755` it, or give it to the user's group"),
         );
     }
-    let exposed = exposed::of_file(file, user.uid)?;
-    let told = format!("{name}: {exposed}");
-    Some(Finding::fail(CHECK, told).hint(exposed.remedy(user.uid)))
+    None
 }
 
 /// What a script's first line asks for and hooks do not have.

@@ -2,66 +2,16 @@
 //! forbids (A38). By the first lines of the files, as the kernel reads them, and the names of the programs; nothing is run.
 
 use std::fs;
-use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::hook::process::PATH;
-use crate::regular_file::{self, Unfit};
+use crate::hook::executed::{
+    DEEPEST, Interpreter, begins_so, first_line, in_path, is_env, wanted_of_env,
+};
 
-/// Longest first line that is read.
-const FIRST_LINE: u64 = 4_096;
-/// So many scripts may run each other; the kernel gives up at five.
-const DEEPEST: usize = 5;
 /// Programs that do not work without it, by how their names begin.
 const JITS: [&str; 8] = [
     "node", "java", "dotnet", "luajit", "deno", "bun", "pypy", "pwsh",
 ];
-
-/// What a first line asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Interpreter<'a> {
-    /// The program the kernel starts.
-    pub(super) program: &'a str,
-    /// What `env` is to look for, when that is the program.
-    pub(super) by_env: Option<&'a str>,
-}
-
-impl<'a> Interpreter<'a> {
-    /// Reads a first line; `None` when it is no `#!` with a program.
-    pub(super) fn of(line: &'a str) -> Option<Self> {
-        let mut words = line.strip_prefix("#!")?.split_whitespace();
-        let program = words.next()?;
-        let by_env = is_env(Path::new(program)).then(|| wanted_of_env(words));
-        Some(Self {
-            program,
-            by_env: by_env.flatten(),
-        })
-    }
-}
-
-fn is_env(program: &Path) -> bool {
-    program.file_name().is_some_and(|name| name == "env")
-}
-
-/// `env -S` takes more words; the first that is neither a flag nor a variable is the program.
-fn wanted_of_env<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    words.find(|word| !word.starts_with('-') && !word.contains('='))
-}
-
-/// Where hooks find a program of this name.
-pub(super) fn in_path(name: &str) -> Option<PathBuf> {
-    let mut all = PATH.split(':').map(|dir| Path::new(dir).join(name));
-    all.find(|path| path.exists())
-}
-
-/// The first line of a file, without its end; at most 4 KiB.
-pub(super) fn first_line(file: &Path) -> io::Result<String> {
-    let mut line = Vec::new();
-    let (file, _) = regular_file::open(file).map_err(Unfit::into_io)?;
-    let reader = BufReader::new(file.take(FIRST_LINE));
-    reader.take(FIRST_LINE).read_until(b'\n', &mut line)?;
-    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
-}
 
 /// How a program fares where no memory may be written and then run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,14 +67,6 @@ pub(super) fn code_of(run: &[String]) -> Code {
     Code::None
 }
 
-/// `node`, `nodejs`, `node-22`, `java17`; not `nodemon`, which is a script, nor `javac`.
-fn begins_so(program: &Path, name: &str) -> bool {
-    let file = program.file_name().unwrap_or_default().to_string_lossy();
-    file.strip_prefix(name).is_some_and(|rest| {
-        rest.is_empty() || rest == "js" || !rest.starts_with(|first: char| first.is_alphabetic())
-    })
-}
-
 /// The settings of PHP's command line, as Debian and others keep them. Those elsewhere are not seen.
 fn php_settings() -> String {
     let mut files = vec![PathBuf::from("/etc/php.ini"), PathBuf::from("/etc/php.d")];
@@ -173,6 +115,7 @@ fn has_php_jit<'a>(given: &[&'a str], files: &'a str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use super::*;
 
@@ -181,24 +124,6 @@ mod tests {
         fs::write(&path, text).expect("written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
         path.display().to_string()
-    }
-
-    #[test]
-    fn a_first_line_names_what_runs_the_script() {
-        for (line, wanted) in [
-            ("#!/bin/sh -eu", Some(("/bin/sh", None))),
-            ("#! /usr/bin/env node", Some(("/usr/bin/env", Some("node")))),
-            (
-                "#!/usr/bin/env -S A=1 node --jitless",
-                Some(("/usr/bin/env", Some("node"))),
-            ),
-            ("#!/usr/bin/env", Some(("/usr/bin/env", None))),
-            ("#!", None),
-            ("\u{7f}ELF", None),
-        ] {
-            let found = Interpreter::of(line).map(|found| (found.program, found.by_env));
-            assert_eq!(found, wanted, "{line}");
-        }
     }
 
     #[test]

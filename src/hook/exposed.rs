@@ -1,7 +1,7 @@
-//! Whether somebody else could change what a hook runs: its program, the script that an interpreter is given, and every
+//! Whether somebody else could change what a hook runs: every file that is executed ([`super::executed`]), and every link and
 //! directory on the way to them. Judged as sudo judges what it runs: all of it belongs to root or to tilld's own user, and no one
 //! else may write there. In a directory with the sticky bit nobody replaces what is another's, and a group without other members,
-//! as Debian's `staff` of `/usr/local` is, is nobody else.
+//! as Debian's `staff` of `/usr/local` is, is nobody else. Whom an access list (POSIX ACL) lets write is looked at by name.
 //!
 //! Relies on the file system as it is now; promises that what cannot be looked at is left to the start of the program.
 
@@ -10,6 +10,10 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::{acl, executed};
+
+/// So many links are followed, as many as the kernel follows.
+const MOST_HOPS: u32 = 40;
 const STICKY: u32 = 0o1000;
 const GROUP_WRITES: u32 = 0o020;
 const ANYBODY_WRITES: u32 = 0o002;
@@ -26,14 +30,19 @@ pub struct Exposed {
 enum To {
     User(u32),
     Group(u32),
+    /// By an access list.
+    Listed(u32),
+    ListedGroup(u32),
     Anybody,
 }
 
 impl fmt::Display for Exposed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.to {
-            To::User(user) => write!(f, "user {user} may change ")?,
-            To::Group(group) => write!(f, "the members of group {group} may change ")?,
+            To::User(user) | To::Listed(user) => write!(f, "user {user} may change ")?,
+            To::Group(group) | To::ListedGroup(group) => {
+                write!(f, "the members of group {group} may change ")?;
+            }
             To::Anybody => f.write_str("anybody may change ")?,
         }
         let path = self.path.display();
@@ -50,55 +59,100 @@ impl Exposed {
         match self.to {
             To::User(_) => format!("`chown root {path}`, or give it to tilld's user ({user})"),
             To::Group(_) => format!("`chmod g-w {path}`"),
+            To::Listed(_) | To::ListedGroup(_) => format!("`setfacl -b {path}`"),
             To::Anybody => format!("`chmod o-w {path}`"),
         }
     }
 }
 
-/// The first thing that is open to others than root and `user`. Of the arguments only the first one that names a file by its
-/// absolute path is looked at: what an interpreter is given to run.
+/// The first thing that is open to others than root and `user`, who runs this.
 pub fn of_run(program: &Path, args: &[String], user: u32) -> Option<Exposed> {
-    let script = args.iter().map(Path::new);
-    let script = script
-        .filter(|path| path.is_absolute())
-        .find(|path| path.is_file());
-    [Some(program), script]
-        .into_iter()
-        .flatten()
-        .find_map(|file| of_file(file, user))
+    let mut seen = Vec::new();
+    let files = executed::files(program, args);
+    files.iter().find_map(|file| of_file(file, user, &mut seen))
 }
 
-/// The same of one file.
-pub fn of_file(file: &Path, user: u32) -> Option<Exposed> {
-    let mut judged: Vec<PathBuf> = Vec::new();
-    // Each part by itself: a link lies in another directory than what it leads to.
-    for part in file.ancestors() {
-        let Ok(real) = part.canonicalize() else {
+/// The same of one file, and of what was not yet seen of its way.
+fn of_file(file: &Path, user: u32, seen: &mut Vec<PathBuf>) -> Option<Exposed> {
+    for (path, about) in way_to(file) {
+        if seen.contains(&path) {
             continue;
-        };
-        for path in real.ancestors() {
-            if judged.iter().any(|known| known == path) {
-                continue;
-            }
-            judged.push(path.to_owned());
-            let about = fs::metadata(path).ok();
-            if let Some(to) = about.and_then(|about| open_to(&about, user)) {
-                let path = path.to_owned();
-                return Some(Exposed { path, to });
-            }
         }
+        if let Some(to) = open_to(&path, &about, user) {
+            return Some(Exposed { path, to });
+        }
+        seen.push(path);
     }
     None
 }
 
-fn open_to(about: &Metadata, user: u32) -> Option<To> {
-    let modes = (about.mode(), about.is_dir());
-    judge((about.uid(), about.gid()), modes, user).filter(|to| match to {
-        To::Group(group) => {
-            let read = |path| fs::read_to_string(path).unwrap_or_default();
-            has_others(*group, user, (&read("/etc/group"), &read("/etc/passwd")))
+/// Every directory, link and file from the root to what an absolute path names, as the kernel follows it. It ends where nothing can be
+/// looked at.
+fn way_to(file: &Path) -> Vec<(PathBuf, Metadata)> {
+    let mut way = Vec::new();
+    let (mut at, mut hops) = (PathBuf::from("/"), 0);
+    let parts = |path: &Path| {
+        let names = path.components().rev().map(|part| PathBuf::from(&part));
+        names.collect::<Vec<PathBuf>>()
+    };
+    // The next one last.
+    let mut left = parts(file);
+    if !file.is_absolute() {
+        return way;
+    }
+    while let Some(part) = left.pop() {
+        if part == Path::new(".") {
+            continue;
         }
-        To::User(_) | To::Anybody => true,
+        if part == Path::new("..") {
+            at.pop();
+            continue;
+        }
+        // An absolute one begins anew.
+        let next = at.join(&part);
+        let Ok(about) = fs::symlink_metadata(&next) else {
+            break;
+        };
+        if about.is_symlink() {
+            hops += 1;
+            let Some(target) = fs::read_link(&next).ok().filter(|_| hops <= MOST_HOPS) else {
+                break;
+            };
+            left.extend(parts(&target));
+        } else {
+            at.clone_from(&next);
+        }
+        way.push((next, about));
+    }
+    way
+}
+
+fn open_to(path: &Path, about: &Metadata, user: u32) -> Option<To> {
+    if about.is_symlink() {
+        // Its mode means nothing.
+        return judge((about.uid(), 0), (0, false), user);
+    }
+    let to = judge(
+        (about.uid(), about.gid()),
+        (about.mode(), about.is_dir()),
+        user,
+    )?;
+    let To::Group(_) = to else {
+        return Some(to);
+    };
+    // With an access list these bits are the most that any of its entries gives.
+    let mut writers = match acl::writers(path) {
+        Some(listed) => listed,
+        None => vec![acl::Writer::Owning],
+    }
+    .into_iter();
+    let read = |path| fs::read_to_string(path).unwrap_or_default();
+    let (groups, accounts) = (read("/etc/group"), read("/etc/passwd"));
+    let is_others = |group: u32| group != 0 && has_others(group, user, (&groups, &accounts));
+    writers.find_map(|writer| match writer {
+        acl::Writer::Owning => is_others(about.gid()).then_some(To::Group(about.gid())),
+        acl::Writer::User(listed) => (![0, user].contains(&listed)).then_some(To::Listed(listed)),
+        acl::Writer::Group(listed) => is_others(listed).then_some(To::ListedGroup(listed)),
     })
 }
 
@@ -113,14 +167,20 @@ fn has_others(group: u32, user: u32, (groups, accounts): (&str, &str)) -> bool {
     let by_account = accounts
         .iter()
         .any(|account| number(account.get(3)) == Some(group) && !is_one_of_both(account));
-    let listed = groups
+    // It may be listed more than once, and every line counts.
+    let listed: Vec<_> = groups
         .lines()
         .map(fields)
-        .find(|listed| number(listed.get(2)) == Some(group));
-    let Some(members) = listed.as_ref().and_then(|listed| listed.get(3)) else {
+        .filter(|listed| number(listed.get(2)) == Some(group))
+        .collect();
+    if listed.is_empty() || listed.iter().any(|line| line.len() < 4) {
         return true;
-    };
-    let mut members = members.split(',').filter(|name| !name.is_empty());
+    }
+    let mut members = listed
+        .iter()
+        .filter_map(|line| line.get(3))
+        .flat_map(|members| members.split(','))
+        .filter(|name| !name.is_empty());
     by_account
         || members.any(|name| {
             let mut named = accounts.iter();
@@ -136,7 +196,7 @@ fn judge((owner, group): (u32, u32), (mode, is_dir): (u32, bool), user: u32) -> 
         Some(To::User(owner))
     } else if mode & ANYBODY_WRITES != 0 && !is_sticky {
         Some(To::Anybody)
-    } else if mode & GROUP_WRITES != 0 && group != 0 && !is_sticky {
+    } else if mode & GROUP_WRITES != 0 && !is_sticky {
         Some(To::Group(group))
     } else {
         None
@@ -157,7 +217,7 @@ mod tests {
         for (owner, group, mode, is_dir, wanted) in [
             (0, 0, 0o755, false, None),
             (USER, USER, 0o750, true, None),
-            (0, 0, 0o775, true, None),
+            (0, 0, 0o775, true, Some(To::Group(0))),
             (0, 33, 0o1775, true, None),
             (0, 0, 0o1777, true, None),
             (33, 0, 0o755, false, Some(To::User(33))),
@@ -175,13 +235,15 @@ mod tests {
     #[test]
     fn a_group_without_other_members_is_nobody_else() {
         let accounts = "root:x:0:0::/root:/bin/sh\ntilld:x:7:7::/:/bin/sh\nann:x:9:9::/:/bin/sh\n";
-        let groups = "root:x:0:\nstaff:x:50:\ntilld:x:7:\nreaders:x:8:tilld,ann\nown:x:6:root,tilld\nann:x:9:\n";
+        let groups = "root:x:0:\nstaff:x:50:\ntilld:x:7:\nreaders:x:8:tilld,ann\nown:x:6:root,tilld\nann:x:9:\n\
+                      twice:x:20:\ntwice:x:20:ann\n";
         for (group, others) in [
             (50, false),
             (7, false),
             (6, false),
             (8, true),
             (9, true),
+            (20, true),
             (99, true),
         ] {
             assert_eq!(
@@ -200,18 +262,20 @@ mod tests {
         fs::create_dir_all(path("safe")).expect("made");
         fs::create_dir_all(path("links")).expect("made");
         fs::write(path("safe/script"), "").expect("written");
-        symlink(path("safe/script"), path("links/script")).expect("linked");
+        fs::create_dir_all(path("middle")).expect("made");
+        symlink(path("safe"), path("middle/dir")).expect("linked");
+        symlink("../middle/dir/script", path("links/script")).expect("linked");
         let set = |name: &str, mode| {
             fs::set_permissions(path(name), Permissions::from_mode(mode)).expect("own");
         };
-        for name in ["safe", "safe/script", "links"] {
+        for name in ["safe", "safe/script", "links", "middle"] {
             set(name, 0o755);
         }
         let sh = Path::new("/bin/sh");
         let run = |script: &str| of_run(sh, &["-e".to_owned(), script.to_owned()], user);
         let script = path("links/script").display().to_string();
         assert_eq!(run(&script), None);
-        for name in ["links", "safe", "safe/script"] {
+        for name in ["links", "middle", "safe", "safe/script"] {
             set(name, 0o757);
             let told = run(&script).expect("it is open").to_string();
             let wanted = path(name).canonicalize().expect("real");
@@ -219,6 +283,9 @@ mod tests {
             assert!(told.starts_with(&wanted), "{told}");
             set(name, 0o755);
         }
+        fs::remove_file(path("links/script")).expect("ours");
+        symlink("script", path("links/script")).expect("linked");
+        assert_eq!(run(&script), None, "one that leads to itself is no file");
         // What is no file is a text like any other.
         assert_eq!(of_run(sh, &["/no/such/file".to_owned()], user), None);
     }

@@ -5,7 +5,9 @@
 //! and how an address is posted to instead (`post`, with the `secret_file` and the `signature`, pure).
 
 pub mod abandonment;
+mod acl;
 mod capture;
+pub(crate) mod executed;
 pub mod exposed;
 mod format;
 mod group;

@@ -2,9 +2,10 @@
 //! right. What is at stake: whoever breaks into the shop would else run programs as tilld's user.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
+use rustix::fs::{XattrFlags, setxattr};
 use serde_json::{Value, json};
 
 use super::{results, state};
@@ -72,4 +73,86 @@ fn a_script_that_others_could_change_waits_until_they_cannot() {
     assert_eq!(world.hook_log("fulfil").len(), 1);
     assert_eq!(state(&world, "fulfil"), "done");
     assert_eq!(listed(&world), "");
+}
+
+/// The access list of a script that this user may write too.
+fn list_with(user: u32) -> Vec<u8> {
+    let all = [
+        (0x01_u16, 7_u16, u32::MAX),
+        (0x02, 7, user),
+        (0x04, 5, u32::MAX),
+        (0x10, 7, u32::MAX),
+        (0x20, 5, u32::MAX),
+    ];
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, number) in all {
+        list.extend(tag.to_le_bytes());
+        list.extend(rights.to_le_bytes());
+        list.extend(number.to_le_bytes());
+    }
+    list
+}
+
+#[test]
+fn all_that_a_run_executes_is_judged_with_every_link_on_the_way() {
+    let world = Setup::new().quiet().not_served().start();
+    let dir = world.dir().join("shop");
+    let path = |name: &str| dir.join(name);
+    for name in ["", "middle", "safe", "open"] {
+        fs::create_dir(path(name)).expect("made");
+        set(&path(name), 0o755);
+    }
+    let file = |name: &str, text: &str, mode: u32| {
+        fs::write(path(name), text).expect("written");
+        set(&path(name), mode);
+        path(name).display().to_string()
+    };
+    let script = "#!/bin/sh\n";
+    let safe = file("safe/script", script, 0o755);
+    let open = file("safe/open", script, 0o757);
+    let listed = file("safe/listed", script, 0o755);
+    let has_lists = setxattr(
+        &*listed,
+        "system.posix_acl_access",
+        &list_with(65_533),
+        XattrFlags::empty(),
+    )
+    .is_ok();
+    symlink(path("safe"), path("middle/dir")).expect("linked");
+    symlink("middle/dir/script", path("linked")).expect("linked");
+    symlink("/bin/sh", path("open/sh")).expect("linked");
+    let interpreter = path("open/sh").display().to_string();
+    let named = file("safe/named", &format!("#!{interpreter}\n"), 0o755);
+    set(&path("middle"), 0o757);
+    set(&path("open"), 0o757);
+    let linked = path("linked").display().to_string();
+    let hooks = [
+        ("linked", vec![&*linked]),
+        ("second", vec!["/bin/sh", "-e", &safe, &open]),
+        ("named", vec![&*named]),
+        ("listed", vec![&*listed]),
+        ("data", vec![&*safe, &open]),
+    ]
+    .map(|(name, run)| format!("[[hook]]\nname = {name:?}\non = [\"paid\"]\nrun = {run:?}\n"));
+    let config = world.dir().join("config.toml");
+    let text = fs::read_to_string(&config).expect("readable");
+    fs::write(&config, text + &hooks.concat()).expect("written");
+
+    let told = world.tilld(&["doctor"]).stdout;
+    let opened = |name: &str, what: &str| {
+        let wanted = format!("{name}: anybody may change `{}`", path(what).display());
+        assert!(told.contains(&wanted), "{wanted}: {told}");
+    };
+    opened("linked", "middle");
+    opened("second", "safe/open");
+    opened("named", "open");
+    if has_lists {
+        let wanted = format!("listed: user 65533 may change `{listed}`");
+        assert!(told.contains(&wanted), "{told}");
+        assert!(told.contains(&format!("`setfacl -b {listed}`")), "{told}");
+    }
+    assert!(
+        told.contains(&format!("data: {safe} {open} can be run by")),
+        "{told}"
+    );
 }
