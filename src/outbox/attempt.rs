@@ -10,7 +10,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::retry::{self, Count, Plan};
 use super::{Action, Desk};
@@ -31,6 +31,9 @@ const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration:
 /// end; this is for one that is busy, or stops.
 const CLAIM_WAIT: Duration = Duration::from_millis(20);
 
+/// A program that could not be started for want of something has ended by then.
+const STARTED_AFTER: Duration = Duration::from_secs(1);
+
 /// Whether more can be begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Went {
@@ -40,6 +43,8 @@ pub(super) enum Went {
     Trouble,
     /// It could not be started for want of something, and was given back: a rest does good.
     Wanting,
+    /// Others could change what it runs, and it was given back: its hook rests.
+    Exposed,
 }
 
 /// What is made ready before the attempt has its turn.
@@ -67,13 +72,16 @@ pub(super) async fn run(
     };
     let is_program = matches!(ready, Ready::Program(_));
     let (finished, went) = match ready {
-        Ready::Program(launched) => (launched.run(&desk.ending).await, Went::Stored),
+        Ready::Program(launched) => (run_program(&desk, *launched).await, Went::Stored),
         Ready::Post(prepared) => (prepared.run(&desk.ending).await, Went::Stored),
         Ready::Not(ending, went) => (unrun(ending), went),
     };
     let ended_ms = wall_ms();
     if let Ending::Wanting(why) = &finished.ending {
         return wanting(&desk, &claimed, why, ended_ms).await;
+    }
+    if let Ending::Exposed(how) = &finished.ending {
+        return exposed(&desk, &claimed, how).await;
     }
     if is_program {
         desk.settings.runs.started();
@@ -179,6 +187,31 @@ async fn make_process(
             );
             Ready::Not(Ending::Interrupted, Went::Trouble)
         }
+    }
+}
+
+/// One that lasts has started: whether programs can be is not for its end to tell.
+async fn run_program(desk: &Desk, launched: Launched) -> Finished {
+    let mut running = pin!(launched.run(&desk.ending));
+    match timeout(STARTED_AFTER, running.as_mut()).await {
+        Ok(finished) => finished,
+        Err(_lasts) => {
+            desk.settings.runs.started();
+            running.await
+        }
+    }
+}
+
+/// No attempt either, and no row of one: how often it was looked at says nothing.
+async fn exposed(desk: &Desk, claimed: &Claimed, how: &str) -> Went {
+    tracing::debug!(
+        hook.name = claimed.hook,
+        order.id = claimed.invoice.order_id,
+        "a hook is not run: {how}"
+    );
+    match given_back(desk, claimed).await {
+        Went::Stored => Went::Exposed,
+        other => other,
     }
 }
 

@@ -172,7 +172,7 @@ impl Outbox {
             tokio::select! {
                 biased;
                 claimed = &mut claiming => break claimed,
-                Some(id) = self.overs.recv() => self.over(id),
+                Some(id) = self.overs.recv() => { let _hook = self.over(id); }
             }
             // However long the claim takes to be stored.
             self.hand.give_late_back(Instant::now().into_std());

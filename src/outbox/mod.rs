@@ -234,7 +234,7 @@ impl Outbox {
                 () = shutdown.requested() => return,
                 Some(joined) = self.attempts.join_next_with_id() => self.ended(joined),
                 Some(joined) = self.settling.join_next_with_id() => self.settled(joined),
-                Some(id) = self.overs.recv() => self.over(id),
+                Some(id) = self.overs.recv() => { let _hook = self.over(id); }
                 Ok(()) = news.changed() => {
                     let settings = news.borrow_and_update().clone();
                     self.renew(settings).await;
@@ -248,7 +248,7 @@ impl Outbox {
                 self.ended(joined);
             }
             while let Ok(id) = self.overs.try_recv() {
-                self.over(id);
+                let _hook = self.over(id);
             }
         }
     }
@@ -264,9 +264,7 @@ impl Outbox {
     fn rest_for_want(&mut self) {
         let now = Instant::now();
         if self.rest_until.is_none_or(|until| until <= now) {
-            let (first, longest) = WANT_AGAIN;
-            let pause = first.saturating_mul(2_u32.saturating_pow(self.wants));
-            self.rest_until = Some(now + pause.min(longest));
+            self.rest_until = Some(now + rest_after(self.wants));
             self.wants += 1;
         }
     }
@@ -274,18 +272,33 @@ impl Outbox {
     fn ended(&mut self, joined: Result<(Id, Went), JoinError>) {
         let (id, went) = passed_on(joined);
         self.active.remove(&id);
-        self.over(id);
+        let hook = self.over(id);
         match went {
             Went::Trouble => self.rest(),
             Went::Wanting => self.rest_for_want(),
+            Went::Exposed => self.close(hook),
             Went::Stored => self.wants = 0,
         }
     }
 
-    /// A run is over, or an attempt without one.
-    fn over(&mut self, id: Id) {
-        if let Some((hook, lasted)) = self.places.end(&Run::Ours(id), Instant::now().into_std()) {
-            self.hand.ended(hook, lasted);
+    /// A run is over, or an attempt without one. Gives the number of its hook.
+    fn over(&mut self, id: Id) -> Option<usize> {
+        let (hook, lasted) = self.places.end(&Run::Ours(id), Instant::now().into_std())?;
+        self.hand.ended(hook, lasted);
+        Some(hook)
+    }
+
+    /// The hook rests: its program may not be run, and the others are none the worse for it.
+    fn close(&mut self, hook: Option<usize>) {
+        if let Some(hook) = hook
+            && self.places.close(hook, Instant::now().into_std())
+            && let Some(hook) = self.desk.settings.hooks.get(hook)
+        {
+            tracing::warn!(
+                hook.name = &*hook.name,
+                "hook `{}` is not run, since others could change what it runs; hint: `tilld status` says what puts it right",
+                hook.name
+            );
         }
     }
 
@@ -398,6 +411,13 @@ impl Outbox {
             self.ended(joined);
         }
     }
+}
+
+/// How long it does good to rest after a program could not be started for want of something, for so many times before.
+pub(crate) fn rest_after(wants: u32) -> Duration {
+    let (first, longest) = WANT_AGAIN;
+    let pause = first.saturating_mul(2_u32.saturating_pow(wants));
+    pause.min(longest)
 }
 
 /// A panic in an attempt is a bug: it ends the outbox, and whoever supervises it ends the process.

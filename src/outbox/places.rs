@@ -26,6 +26,9 @@ pub(crate) struct Room {
     pub slow: u32,
 }
 
+/// How long a hook whose program may not be run has no place, at first and at most: whoever puts it right waits no longer.
+const CLOSED_FOR: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
 /// The runs of all hooks, each known by its `K`.
 #[derive(Debug)]
 pub(super) struct Places<K> {
@@ -33,6 +36,15 @@ pub(super) struct Places<K> {
     hooks: Vec<(Arc<str>, Room)>,
     /// Those of hooks that are gone, too.
     runs: HashMap<K, Run>,
+    /// Those that have no place for a while.
+    closed: HashMap<Arc<str>, Closed>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    until: Instant,
+    /// How often in a row.
+    rests: u32,
 }
 
 #[derive(Debug)]
@@ -44,8 +56,12 @@ struct Run {
 impl<K: Eq + Hash> Places<K> {
     /// All free. Hooks go by their number in `hooks`.
     pub(super) fn new(hooks: Vec<(Arc<str>, Room)>) -> Self {
-        let runs = HashMap::new();
-        Self { hooks, runs }
+        let (runs, closed) = (HashMap::new(), HashMap::new());
+        Self {
+            hooks,
+            runs,
+            closed,
+        }
     }
 
     /// From now on the hooks go by their number in `hooks`; `whose` gives it for the name that a run went by so far. Runs that are
@@ -56,6 +72,7 @@ impl<K: Eq + Hash> Places<K> {
         whose: impl Fn(&str) -> Option<usize>,
     ) {
         self.hooks = hooks;
+        self.closed.clear();
         for run in self.runs.values_mut() {
             if let Some((name, _)) = whose(&run.hook).and_then(|hook| self.hooks.get(hook)) {
                 run.hook = Arc::clone(name);
@@ -90,6 +107,9 @@ impl<K: Eq + Hash> Places<K> {
         let Some((name, room)) = self.hooks.get(hook) else {
             return 0;
         };
+        if self.closed.get(name).is_some_and(|one| now < one.until) {
+            return 0;
+        }
         let (slow, all) = (
             self.count(name, |run| run.slow_at <= now),
             self.count(name, |_| true),
@@ -97,7 +117,30 @@ impl<K: Eq + Hash> Places<K> {
         room.ordinary.saturating_sub(all - slow.min(room.slow))
     }
 
-    /// When the next run leaves its ordinary place for a slow one, of hooks that have no other place free.
+    /// The hook has no place for a while, twice as long each time in a row. True when it is the first time.
+    pub(super) fn close(&mut self, hook: usize, now: Instant) -> bool {
+        let Some((name, _)) = self.hooks.get(hook) else {
+            return false;
+        };
+        let (first, longest) = CLOSED_FOR;
+        let before = self
+            .closed
+            .get(name)
+            .filter(|one| now < one.until + longest);
+        // Those that failed together rest once.
+        if before.is_some_and(|one| now < one.until) {
+            return false;
+        }
+        let rests = before.map_or(0, |one| one.rests.saturating_add(1));
+        let pause = first.saturating_mul(2_u32.saturating_pow(rests));
+        let until = now + pause.min(longest);
+        self.closed
+            .insert(Arc::clone(name), Closed { until, rests });
+        rests == 0
+    }
+
+    /// When the next run leaves its ordinary place for a slow one, of hooks that have no other place free, or one that was
+    /// closed has places again.
     pub(super) fn next_move(&self, now: Instant) -> Option<Instant> {
         let full = |(number, (name, room)): &(usize, &(Arc<str>, Room))| {
             let slow = self.count(name, |run| run.slow_at <= now);
@@ -108,7 +151,8 @@ impl<K: Eq + Hash> Places<K> {
             let runs = self.runs.values().filter(move |run| run.hook == *name);
             runs.map(|run| run.slow_at)
         });
-        moves.filter(|at| *at > now).min()
+        let opens = self.closed.values().map(|one| one.until);
+        moves.chain(opens).filter(|at| *at > now).min()
     }
 
     fn count(&self, hook: &Arc<str>, which: impl Fn(&Run) -> bool) -> u32 {

@@ -20,9 +20,6 @@ const LONGEST_WISH: Duration = Duration::from_hours(1);
 /// The gap when the schedule is empty and a hook asks to be run again.
 const ONLY_GAP: Duration = Duration::from_mins(5);
 
-/// The shortest rest before a hook that others could change is looked at again.
-const SHORTEST_REST: Duration = Duration::from_secs(1);
-
 /// A gap is stretched by at most this part of it, so that deliveries that failed together do not come back together.
 const JITTER_PART: u64 = 10;
 
@@ -82,18 +79,11 @@ pub(crate) fn plan(
             status: 200..=299, ..
         } => Plan::Done,
         // What could not begin was no attempt.
-        Ending::Interrupted | Ending::Wanting(_) => Plan::Interrupted,
+        Ending::Interrupted | Ending::Wanting(_) | Ending::Exposed(_) => Plan::Interrupted,
         Ending::Exited(code) if HOPELESS.contains(code) => Plan::Abandon,
         Ending::Exited(TRY_AGAIN) => {
             let gap = gap_after(count.before).or(schedule.last().copied());
             let at_ms = time_after(gap.unwrap_or(ONLY_GAP), random, now_ms);
-            Plan::Postpone { at_ms }
-        }
-        // Whoever puts it right need not ask for a retry, and nothing is given up meanwhile.
-        Ending::Exposed(_) => {
-            let gap = gap_after(count.before).or(schedule.last().copied());
-            let gap = gap.unwrap_or(ONLY_GAP).clamp(SHORTEST_REST, LONGEST_WISH);
-            let at_ms = time_after(gap, random, now_ms);
             Plan::Postpone { at_ms }
         }
         Ending::Answered { status: GONE, .. } => Plan::Abandon,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::retry::Plan;
 use crate::hook::process::Ending;
@@ -16,6 +17,18 @@ pub(crate) const OUTCOMES: [&str; 6] = [
     "interrupted",
 ];
 
+/// What was refused a start is tried again sooner than this while it is due: after that nothing waits for one.
+const WANTS_FOR: Duration = Duration::from_mins(2);
+
+/// Why no program can be started.
+#[derive(Debug)]
+struct Want {
+    /// Milliseconds since 1970.
+    since_ms: i64,
+    why: String,
+    last: Instant,
+}
+
 /// The counts of a hook, in the order of [`OUTCOMES`].
 type Counts = [u64; OUTCOMES.len()];
 
@@ -24,8 +37,8 @@ type Counts = [u64; OUTCOMES.len()];
 #[derive(Debug, Default)]
 pub(crate) struct Runs {
     rows: Mutex<BTreeMap<String, Counts>>,
-    /// Since when none can be started for want of something, milliseconds since 1970, and of what.
-    wanting: Mutex<Option<(i64, String)>>,
+    /// `None` while they can.
+    wanting: Mutex<Option<Want>>,
 }
 
 impl Runs {
@@ -48,15 +61,21 @@ impl Runs {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn want(&self) -> MutexGuard<'_, Option<(i64, String)>> {
+    fn want(&self) -> MutexGuard<'_, Option<Want>> {
         self.wanting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A program could not be started for want of this.
     pub(super) fn could_not_start(&self, at_ms: i64, why: &str) {
+        let last = Instant::now();
         let mut want = self.want();
-        let since_ms = want.as_ref().map_or(at_ms, |(since_ms, _)| *since_ms);
-        *want = Some((since_ms, why.to_owned()));
+        let before = want.as_ref().filter(|want| last < want.last + WANTS_FOR);
+        let since_ms = before.map_or(at_ms, |want| want.since_ms);
+        *want = Some(Want {
+            since_ms,
+            why: why.to_owned(),
+            last,
+        });
     }
 
     /// One could.
@@ -66,7 +85,13 @@ impl Runs {
 
     /// Since when programs cannot be started, and why, while it is so.
     pub(crate) fn wanting(&self) -> Option<(i64, String)> {
-        self.want().clone()
+        self.wanting_at(Instant::now())
+    }
+
+    fn wanting_at(&self, now: Instant) -> Option<(i64, String)> {
+        let want = self.want();
+        let want = want.as_ref().filter(|want| now < want.last + WANTS_FOR)?;
+        Some((want.since_ms, want.why.clone()))
     }
 
     /// A run of this hook ended so.
@@ -128,5 +153,17 @@ mod tests {
         runs.know(["fulfil".to_owned(), "mail".to_owned()]);
         assert_eq!(runs.all().len(), 2 * OUTCOMES.len());
         assert!(runs.all().starts_with(&wanted));
+    }
+
+    #[test]
+    fn a_want_ends_with_a_start_or_when_nothing_is_tried_any_more() {
+        let (runs, long_after) = (Runs::default(), Instant::now() + 2 * WANTS_FOR);
+        assert_eq!(runs.wanting(), None);
+        runs.could_not_start(5, "no room");
+        runs.could_not_start(7, "no process");
+        assert_eq!(runs.wanting(), Some((5, "no process".to_owned())));
+        assert_eq!(runs.wanting_at(long_after), None);
+        runs.started();
+        assert_eq!(runs.wanting(), None);
     }
 }

@@ -19,7 +19,9 @@ use super::told::{self, Told};
 use crate::config;
 use crate::hook::payload::{self, Facts};
 use crate::hook::post::{Target, prepare};
-use crate::hook::process::{Finished, Launched, Program, Surroundings, environment, launch};
+use crate::hook::process::{
+    Ending, Finished, Launched, Program, Surroundings, environment, launch,
+};
 use crate::outbox::{Action, retry};
 use crate::shutdown::Shutdown;
 use crate::{daemon, parts};
@@ -261,7 +263,12 @@ fn show(context: &Context, told: &Told, ran: &Ran, plan: retry::Plan) -> Result<
             format!("run it again after {gap:?}")
         }
         retry::Plan::Abandon => "give the delivery up: another run would be no use".to_owned(),
-        retry::Plan::Interrupted => "not say: the run was cut short".to_owned(),
+        retry::Plan::Interrupted => match ran.finished.ending {
+            Ending::Wanting(_) | Ending::Exposed(_) => {
+                "wait until it can be started; that is no attempt".to_owned()
+            }
+            _ => "not say: the run was cut short".to_owned(),
+        },
     };
     output.pairs(&[
         ("  result", ran.finished.ending.to_string()),

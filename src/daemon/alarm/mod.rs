@@ -28,6 +28,7 @@ use crate::hook::process::{Ending, Program, Surroundings, launch_told};
 use crate::invoice::attention::Severity;
 use crate::invoice::event::EventKind;
 use crate::ledger::{ALARMED, Fact, ReadError, Reader, Writer};
+use crate::outbox::rest_after;
 use crate::shutdown::Shutdown;
 use crate::status::{Need, Reason};
 use crate::telemetry::{chain, escape};
@@ -269,25 +270,36 @@ impl Watch {
 /// Runs the program until it ends with 0, a few times. False when it did not, after [`LEAVE_FOR`], or when the daemon stops
 /// before: then it is told anew, if it still stands.
 async fn tell(parts: &Parts, alarm: &Alarm, turn: &Mutex<()>, stop: &Shutdown) -> bool {
-    let pauses = AGAIN_AFTER.into_iter().map(Some).chain([None]);
-    for (attempt, pause) in (1_u32..).zip(pauses) {
+    let mut pauses = AGAIN_AFTER.into_iter();
+    let (mut attempt, mut wants) = (1_u32, 0_u32);
+    loop {
         let ending = {
             let _turn = turn.lock().await;
             run_once(parts, alarm, attempt, stop).await
         };
         let word = &alarm.word;
-        match ending {
+        let pause = match ending {
             Ending::Exited(0) => {
                 tracing::info!(reason = %word, attempt, "a person was told of {word}");
                 return true;
             }
             Ending::Interrupted => return false,
+            // No attempt: it comes to one as soon as there is what it wants.
+            Ending::Wanting(why) | Ending::Exposed(why) => {
+                let why = escape(&why);
+                tracing::warn!(reason = %word, "the program of `[attention]` waits, since it cannot be started: {why}");
+                let pause = rest_after(wants);
+                wants = wants.saturating_add(1);
+                pause
+            }
             other => {
                 let result = escape(&other.to_string()).into_owned();
                 tracing::warn!(reason = %word, attempt, %result, "the program of `[attention]` failed: {result}");
+                let Some(pause) = pauses.next() else { break };
+                (attempt, wants) = (attempt + 1, 0);
+                pause
             }
-        }
-        let Some(pause) = pause else { break };
+        };
         tokio::select! {
             () = stop.requested() => return false,
             () = sleep(pause) => {}
@@ -305,6 +317,6 @@ async fn run_once(parts: &Parts, alarm: &Alarm, attempt: u32, stop: &Shutdown) -
     let launched = launch_told(&parts.program, &parts.around, told(alarm, attempt)).await;
     match launched {
         Ok(launched) => launched.run(stop).await.ending,
-        Err(error) => Ending::NotStarted(error.why()),
+        Err(error) => error.ending(),
     }
 }

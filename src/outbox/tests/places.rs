@@ -139,6 +139,28 @@ fn a_hook_that_is_back_finds_its_runs_in_their_places() {
     assert_eq!((places.free(0, now), places.free(1, now)), (2, 1));
 }
 
+/// A program that may not be run holds up its own hook alone, for longer each time.
+#[test]
+fn a_closed_hook_has_no_place_and_no_other_is_closed() {
+    let (mut places, mut now) = (places([(2, 0), (3, 0)]), start());
+    let mut pauses = Vec::new();
+    for time in 0..8 {
+        assert_eq!(places.close(0, now), time == 0);
+        assert!(!places.close(0, now), "once for all that fail together");
+        assert_eq!((places.free(0, now), places.free(1, now)), (0, 3));
+        let opens = places.next_move(now).expect("it opens");
+        pauses.push((opens - now).as_secs());
+        now = opens;
+        assert_eq!(places.free(0, now), 2);
+        assert_eq!(places.next_move(now), None);
+    }
+    assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30, 30]);
+    assert!(places.close(0, now + Duration::from_mins(1)), "long after");
+    // Other settings may have put it right.
+    furnish(&mut places, ["first", "second"]);
+    assert_eq!(places.free(0, now), 2);
+}
+
 /// Goes on with hooks of these names, two places each.
 fn furnish(places: &mut Places<&'static str>, names: [&str; 2]) {
     let (ordinary, slow) = (2, 0);

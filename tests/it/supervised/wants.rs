@@ -12,6 +12,8 @@ use crate::harness::{PATIENCE, Setup, World, skip, wait_until};
 /// Notifications and questions at once: more than there are threads.
 const AT_ONCE: usize = 12;
 
+/// The program of alerts.
+const TELLS: &str = r#"[ "$TILLD_ATTEMPT" = 1 ]"#;
 /// More threads than a start takes.
 const MOST_THREADS: usize = 100;
 
@@ -76,6 +78,7 @@ fn a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told() {
         .quiet()
         .noting_hook("fulfil", &["paid"])
         .set("outbox.schedule_s", "[0]")
+        .set("attention.run", format!("{:?}", ["/bin/sh", "-c", TELLS]))
         .start();
     let Some(group) = Group::new().filter(|group| group.takes(world.serve_pid())) else {
         skip!("no control group for processes can be made here");
@@ -99,6 +102,12 @@ fn a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told() {
     wait_until(PATIENCE, "it to wait", || {
         world.sql(owed) == [["waiting", "0"]]
     });
+    // Nor does the program of alerts have an attempt less.
+    wait_until(PATIENCE, "it to wait too", || {
+        world
+            .serve_log()
+            .contains("the program of `[attention]` waits, since")
+    });
 
     group.open();
     world.settle();
@@ -108,7 +117,21 @@ fn a_limit_on_threads_costs_no_request_and_no_attempt_and_is_told() {
     wait_until(PATIENCE, "nothing to need a person", || {
         world.tilld(&["status"]).code == 0
     });
-    assert!(!world.serve_log().contains("panicked"));
+    wait_until(PATIENCE, "the alert", || {
+        world
+            .serve_log()
+            .contains("a person was told of starts_fail")
+    });
+    let log = world.serve_log();
+    assert!(
+        log.contains("the program of `[attention]` waits, since"),
+        "{log}"
+    );
+    assert!(
+        !log.contains("the program of `[attention]` failed"),
+        "{log}"
+    );
+    assert!(!log.contains("panicked"), "{log}");
 }
 
 #[test]
