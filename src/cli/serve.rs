@@ -212,10 +212,10 @@ impl From<daemon::Error> for Failure {
             // A renewal that is half done just now must not keep tilld down once it is done; anything else stays as it is.
             Error::Listener(ListenerError::Certificate(cause)) => {
                 let hint = cause.hint();
-                let exit = if cause.is_ownership() {
-                    Exit::Ownership
-                } else if cause.is_half_renewed() {
+                let exit = if cause.is_passing() {
                     Exit::Error
+                } else if cause.is_ownership() {
+                    Exit::Ownership
                 } else {
                     Exit::Config
                 };

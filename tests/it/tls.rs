@@ -279,6 +279,18 @@ fn what_cannot_be_used_is_told_before_the_start() {
         "{mismatch:?}"
     );
 
+    // So may one be that is not yet written to its end; one that was so for long is another's to put right.
+    let whole = fs::read_to_string(authority.certificate()).expect("there");
+    let (begun, _rest) = whole.split_at(whole.len() / 2);
+    fs::write(authority.certificate(), begun).expect("written");
+    let half = check().ends_with(1);
+    assert!(half.stderr.contains("holds no certificate"), "{half:?}");
+    let never = [("TILLD_LISTENER__TLS_CERTIFICATE", "/etc/passwd")];
+    let never = world
+        .tilld_with(&never, &["serve", "--check"])
+        .ends_with(10);
+    assert!(never.stderr.contains("holds no certificate"), "{never:?}");
+
     fs::remove_file(authority.certificate()).expect("it was there");
     let gone = check().ends_with(10);
     assert!(gone.stderr.contains("No such file"), "{gone:?}");

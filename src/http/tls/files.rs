@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
 use rustls::crypto::ring::sign::any_supported_type;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -118,9 +119,23 @@ impl CertificateError {
         self.is_closed() || matches!(self, Self::Exposed { .. } | Self::Owner { .. })
     }
 
-    /// Whether the two do not fit, and one of them was changed just now: that passes by itself.
-    pub fn is_half_renewed(&self) -> bool {
-        matches!(self, Self::Mismatch { files } if files.is_being_renewed())
+    /// Whether it passes by itself: what was changed just now may be a renewal that is half done, and descriptors and memory
+    /// come back. A file that is missing may never have been there.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Mismatch { files } => files.is_being_renewed(),
+            Self::Nothing { file, .. } | Self::Garbled { file } => is_changed_just_now(file),
+            Self::Read { file, source } => {
+                let wants = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+                let is_want = Errno::from_io_error(source).is_some_and(|no| wants.contains(&no));
+                is_want || (self.is_closed() && is_changed_just_now(file))
+            }
+            Self::Exposed { .. }
+            | Self::Owner { .. }
+            | Self::Unfit { .. }
+            | Self::Kind { .. }
+            | Self::Over { .. } => false,
+        }
     }
 
     /// What to do about it.
@@ -228,11 +243,7 @@ impl CertificateFiles {
 
     /// Whether one of the two was changed just now: between, they do not fit.
     pub fn is_being_renewed(&self) -> bool {
-        let now_s = clock::wall_ms() / 1_000;
-        [&self.certificate, &self.key].into_iter().any(|file| {
-            let changed = fs::metadata(file).map(|about| about.ctime());
-            changed.is_ok_and(|at_s| (0..RENEWED_WITHIN_S).contains(&(now_s - at_s)))
-        })
+        is_changed_just_now(&self.certificate) || is_changed_just_now(&self.key)
     }
 
     /// Both as they are now; of what is not there, nothing.
@@ -246,6 +257,12 @@ impl CertificateFiles {
             })
         })
     }
+}
+
+fn is_changed_just_now(file: &Path) -> bool {
+    let now_s = clock::wall_ms() / 1_000;
+    let changed = fs::metadata(file).map(|about| about.ctime());
+    changed.is_ok_and(|at_s| (0..RENEWED_WITHIN_S).contains(&(now_s - at_s)))
 }
 
 fn read(path: &Path, rule: Rule) -> Result<Zeroizing<Vec<u8>>, CertificateError> {
