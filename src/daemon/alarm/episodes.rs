@@ -142,22 +142,21 @@ mod tests {
 
     #[test]
     fn what_hovers_about_its_limit_is_told_once() {
-        let low: &[Reason] = &[Reason::DiskLow];
-        let looks = [
-            (0, low),
-            (2, &[]),
-            (4, low),
-            (6, &[]),
-            (605, low),
-            (607, &[]),
-            (1206, &[]),
-            (1207, &[]),
-            (1209, low),
-        ];
-        assert_eq!(
-            told_at(&looks),
-            expected(&[(0, Reason::DiskLow), (1209, Reason::DiskLow)])
-        );
+        for word in [Reason::DiskLow, Reason::InodesLow, Reason::StartsFail] {
+            let low: &[Reason] = &[word];
+            let looks = [
+                (0, low),
+                (2, &[]),
+                (4, low),
+                (6, &[]),
+                (605, low),
+                (607, &[]),
+                (1206, &[]),
+                (1207, &[]),
+                (1209, low),
+            ];
+            assert_eq!(told_at(&looks), expected(&[(0, word), (1209, word)]));
+        }
         // What is no measure is over when it is gone.
         let of_orders: &[Reason] = &[Reason::Invoice(Attention::Mismatch)];
         assert_eq!(

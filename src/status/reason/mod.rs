@@ -188,6 +188,7 @@ impl Reason {
                 | Self::InodesLow
                 | Self::ProcessesLow
                 | Self::ReadOnly
+                | Self::StartsFail
                 | Self::WalHeld
                 | Self::WalLarge
                 | Self::WalFull
