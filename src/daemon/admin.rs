@@ -19,7 +19,7 @@ use crate::hook::process::{Program, Surroundings};
 use crate::ledger::{Reader, Writer};
 use crate::outbox::Runs;
 use crate::shutdown::Shutdown;
-use crate::status::{self, FromCaller, Need};
+use crate::status::{self, FromCaller, Need, Sight};
 
 /// Where the program of `[attention]` runs; apart from the hooks', which the outbox tidies.
 const ALARM_DIRECTORY: &str = "alarm";
@@ -110,16 +110,17 @@ pub(super) fn look(
     state_dir: PathBuf,
     (names, poller, runs): (Names, Turns, Arc<Runs>),
 ) -> admin::Look {
+    let sight = Sight::of_daemon();
     Arc::new(move || {
         let (reader, settings) = (reader.clone(), in_use.borrow().clone());
         let state_dir = state_dir.clone();
         let mut daemon = names.needs();
         daemon.extend(stalled(&poller));
-        daemon.extend(status::of_this_process());
         let wanting = runs.wanting();
         daemon.extend(wanting.map(|(since_ms, why)| Need::starts_fail(since_ms, &why)));
         let caller = FromCaller {
             daemon,
+            sight: sight.clone(),
             ..FromCaller::default()
         };
         Box::pin(async move { status::survey(&reader, &settings, &state_dir, caller).await })

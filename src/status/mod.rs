@@ -6,6 +6,7 @@ mod certificate;
 mod login;
 pub(crate) mod measures;
 mod needs;
+mod outside;
 mod polling;
 mod reason;
 mod report;
@@ -14,23 +15,21 @@ mod restored;
 mod storage;
 mod unsorted;
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::clock::wall_ms;
 use crate::config::Settings;
-use crate::hook::exposed;
-use crate::ledger::{FILE_NAME, Overview, ReadError, Reader, holders, is_served};
+use crate::ledger::{Overview, ReadError, Reader};
 use crate::poller::standing;
 
 pub(crate) use crate::poller::standing::LoginState;
 pub(crate) use login::StoredLogin;
+pub(crate) use outside::Sight;
 pub(crate) use polling::Polling;
 pub(crate) use reason::{Need, Reason};
 #[cfg(test)]
 pub(crate) use report::tests;
-pub(crate) use report::{Around, Due, LedgerFile, Report, UnderAttention};
-pub(crate) use resources::of_this_process;
+pub(crate) use report::{Around, Due, Report, UnderAttention};
 pub(crate) use restored::{Polled, Restored};
 pub(crate) use storage::{LOW_BYTES, LOW_INODES, Storage};
 
@@ -50,6 +49,8 @@ pub(crate) struct FromCaller {
     pub(crate) daemon: Vec<Need>,
     /// Whether it answers; `None` where nobody tried, or this user may not connect.
     pub(crate) answers: Option<Result<(), String>>,
+    /// How files, disk and machine are looked at.
+    pub(crate) sight: Sight,
 }
 
 /// Builds the report.
@@ -75,75 +76,22 @@ pub(crate) async fn survey(
         .overview(now_ms, now_ms.saturating_sub(REFUSALS_FOR_MS))
         .await?;
     let standing = reader.fact(&standing::FACT).await?;
+    let outside = caller.sight.look(settings, state_dir).await;
+    let mut caller = caller;
+    caller.daemon.extend(outside.process.iter().cloned());
     let around = Around {
         now_ms,
-        daemon_running: is_served(state_dir),
-        ledger: file(state_dir),
-        storage: storage(reader, state_dir),
-        files: files(settings, runs_as(state_dir)),
+        daemon_running: outside.daemon_running,
+        ledger: outside.ledger.clone(),
+        storage: Storage {
+            disk: outside.disk.clone(),
+            readers: outside.readers.clone(),
+            health: reader.health(),
+        },
+        files: outside.files.clone(),
         caller,
         standing,
     };
     let report = Report::new(&overview, settings, around);
     Ok((overview, report))
-}
-
-/// Asked about, never opened: SQLite's locks go with the first descriptor that is closed.
-fn file(state_dir: &Path) -> LedgerFile {
-    let path = state_dir.join(FILE_NAME);
-    let mut log = path.clone().into_os_string();
-    log.push("-wal");
-    // One that vanished, or was never there, takes no room.
-    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
-    LedgerFile {
-        bytes: bytes(&path),
-        wal_bytes: bytes(Path::new(&log)),
-        path: path.display().to_string(),
-        wal_held_since: None,
-    }
-}
-
-/// What is wrong with what lies in the operator's files.
-fn files(settings: &Settings, (user, owns): (u32, bool)) -> Vec<Need> {
-    let hooks = settings.every_hook().into_iter();
-    let exposed = hooks
-        .chain(settings.attention.program())
-        .filter_map(|hook| {
-            let (program, args) = hook.run.split_first()?;
-            let exposed = exposed::of_run(Path::new(program), args, user)?;
-            let help = exposed.remedy(user);
-            Some(Need::hook_exposed(&hook.name, &exposed.to_string(), help))
-        });
-    let certificate = certificate::look(&settings.listener, (user, owns));
-    exposed.chain(certificate).collect()
-}
-
-/// The user tilld runs as, and whether it is whoever asks.
-fn runs_as(state_dir: &Path) -> (u32, bool) {
-    let own = rustix::process::geteuid().as_raw();
-    let owner = std::fs::metadata(state_dir).map(|about| about.uid());
-    (
-        *owner.as_ref().unwrap_or(&own),
-        owner.is_ok_and(|owner| owner == own),
-    )
-}
-
-/// What the file lies on, and how its writer fares.
-fn storage(reader: &Reader, state_dir: &Path) -> Storage {
-    // What cannot be asked needs nobody.
-    let disk = rustix::fs::statvfs(state_dir).ok();
-    Storage {
-        free_bytes: disk
-            .as_ref()
-            .map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)),
-        // A file system that makes inodes as it needs them has none to count.
-        free_inodes: disk
-            .as_ref()
-            .filter(|disk| disk.f_files > 0)
-            .map(|disk| disk.f_favail),
-        read_only: disk
-            .is_some_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY)),
-        readers: holders(&state_dir.join(FILE_NAME)),
-        health: reader.health(),
-    }
 }

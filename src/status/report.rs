@@ -64,7 +64,7 @@ pub(crate) struct Around {
 }
 
 /// The ledger's file.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LedgerFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,

@@ -15,16 +15,23 @@ pub(crate) const LOW_INODES: u64 = 1_000;
 /// What is known of the file's surroundings.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Storage {
+    /// What the file lies on.
+    pub(crate) disk: Disk,
+    /// The programs that read the ledger just now.
+    pub(crate) readers: Vec<String>,
+    /// How the writer of the daemon fares, for whoever asks in it.
+    pub(crate) health: HealthState,
+}
+
+/// What the file lies on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Disk {
     /// Room for tilld's user on the file system, bytes; `None` where that cannot be asked.
     pub(crate) free_bytes: Option<u64>,
     /// Files that tilld's user can still make there; `None` where the file system has no such bound.
     pub(crate) free_inodes: Option<u64>,
     /// The file system is mounted read-only.
     pub(crate) read_only: bool,
-    /// The programs that read the ledger just now.
-    pub(crate) readers: Vec<String>,
-    /// How the writer of the daemon fares, for whoever asks in it.
-    pub(crate) health: HealthState,
 }
 
 /// What needs an operator. `held` says that the WAL cannot be moved.
@@ -37,15 +44,18 @@ pub(super) fn findings(
     let path = file.path.as_str();
     let health = &storage.health;
     let unstored = health.unstored.as_ref();
-    let free_bytes = storage.free_bytes.filter(|free| *free < LOW_BYTES);
-    let free_inodes = storage.free_inodes.filter(|free| *free < LOW_INODES);
+    let free_bytes = storage.disk.free_bytes.filter(|free| *free < LOW_BYTES);
+    let free_inodes = storage.disk.free_inodes.filter(|free| *free < LOW_INODES);
     let found = [
         unstored.map(|(since_ms, why)| UnderAttention::cannot_store(*since_ms, why, path)),
         health
             .unreadable
             .as_ref()
             .map(|why| UnderAttention::unreadable(why, path)),
-        storage.read_only.then(|| UnderAttention::read_only(path)),
+        storage
+            .disk
+            .read_only
+            .then(|| UnderAttention::read_only(path)),
         free_bytes.map(|free| UnderAttention::disk_low(free, path)),
         free_inodes.map(|free| UnderAttention::inodes_low(free, path)),
         held.map(|held| {
@@ -166,8 +176,11 @@ mod tests {
     #[test]
     fn each_trouble_has_its_word_and_a_sound_disk_none() {
         let sound = Storage {
-            free_bytes: Some(LOW_BYTES),
-            free_inodes: Some(LOW_INODES),
+            disk: Disk {
+                free_bytes: Some(LOW_BYTES),
+                free_inodes: Some(LOW_INODES),
+                read_only: false,
+            },
             ..Storage::default()
         };
         assert!(words(&sound, 1, None).is_empty());
@@ -183,9 +196,11 @@ mod tests {
             assert_eq!(words(&sound, wal_bytes, Some(&held)), [word]);
         }
         let mut bad = Storage {
-            free_bytes: Some(LOW_BYTES - 1),
-            free_inodes: Some(LOW_INODES - 1),
-            read_only: true,
+            disk: Disk {
+                free_bytes: Some(LOW_BYTES - 1),
+                free_inodes: Some(LOW_INODES - 1),
+                read_only: true,
+            },
             ..Storage::default()
         };
         bad.health.unstored = Some((0, "the disk is full".to_owned()));

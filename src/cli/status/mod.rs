@@ -12,7 +12,7 @@ use super::remote::{self, NoAnswer, Remote, Way, is_denied};
 use super::{ledger, owner, whoami};
 use crate::client::credentials::Store;
 use crate::ledger::{is_served, served_on};
-use crate::status::{self, FromCaller, Reason, Report, StoredLogin};
+use crate::status::{self, FromCaller, Reason, Report, Sight, StoredLogin};
 use crate::telemetry::chain;
 
 /// The ends a script must tell apart.
@@ -79,6 +79,7 @@ pub(super) async fn look(context: &Context) -> Result<Report, Failure> {
         storage,
         daemon,
         answers,
+        sight: Sight::default(),
     };
     Ok(status::look(&reader, settings, &state_dir, caller).await?)
 }
