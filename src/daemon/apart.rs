@@ -251,7 +251,7 @@ mod tests {
         let turns = Duration::from_millis(5);
         runtime.block_on(async {
             let furnished = furnish().await.expect("threads");
-            assert_eq!(now(), THREADS);
+            assert!(now() >= THREADS, "{}", now());
             let mut holds = Vec::new();
             for _ in 0..RUSH {
                 let (hold, held) = mpsc::channel::<()>();
