@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue, LOCATION};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::create::Wish;
@@ -53,9 +52,7 @@ impl Answered {
 
     /// A failure, with the invoice it is about.
     pub(super) fn refused(failure: &Failure, row: Option<&InvoiceRow>) -> Self {
-        let shown: Option<Value> =
-            row.map(|row| serde_json::to_value(invoice::json(row)).expect("plain data"));
-        let (status, body) = problem::document(failure, shown.as_ref());
+        let (status, body) = problem::document(failure, row.map(invoice::json));
         Self {
             status,
             body: visible_json(&body),

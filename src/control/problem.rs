@@ -2,12 +2,13 @@
 
 use hyper::StatusCode;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::feed::NoPlace;
 use super::route::NoRoute;
 use crate::answer::event::not_given;
 use crate::answer::failure::{Exit, Failure};
+use crate::answer::invoice::Shown;
 use crate::answer::problem::Problem;
 use crate::http::{self, BodyError, Refused, Response};
 use crate::ledger::Restored;
@@ -18,14 +19,35 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 /// Seconds after which a wish that failed for want of something that may come back is made again, where nobody names a time.
 const AGAIN_S: u64 = 5;
 
+/// What is written of an end, the names sorted.
+#[derive(Serialize)]
+pub(super) struct Document<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<i64>,
+    code: u8,
+    detail: String,
+    error: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    generation: Option<i64>,
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    invoice: Option<Shown<'a>>,
+    status: u16,
+    title: &'static str,
+    r#type: String,
+}
+
 /// The answer to a failure.
 pub(super) fn response(failure: &Failure) -> Response {
     let (status, document) = document(failure, None);
     told(status, visible_json(&document), failure.again_in_s())
 }
 
-/// The document of a failure, and its status.
-pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCode, Value) {
+/// The document of a failure, and its status; with the invoice it is about.
+pub(super) fn document<'a>(
+    failure: &Failure,
+    invoice: Option<Shown<'a>>,
+) -> (StatusCode, Document<'a>) {
     let status = match failure.problem_type() {
         // What a repeated call may find settled.
         Some(Problem::Unsettled) if failure.again_in_s().is_some() => {
@@ -33,33 +55,41 @@ pub(super) fn document(failure: &Failure, invoice: Option<&Value>) -> (StatusCod
         }
         _ => status(failure.exit()),
     };
-    (status, document_of(status, failure, invoice))
+    let document = Document {
+        invoice,
+        ..document_of(status, failure)
+    };
+    (status, document)
 }
 
-fn document_of(status: StatusCode, failure: &Failure, invoice: Option<&Value>) -> Value {
+fn document_of(status: StatusCode, failure: &Failure) -> Document<'static> {
     let exit = failure.exit();
     let (name, title) = match failure.problem_type() {
         Some(problem) => problem.words(),
         None => (exit.name(), title(exit)),
     };
-    let mut document = json!({
-        "type": format!("urn:tilld:problem:{name}"),
-        "title": title,
-        "status": status.as_u16(),
-        "detail": failure.line(),
-        "hint": failure.way_out(),
-        "error": exit.name(),
-        "code": exit.code(),
-    });
-    if let (Value::Object(all), Some(invoice)) = (&mut document, invoice) {
-        all.insert("invoice".to_owned(), invoice.clone());
+    Document {
+        after: None,
+        code: exit.code(),
+        detail: failure.line(),
+        error: exit.name(),
+        generation: None,
+        hint: failure.way_out(),
+        invoice: None,
+        status: status.as_u16(),
+        title,
+        r#type: urn(name),
     }
-    document
+}
+
+/// The type of a problem.
+fn urn(name: &str) -> String {
+    format!("urn:tilld:problem:{name}")
 }
 
 /// The answer to a failure that HTTP has a status of its own for.
 fn with_status(status: StatusCode, failure: &Failure) -> Response {
-    let document = document_of(status, failure, None);
+    let document = document_of(status, failure);
     told(status, visible_json(&document), failure.again_in_s())
 }
 
@@ -168,13 +198,13 @@ pub(super) fn no_room() -> Response {
 pub(super) fn gone(after: i64, restored: Restored) -> Response {
     let failure = not_given(after, restored);
     let status = StatusCode::GONE;
-    let mut document = document_of(status, &failure, None);
-    if let Value::Object(all) = &mut document {
-        all.insert("type".to_owned(), "urn:tilld:problem:restored".into());
-        all.insert("title".to_owned(), "the ledger was restored".into());
-        all.insert("after".to_owned(), restored.after.into());
-        all.insert("generation".to_owned(), restored.generation.into());
-    }
+    let document = Document {
+        after: Some(restored.after),
+        generation: Some(restored.generation),
+        title: "the ledger was restored",
+        r#type: urn("restored"),
+        ..document_of(status, &failure)
+    };
     told(status, visible_json(&document), None)
 }
 
@@ -237,10 +267,9 @@ mod tests {
     #[test]
     fn a_document_bears_the_status_of_its_answer() {
         let locked = Failure::new(Exit::Ledger, "locked");
-        let told = |document: &Value| document.get("status").and_then(Value::as_u64);
         let (status, usual) = document(&locked, None);
-        assert_eq!((status.as_u16(), told(&usual)), (503, Some(503)));
-        let other = document_of(StatusCode::METHOD_NOT_ALLOWED, &locked, None);
-        assert_eq!(told(&other), Some(405));
+        assert_eq!((status.as_u16(), usual.status), (503, 503));
+        let other = document_of(StatusCode::METHOD_NOT_ALLOWED, &locked);
+        assert_eq!(other.status, 405);
     }
 }

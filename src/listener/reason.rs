@@ -108,7 +108,10 @@ impl Reason {
                 "400: the body broke off or was badly framed; look at the proxy",
             ),
             Self::BodyEmpty => ("body_empty", "400: there is no body"),
-            Self::BodyNotJson => ("body_not_json", "400: the body is not one JSON document"),
+            Self::BodyNotJson => (
+                "body_not_json",
+                "400: the body is not one JSON document, or an object in it has more than 1024 names",
+            ),
             Self::BodyNotAnObject => ("body_not_an_object", "400: the body is JSON, but no object"),
             Self::BodyDoubledName => (
                 "body_doubled_name",

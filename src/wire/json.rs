@@ -1,8 +1,9 @@
-//! JSON objects from strangers: exactly one object, no doubled names at the top, numbers kept as their digits.
+//! JSON objects from strangers: exactly one object, no doubled names at the top, numbers kept as their digits, and a bound on
+//! the names of one object.
 
 use std::fmt;
 
-use serde::de::{Deserializer as _, MapAccess, Visitor};
+use serde::de::{Deserializer as _, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::fields::Field;
@@ -16,7 +17,8 @@ pub enum ShapeError {
     /// No bytes, or only blanks.
     #[error("the body is empty")]
     Empty,
-    /// Not JSON, cut short, nested too deep, not UTF-8, or with something behind it.
+    /// Not JSON, cut short, nested too deep, with more names in an object than [`MOST_NAMES`], not UTF-8, or with something
+    /// behind it.
     #[error("the body is not one JSON document")]
     NotJson,
     /// JSON, but not an object.
@@ -26,6 +28,10 @@ pub enum ShapeError {
     #[error("a name stands twice in the body")]
     DoubledName,
 }
+
+/// Names that one object may have. The contract's has 16; each costs many times its text while the object is read. The word for
+/// an unreadable body names the number, too.
+pub(super) const MOST_NAMES: usize = 1024;
 
 /// Where a body has its object.
 pub(super) enum Document<'b> {
@@ -71,10 +77,11 @@ pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
     }
 }
 
-/// How `serde_json` names a number among its values: an object with this name is taken for the number in it.
-const NUMBER: &str = "$serde_json::private::";
+/// How the names begin that `serde_json` gives a meaning of its own: an object with one is taken for the number in it, or for
+/// the document in it.
+pub(super) const PRIVATE: &str = "$serde_json::private::";
 
-/// False for a document in which an object would be read as a number. However the name is spelt.
+/// False for a document in which an object would be read as something else. However the name is spelt.
 pub fn is_sound(body: &[u8]) -> bool {
     if !body.iter().any(|byte| b"$\\".contains(byte)) {
         return true;
@@ -89,7 +96,7 @@ pub fn is_sound(body: &[u8]) -> bool {
         plain.extend(code.and_then(char::from_u32));
         plain.push_str(part.get(4..).unwrap_or(part));
     }
-    !plain.contains(NUMBER)
+    !plain.contains(PRIVATE)
 }
 
 /// The text of a string, or the digits of a number. `null`, the empty string and a missing value are `None` (A08).
@@ -134,6 +141,9 @@ impl<'de> Visitor<'de> for Entries {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = map.next_entry()? {
+            if entries.len() == MOST_NAMES {
+                return Err(A::Error::custom("too many names"));
+            }
             entries.push(entry);
         }
         Ok(entries)

@@ -9,7 +9,7 @@ use serde::ser::{Error as _, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::fields::sorted;
+use super::fields::{sorted, spelt};
 
 /// It, spelt as it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +37,7 @@ impl Serialize for Stored {
 
 impl<'de> Deserialize<'de> for Stored {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
-        Ok(Self(value.to_string().into()))
+        Ok(Self(spelt(deserializer)?.into()))
     }
 }
 
@@ -57,6 +56,8 @@ mod tests {
             "no \"JSON\"",
             "",
             "{\"a\":1} x",
+            r#"{"$serde_json::private::RawValue":"x"}"#,
+            r#"{"a":{"$serde_json::private::RawValue":"x"}}"#,
         ] {
             let value = serde_json::from_str(text).unwrap_or_else(|_no_json| Value::from(text));
             let stored = Stored::new(text);

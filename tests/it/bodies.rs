@@ -25,6 +25,19 @@ fn full_of(begin: &str, piece: &str, end: &str, bytes: usize) -> String {
     padded(&whole, bytes)
 }
 
+/// An object of as many names as there is room for, none of which occurs twice.
+fn of_names(begin: &str, end: &str, bytes: usize) -> String {
+    let mut whole = begin.to_owned();
+    for number in 0_usize.. {
+        let name = format!("\"{number:x}\":1,");
+        if whole.len() + name.len() + end.len() > bytes {
+            break;
+        }
+        whole.push_str(&name);
+    }
+    padded(&(whole + end), bytes)
+}
+
 /// With blanks behind it, which JSON may have.
 fn padded(json: &str, bytes: usize) -> String {
     json.to_owned() + &" ".repeat(bytes - json.len())
@@ -41,7 +54,7 @@ fn answer(world: &World, request: &str) -> u16 {
     wire.answer().expect("an answer").status
 }
 
-/// Each of them made a tree of forty to eighty times its size.
+/// Each of them made a tree of forty to eighty times its size, or a list of twenty times.
 #[test]
 fn a_body_costs_a_few_times_its_size_whatever_is_in_it() {
     let world = Setup::new().quiet().start();
@@ -60,14 +73,33 @@ fn a_body_costs_a_few_times_its_size_whatever_is_in_it() {
             ),
             401,
         ),
+        (
+            full_of(begin, r#"{"a":1,"b":"c","d":null},"#, "1]}", MIB),
+            401,
+        ),
+        // Beyond the names that one object may have.
+        (full_of(r#"{"id":"i","#, r#""":1,"#, r#""b":1}"#, MIB), 400),
+        (of_names(r#"{"id":"i","#, r#""z":1}"#, MIB), 400),
+        (of_names(r#"{"id":"i","a":[{"#, r#""z":1}]}"#, MIB), 400),
+        (
+            full_of(
+                r#"{"id":"i","status":"new","dealRequisites":"{"#,
+                r#"\"\":1,"#,
+                r#"\"b\":1}"}"#,
+                MIB,
+            ),
+            401,
+        ),
     ];
     assert_eq!(answer(&world, &(post(&target, 2) + "{}")), 400);
     let before = most_kib(&world);
     for (body, code) in &bodies {
-        assert_eq!(answer(&world, &(post(&target, body.len()) + body)), *code);
+        let (begin, _rest) = body.split_at(60);
+        let answered = answer(&world, &(post(&target, body.len()) + body));
+        assert_eq!(answered, *code, "{begin}");
+        let grown = most_kib(&world) - before;
+        assert!(grown <= 10 * 1024, "{begin}: it grew by {grown} KiB");
     }
-    let grown = most_kib(&world) - before;
-    assert!(grown <= 10 * 1024, "it grew by {grown} KiB");
 }
 
 /// Forty bytes were kept for each.

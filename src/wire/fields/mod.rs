@@ -9,19 +9,19 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
-use super::json::{Document, ShapeError, document};
+use super::json::{Document, MOST_NAMES, PRIVATE, ShapeError, document};
 
 mod nested;
 mod quick;
 mod spelling;
 
+pub(super) use self::nested::spelt;
 pub use self::nested::{Kind, sorted};
 
 /// Room that is made for fields at once. The contract's object has 16; with two more it is a piece of memory that the
 /// allocator still hands out at once, with four it is not.
 const USUAL_FIELDS: usize = 18;
-/// Names up to which each is held against those before it. More are sorted for that: a body's size allows a hundred
-/// thousand.
+/// Names up to which each is held against those before it. More are sorted for that.
 const FEW: usize = 64;
 
 /// The fields, in the order they came in.
@@ -210,10 +210,24 @@ impl<'de> Visitor<'de> for Entries {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut entries = Vec::with_capacity(USUAL_FIELDS);
         while let Some(Name(name)) = map.next_key()? {
+            bounded(entries.len(), &name)?;
             entries.push((name, map.next_value()?));
         }
         Ok(entries)
     }
+}
+
+/// Whether an object may have this name behind so many others. One that `serde_json` gives a meaning of its own would be read
+/// as something else by who reads it again.
+fn may_stand(before: usize, name: &str) -> bool {
+    before < MOST_NAMES && !name.starts_with(PRIVATE)
+}
+
+/// The same, for who must say why.
+fn bounded<E: Error>(before: usize, name: &str) -> Result<(), E> {
+    let may = may_stand(before, name);
+    may.then_some(())
+        .ok_or_else(|| E::custom("a name that no object may have, or one too many"))
 }
 
 /// A field's name.

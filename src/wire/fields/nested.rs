@@ -13,7 +13,7 @@ use serde::de::{
 };
 use serde_json::Number;
 
-use super::{Field, Name, spelling};
+use super::{Field, Name, bounded, spelling};
 
 /// What a value is that is no string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,15 @@ pub fn sorted(text: &str) -> Option<String> {
     Some(json)
 }
 
+/// What comes as a value, in the one spelling.
+pub(in crate::wire) fn spelt<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
+    let mut json = String::new();
+    Spell(&mut json).deserialize(deserializer)?;
+    Ok(json)
+}
+
 pub(super) const fn bool_text(value: bool) -> &'static str {
     if value { "true" } else { "false" }
 }
@@ -141,6 +150,7 @@ pub(super) fn object<'de, A: MapAccess<'de>>(
             json.push_str(number.as_str());
             return Ok(Kind::Number);
         }
+        bounded(members.len(), &name)?;
         let from = json.len();
         spelling::write_text(json, &name);
         json.push(':');

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use super::{Entry, Field, USUAL_FIELDS};
+use super::{Entry, Field, USUAL_FIELDS, may_stand};
 
 /// The object's fields in their order, doubled names included. `None` says only that it has another form.
 pub(super) fn entries(text: &str) -> Option<Vec<Entry<'_>>> {
@@ -15,6 +15,9 @@ pub(super) fn entries(text: &str) -> Option<Vec<Entry<'_>>> {
     loop {
         let (name, after) = rest.split_at_checked(run(rest))?;
         let name = piece(text, rest, name.len())?;
+        if !may_stand(entries.len(), name) {
+            return None;
+        }
         let (field, after) = match after {
             [b'"', b':', b'"', after @ ..] => {
                 let (value, after) = string(text, after)?;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::client::{Line, problem, text, wish};
-use crate::harness::{Setup, segment};
+use crate::harness::{Service, Setup, segment};
 
 #[test]
 fn a_parameter_or_a_body_that_is_not_known_is_refused_by_every_call() {
@@ -168,4 +168,28 @@ fn a_name_means_the_same_invoice_to_every_call() {
     assert_eq!(named("/v1/orders/A-1"), first);
     let polled: Value = world.call("POST", "/v1/orders/A-1/poll", "").json();
     assert_eq!(polled.get("ref"), Some(&json!(first)));
+}
+
+/// A tree of values took what is in such a name for a document of its own, and tilld panicked when that was none.
+#[test]
+fn an_invoice_is_told_in_a_problem_whatever_names_the_service_wrote() {
+    let service = Service::start(|heard| {
+        if !heard.path().ends_with("/create") && heard.line.starts_with("GET") {
+            return (500, String::new());
+        }
+        // Spelt so that it is seen only by who reads the text within the text.
+        let name = r"\u005cu0024serde_json::private::RawValue";
+        let requisites = format!(r#"{{\"bankName\":{{\"{name}\":\"x\"}}}}"#);
+        let begin = r#"{"id":"inv-1","status":"new","internalId":"A-1","amount":"599.80","currency":"RUB","#;
+        (200, format!(r#"{begin}"dealRequisites":"{requisites}"}}"#))
+    });
+    let world = Setup::new().quiet().service(&service.url()).start();
+    assert_eq!(world.tilld(&["login"]).code, 0);
+    assert_eq!(world.wish("A-1").status, 201);
+    let answer = world.call("POST", "/v1/orders/A-1/poll", "");
+    problem(&answer, 503, "unreachable");
+    assert_eq!(text(&answer, "/invoice/order_id"), "A-1");
+    assert_eq!(text(&answer, "/invoice/service/id"), "inv-1");
+    let told = world.tilld(&["invoice", "poll", "A-1", "--json"]);
+    assert!(told.stdout.contains("\"inv-1\""), "{told:?}");
 }
