@@ -16,9 +16,9 @@ use memmap2::MmapMut;
 use super::body::BodyError;
 
 /// What is made room for at first, bytes; then twice as much each time.
-const FIRST: usize = 4 * 1024;
-/// Up to here a body lies among other things in memory; few are larger.
-const SMALL: usize = 16 * 1024;
+const FIRST: usize = 2 * 1024;
+/// Up to here a body lies among other things in memory; few are larger, and what five hundred take there stays with the process.
+const SMALL: usize = 4 * 1024;
 /// The part of all that is left to the known: one of four.
 const PARTS: usize = 4;
 
@@ -167,6 +167,8 @@ pub(super) async fn gather(
             }
         }
         whole.push(&piece);
+        // Given back before the next is waited for, which comes into the same buffer then.
+        drop(piece);
         piece = next(&mut incoming).await?;
     }
     Ok(Bytes::from_owner(whole))

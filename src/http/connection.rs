@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Duration;
 
 use super::accept::Stream;
-use super::framing::{is_sound, length, take_host_of_target};
+use super::framing::{detach, is_sound, length, take_host_of_target};
 use super::head::Length;
 use super::progress::{Late, Progress, Stand};
 use super::socket::Socket;
@@ -223,6 +223,9 @@ async fn answer<S: Service>(
     let mut response = if is_sound(&request, told) {
         let mut request = request.map(|body| Body::new(body, Arc::clone(progress)));
         take_host_of_target(&mut request);
+        if has_body && progress.is_body_to_come() {
+            detach(&mut request);
+        }
         guarded(&shared.service, request, peer.clone(), &shared.panics).await
     } else {
         shared.service.unserved(Unserved::Ambiguous, &peer);

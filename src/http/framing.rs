@@ -5,7 +5,7 @@
 //! lines that end without a carriage return. The last two hyper hides, so they are read off the bytes by [`super::head`].
 
 use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, TRANSFER_ENCODING};
-use hyper::{Request, Version};
+use hyper::{Request, Uri, Version};
 
 use super::head::{Length, Told};
 
@@ -30,6 +30,19 @@ pub(super) fn take_host_of_target<B>(request: &mut Request<B>) {
     let named = named.and_then(|named| HeaderValue::from_str(named.as_str()).ok());
     if let Some(named) = named {
         request.headers_mut().insert(HOST, named);
+    }
+}
+
+/// Copies the head out of the buffer that hyper read it into, which it would keep for as long as the request goes on: while a
+/// body comes, there would be a second one.
+pub(super) fn detach<B>(request: &mut Request<B>) {
+    for value in request.headers_mut().values_mut() {
+        if let Ok(own) = HeaderValue::from_bytes(value.as_bytes()) {
+            *value = own;
+        }
+    }
+    if let Ok(own) = Uri::try_from(request.uri().to_string()) {
+        *request.uri_mut() = own;
     }
 }
 
@@ -104,6 +117,19 @@ mod tests {
             let mut request = request.body(()).expect("a request");
             take_host_of_target(&mut request);
             assert_eq!(request.headers()[HOST], wanted, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_head_that_was_copied_is_the_same() {
+        for target in ["/n/ref?a=%20&b", "http://a:81/n", "*"] {
+            let request = Request::builder().uri(target).header(HOST, "a");
+            let request = request.header("x", "1").header("x", "\u{e9}\t2");
+            let mut request = request.body(()).expect("a request");
+            let before = (request.uri().clone(), request.headers().clone());
+            detach(&mut request);
+            let after = (request.uri().clone(), request.headers().clone());
+            assert_eq!(after, before, "{target}");
         }
     }
 

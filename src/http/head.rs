@@ -58,6 +58,11 @@ impl Heads {
         !self.bytes.is_empty()
     }
 
+    /// More of a body may come before the next head.
+    pub(super) const fn is_body_to_come(&self) -> bool {
+        self.body > 0 || self.is_over
+    }
+
     /// A head is complete, and this is how hyper will find the end of its body.
     pub(super) fn complete(&mut self, length: Length) -> Told {
         // Given back: a connection holds a head's bytes only while it comes.

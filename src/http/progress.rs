@@ -203,6 +203,11 @@ impl Progress {
         (state.since, told)
     }
 
+    /// Not all of the request's body has come with its head.
+    pub(super) fn is_body_to_come(&self) -> bool {
+        self.lock().heads.is_body_to_come()
+    }
+
     /// The request's body was read whole: from now on it is answered, whoever wants its place.
     pub(super) fn whole(&self) {
         let mut state = self.lock();

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, Take};
 use tokio::sync::Notify;
 use tokio::time::{Duration, Instant};
 
@@ -15,10 +15,13 @@ use super::progress::Progress;
 /// How much of an unread rest is thrown away before a refused connection is closed. More is a client that does not
 /// listen; it may get a reset.
 const LINGER_BYTES: usize = 64 * 1024;
+/// Bytes of one read: half of hyper's smallest buffer, which it doubles after a read that filled it. The buffers of five hundred
+/// connections stay with the process.
+const READ_BYTES: u64 = 4 * 1024;
 
 /// A connection's socket.
 pub(super) struct Socket<I> {
-    io: I,
+    io: Take<I>,
     progress: Arc<Progress>,
     /// Rung when an answer is out: the connection could now make room for another.
     freed: Arc<Notify>,
@@ -44,7 +47,7 @@ enum Shut {
     Closed,
 }
 
-impl<I> Socket<I> {
+impl<I: AsyncRead> Socket<I> {
     pub(super) fn new(
         io: I,
         progress: Arc<Progress>,
@@ -52,7 +55,7 @@ impl<I> Socket<I> {
         look_every: Duration,
     ) -> Self {
         Self {
-            io,
+            io: io.take(READ_BYTES),
             progress,
             freed,
             has_ended: false,
@@ -77,7 +80,7 @@ impl<I: Stream> Socket<I> {
             Some(at) if is_due(at) => {
                 self.looked_at = Some(now);
                 self.looks = true;
-                self.io.room(Room::Least);
+                self.io.get_ref().room(Room::Least);
             }
             Some(_) => {}
             None => self.looked_at = Some(now),
@@ -99,13 +102,14 @@ impl<I: Stream> AsyncRead for Socket<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
+        self.io.set_limit(READ_BYTES);
         ready!(Pin::new(&mut self.io).poll_read(cx, buffer))?;
         let read = buffer.filled().get(before..).unwrap_or_default();
         self.progress.received(read);
         // hyper, which is told to take the end of what is sent for the end of the client, hears of one that waits for its
         // answer when it has it.
         let only_waits = read.is_empty() && I::TELLS_LEAVING && self.progress.is_awaited();
-        if only_waits && !self.io.has_left() {
+        if only_waits && !self.io.get_ref().has_left() {
             self.has_ended = true;
             return Poll::Pending;
         }
@@ -120,7 +124,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
         self.look();
-        let written = ready!(Pin::new(&mut self.io).poll_write(cx, bytes))?;
+        let written = ready!(Pin::new(self.io.get_mut()).poll_write(cx, bytes))?;
         self.count(written);
         Poll::Ready(Ok(written))
     }
@@ -131,13 +135,13 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         self.look();
-        let written = ready!(Pin::new(&mut self.io).poll_write_vectored(cx, slices))?;
+        let written = ready!(Pin::new(self.io.get_mut()).poll_write_vectored(cx, slices))?;
         self.count(written);
         Poll::Ready(Ok(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
+        self.io.get_ref().is_write_vectored()
     }
 
     /// hyper flushes only when its own buffer is empty, so a flush that succeeds means that the whole answer is out. It does
@@ -145,17 +149,17 @@ impl<I: Stream> AsyncWrite for Socket<I> {
     /// may shut its half, reads nothing while a request is with the service.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         if self.progress.is_watched()
-            && let Poll::Ready(next) = self.io.poll_next(cx)
+            && let Poll::Ready(next) = self.io.get_ref().poll_next(cx)
         {
             match next {
                 Next::End => self.progress.received(&[]),
                 Next::More => self.progress.sent_ahead(),
             }
         }
-        ready!(Pin::new(&mut self.io).poll_flush(cx))?;
+        ready!(Pin::new(self.io.get_mut()).poll_flush(cx))?;
         if self.looks {
             self.looks = false;
-            self.io.room(Room::Usual);
+            self.io.get_ref().room(Room::Usual);
         }
         let written = std::mem::take(&mut self.written);
         if self.progress.flushed(written) {
@@ -173,7 +177,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
     /// [`LINGER_BYTES`]; the time for it is kept by [`Progress::deadline`].
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         if matches!(self.shut, Shut::Open) {
-            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            ready!(Pin::new(self.io.get_mut()).poll_shutdown(cx))?;
             self.shut = if self.progress.lingers() {
                 Shut::Lingering(LINGER_BYTES)
             } else {
@@ -183,7 +187,7 @@ impl<I: Stream> AsyncWrite for Socket<I> {
         while let Shut::Lingering(left) = self.shut {
             let mut space = [0; 4096];
             let mut buffer = ReadBuf::new(&mut space);
-            ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer))?;
+            ready!(Pin::new(self.io.get_mut()).poll_read(cx, &mut buffer))?;
             self.shut = match (buffer.filled().len(), left) {
                 (0, _) => Shut::Closed,
                 (read, left) if read >= left => Shut::Closed,

@@ -119,6 +119,32 @@ fn a_body_in_pieces_of_a_byte_costs_its_size() {
     assert!(grown <= 1024, "it grew by {grown} KiB");
 }
 
+/// A buffer that had grown lay beside another one that the head held.
+#[test]
+fn a_connection_with_half_a_body_costs_little_beside_it() {
+    const CONNECTIONS: u64 = 200;
+    let length = 9 * 1024;
+    let world = Setup::new().quiet().start();
+    let target = World::target("AAAAAAAAAAAAAAAAAAAAAA");
+    assert_eq!(answer(&world, &(post(&target, 2) + "{}")), 400);
+    let before = most_kib(&world);
+    let begun = post(&target, length) + &" ".repeat(length - 1);
+    let open = |_| {
+        let mut wire = Wire::open(world.listen());
+        wire.send(&begun);
+        wire
+    };
+    let wires: Vec<Wire> = (0..CONNECTIONS).map(open).collect();
+    // What came before it has been read by then.
+    assert_eq!(answer(&world, &(post(&target, 2) + "{}")), 400);
+    for mut wire in wires {
+        wire.send(" ");
+        assert_eq!(wire.answer().expect("an answer").status, 400);
+    }
+    let of_each = (most_kib(&world) - before) / CONNECTIONS;
+    assert!(of_each <= 40, "each took {of_each} KiB");
+}
+
 /// The service's word is stored and told as it is, so it passes several hands.
 #[test]
 fn an_answer_of_the_service_costs_a_few_times_its_size() {
