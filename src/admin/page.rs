@@ -17,7 +17,7 @@ use crate::invoice::observation::Source;
 use crate::ledger::{DeliveryRow, Filter, InvoiceKey, InvoiceRow, Overview, ReadError, Reader};
 use crate::status::measures::{number, size, span};
 use crate::status::{Need, Report};
-use crate::telemetry::escape;
+use crate::telemetry::{escape, word};
 
 const STYLE: &str = include_str!("style.css");
 /// Rows of a list.
@@ -202,7 +202,7 @@ fn invoices(seen: &Seen<'_>) -> Markup {
         [
             html! { (invoice.order_id) },
             html! { span.sum { (invoice.amount_agreed) " " (invoice.currency_agreed) } },
-            html! { (invoice.outcome.as_str()) @if let Some(status) = &invoice.status { br; span.quiet { (status) } } },
+            html! { (invoice.outcome.as_str()) @if let Some(status) = &invoice.status { br; span.quiet { (word(status)) } } },
             html! { (invoice.found_by.map_or("", finder)) },
             instant(invoice.created_ms),
         ]

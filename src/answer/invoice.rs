@@ -17,6 +17,7 @@ use crate::invoice::observation::Source;
 use crate::invoice::opening::{Mode, Opening};
 use crate::invoice::status::Outcome;
 use crate::ledger::{InvoiceKey, InvoiceRow, SupersededBy};
+use crate::telemetry::word;
 use crate::wire::stored::Stored;
 
 /// One invoice in the words of `--json`. Amounts are decimal text, times UTC with milliseconds.
@@ -215,6 +216,11 @@ pub(crate) fn sum(amount: &str, currency: &str) -> String {
 /// UTC with milliseconds.
 pub(crate) fn time(ms: i64) -> String {
     Moment::from_ms(ms).to_string()
+}
+
+/// The service's word for how it stands, for people.
+pub(crate) fn status(status: Option<&str>) -> String {
+    or_dash(status.map(word).as_deref())
 }
 
 /// A dash for what is not there.

@@ -229,6 +229,14 @@ pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// A word from elsewhere where people read it. One with blanks at an end stands in quotes: else `paid ` would look like `paid`.
+pub(crate) fn word(text: &str) -> Cow<'_, str> {
+    if text.trim() == text {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("\"{text}\""))
+}
+
 /// A value as JSON in which all is seen that is there: `pa\u00adid` and not `paid`. Whoever parses it has the exact text.
 pub(crate) fn visible_json(value: &impl Serialize) -> String {
     let text = serde_json::to_string(value).expect("answers are plain data");
@@ -360,6 +368,16 @@ mod tests {
         for plain in ["Магазин «Ромашка»", "5\u{a0}000\u{202f}₽", "日本\u{3000}語"]
         {
             assert_eq!(escape(plain), plain);
+        }
+    }
+
+    #[test]
+    fn blanks_at_an_end_are_seen() {
+        for plain in ["paid", "in work", "\"paid\"", ""] {
+            assert_eq!(word(plain), plain);
+        }
+        for hidden in ["paid ", " paid", "paid\u{a0}", "paid\u{3000}", " "] {
+            assert_eq!(word(hidden), format!("\"{hidden}\""));
         }
     }
 

@@ -45,3 +45,24 @@ fn a_status_that_looks_like_paid_is_seen_to_be_none() {
     }
     world.settle();
 }
+
+/// Between other words nobody sees a blank at the end.
+#[test]
+fn blanks_at_an_end_of_a_status_are_seen() {
+    let world = setup().quiet().start();
+    let issued = world.create("A-1").as_if("paid ");
+    assert_eq!(world.tell_as_it_is(&issued).status, 200);
+    assert_eq!(world.invoice("A-1", "outcome"), "open");
+    let page = get(&world, "/").body.replace("&quot;", "\"");
+    let command = |args: &[&str], code| world.tilld(args).ends_with(code).stdout;
+    for (place, text) in [
+        ("the page", page),
+        ("invoices", command(&["invoice", "list"], 0)),
+        ("the invoice", command(&["invoice", "show", "A-1"], 0)),
+        ("events", command(&["event", "list"], 0)),
+        ("explain", command(&["explain", "A-1"], 0)),
+        ("status", command(&["status"], 16)),
+    ] {
+        assert!(text.contains("\"paid \""), "{place}: {text}");
+    }
+}

@@ -3,7 +3,7 @@
 use super::super::failure::Failure;
 use super::super::output::{Output, escape, print_json};
 use crate::answer::event::Shown;
-use crate::answer::invoice::or_dash;
+use crate::answer::invoice::status;
 
 /// What stands above the columns.
 const HEADINGS: [&str; 6] = ["SEQ", "TIME", "ORDER", "KIND", "STATUS", "OUTCOME"];
@@ -31,7 +31,7 @@ fn cells(event: &Shown<'_>) -> [String; 6] {
         event.at.clone(),
         event.order_id.to_string(),
         event.kind.to_string(),
-        or_dash(event.status.as_deref()),
+        status(event.status.as_deref()),
         event.outcome.to_string(),
     ]
 }

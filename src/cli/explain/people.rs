@@ -5,11 +5,13 @@ use super::super::failure::Failure;
 use super::super::invoice::sentences;
 use super::super::output::{Output, escape};
 use super::fact::{Fact, Line};
+use crate::answer::invoice::status;
 use crate::hook::process::Ending;
 use crate::invoice::observation::Source;
 use crate::invoice::opening::Opening;
 use crate::invoice::transition::{Decision, Why};
 use crate::ledger::{InvoiceRow, Story, StoryOutput};
+use crate::telemetry::word;
 
 /// Lines of each stream that are shown without `--full`.
 const OUTPUT_LINES: usize = 3;
@@ -55,7 +57,7 @@ pub(super) fn print(
 
 fn heading(row: &InvoiceRow) -> String {
     let id = row.invoice_id.as_deref().unwrap_or("without an id");
-    let status = row.status.as_deref().unwrap_or("-");
+    let status = status(row.status.as_deref());
     let superseded = row.superseded.as_ref().map_or_else(String::new, |by| {
         let other = by.invoice_id.as_deref().unwrap_or(&by.r#ref);
         format!(", superseded by {}, {}", escape(other), by.outcome)
@@ -65,7 +67,7 @@ fn heading(row: &InvoiceRow) -> String {
         escape(&row.order_id),
         escape(id),
         row.outcome,
-        escape(status)
+        escape(&status)
     )
 }
 
@@ -185,7 +187,7 @@ fn said(fact: &Fact<'_>) -> String {
         .into_iter()
         .flatten()
         .collect();
-    let mut told = (*status).to_owned();
+    let mut told = word(status).into_owned();
     if !sum.is_empty() {
         told = format!("{told}, {}", sum.join(" "));
     }
@@ -241,7 +243,7 @@ fn changed(fact: &Fact<'_>) -> String {
     let outcome = step(previous_outcome, outcome);
     let mut told = format!("{kind}: outcome {outcome}");
     if let Some(status) = status {
-        let status = step(previous_status.unwrap_or_default(), status);
+        let status = step(&word(previous_status.unwrap_or_default()), &word(status));
         told = format!("{told}, status {status}");
     }
     if let Some(source) = source {

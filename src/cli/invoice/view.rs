@@ -8,10 +8,11 @@ use serde_json::Value;
 use super::super::failure::Failure;
 use super::super::output::{Output, escape, print_json};
 use crate::answer::attention;
-use crate::answer::invoice::{json, json_or_text, or_dash, other, time};
+use crate::answer::invoice::{json, json_or_text, or_dash, other, status, time};
 pub(super) use crate::answer::invoice::{name, reported, sum};
 use crate::invoice::opening::Opening;
 use crate::ledger::InvoiceRow;
+use crate::telemetry::word;
 use crate::wire;
 
 /// Prints one invoice: what the customer needs first, then how it stands, then what the service said last.
@@ -46,7 +47,7 @@ pub(super) fn print_many(output: Output, rows: &[InvoiceRow]) -> Result<(), Fail
             [
                 row.order_id.clone(),
                 called(row).into_owned(),
-                or_dash(row.status.as_deref()),
+                status(row.status.as_deref()),
                 listed(row),
                 sum(&row.amount_agreed, &row.currency_agreed),
                 or_dash(
@@ -136,7 +137,7 @@ fn payment(row: &InvoiceRow, now_ms: i64) -> Option<(String, Vec<(String, String
 fn ended(row: &InvoiceRow) -> String {
     let outcome = row.outcome.as_str();
     match row.status.as_deref() {
-        Some(status) if status != outcome => format!("{outcome} ({})", escape(status)),
+        Some(status) if status != outcome => format!("{outcome} ({})", escape(&word(status))),
         _ => outcome.to_owned(),
     }
 }
@@ -147,7 +148,7 @@ fn standing(row: &InvoiceRow, now_ms: i64) -> Vec<(&'static str, String)> {
         ("order", row.order_id.clone()),
         ("invoice", called(row).into_owned()),
         ("outcome", row.outcome.to_string()),
-        ("status", or_dash(row.status.as_deref())),
+        ("status", status(row.status.as_deref())),
     ];
     if let Some(by) = &row.superseded {
         let sum = sum(&by.amount, &by.currency);

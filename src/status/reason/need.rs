@@ -14,6 +14,7 @@ use crate::poller::standing::LoginState;
 use crate::status::measures::{number, span};
 use crate::status::report::{Count, UnderAttention};
 use crate::status::unsorted::Names;
+use crate::telemetry::word;
 
 /// One thing that needs an operator. Texts are not escaped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -367,7 +368,11 @@ impl Need {
         let names = names.shown.iter().take(NAMED);
         let counted = names.clone().map(|name| {
             let events = if name.events == 1 { "event" } else { "events" };
-            format!("{} {events} with the status {}", name.events, name.status)
+            format!(
+                "{} {events} with the status {}",
+                name.events,
+                word(&name.status)
+            )
         });
         let mut counted: Vec<String> = counted.collect();
         match more {
