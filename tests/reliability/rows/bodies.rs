@@ -67,11 +67,7 @@ fn flooded_for(each: Duration, bound: Option<usize>) -> Found {
     let most = most_kib(pid);
     let killed = usize::from(!serves(&world) || most > KILLED_KIB);
     // Of one that would have been killed nothing is left to compare.
-    let [left, honest] = if killed == 0 {
-        left(&world, each)
-    } else {
-        [0, 0]
-    };
+    let left = (killed == 0).then(|| left(&world, each));
     assert_eq!(world.stop_serve(PATIENCE), 0);
     let p99 = percentile(&times, 99);
     let [read, refused] = [&tally.read, &tally.refused].map(|count| count.load(Ordering::Relaxed));
@@ -80,11 +76,16 @@ fn flooded_for(each: Duration, bound: Option<usize>) -> Found {
         times.len()
     );
     let mib = |kib: u64| kib / 1024;
+    let kept = left.map_or_else(String::new, |[left, twin]| {
+        format!(
+            "; {} MiB half a minute later, {} MiB the twin",
+            mib(left),
+            mib(twin)
+        )
+    });
     let figure = format!(
-        "killed {killed}, {} MiB at most; {} MiB half a minute later, {} MiB after honest load; p99 {}; failures {failed}",
+        "killed {killed}, {} MiB at most{kept}; p99 {}; failures {failed}",
         mib(most),
-        mib(left),
-        mib(honest),
         seconds(p99),
     );
     Found::new(n, figure)
@@ -93,8 +94,8 @@ fn flooded_for(each: Duration, bound: Option<usize>) -> Found {
             format!("{} MiB are more than it may have", mib(most)),
         )
         .bar(
-            left <= honest + LEFT_KIB,
-            format!("it keeps {} MiB", mib(left)),
+            left.is_none_or(|[left, twin]| left <= twin + LEFT_KIB),
+            "it keeps more than that beyond the twin".to_owned(),
         )
         .bar(p99 < SOON, format!("p99 {}", seconds(p99)))
         .bar(failed == 0, format!("{failed} honest ones were not heard"))
