@@ -50,21 +50,16 @@ pub fn object(body: &[u8]) -> Result<Object, ShapeError> {
     }
 }
 
-/// Finds what must be the object.
+/// Finds what must be the object. Who reads that refuses the names that begin with [`PRIVATE`].
 pub(super) fn document(body: &[u8]) -> Result<Document<'_>, ShapeError> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    if !is_sound(body) {
-        return Err(ShapeError::NotJson);
-    }
     match first(body) {
         None => Err(ShapeError::Empty),
         Some(b'{') => Ok(Document::Here(body)),
         Some(b'"') => {
             let inner: String =
                 serde_json::from_slice(body).map_err(|_cause| ShapeError::NotJson)?;
-            if !is_sound(inner.as_bytes()) {
-                Err(ShapeError::NotJson)
-            } else if first(inner.as_bytes()) == Some(b'{') {
+            if first(inner.as_bytes()) == Some(b'{') {
                 Ok(Document::Within(inner))
             } else {
                 Err(ShapeError::NotObject)
@@ -114,6 +109,9 @@ fn first(body: &[u8]) -> Option<u8> {
 }
 
 fn strict(body: &[u8]) -> Result<Object, ShapeError> {
+    if !is_sound(body) {
+        return Err(ShapeError::NotJson);
+    }
     let mut reader = serde_json::Deserializer::from_slice(body);
     let entries = reader
         .deserialize_map(Entries)
