@@ -4,7 +4,8 @@
 //! as long each time up to [`MOST`]; after each wait exactly one poll tries. Creates and an operator's polls are not held: a
 //! person waits for them, and their answer is as good as any. What was under way when an outage began or ended says nothing
 //! about what came after. Creates that fail alone begin one outage, which the first poll ends; then they begin no other until
-//! one of them is answered.
+//! one of them is answered. An outage that polls met is ended by a poll; a create that is answered only brings the next try
+//! nearer.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,8 @@ pub(crate) struct Outage {
 #[derive(Debug)]
 enum State {
     Well {
-        evidences: u32,
+        /// Of polls, and of creates.
+        evidences: [u32; 2],
         /// Creates failed while a poll was answered: until one is answered, they say nothing about the service.
         creates_fail_alone: bool,
     },
@@ -84,7 +86,7 @@ pub(crate) enum Change {
 impl State {
     const fn well(creates_fail_alone: bool) -> Self {
         Self::Well {
-            evidences: 0,
+            evidences: [0; 2],
             creates_fail_alone,
         }
     }
@@ -148,39 +150,35 @@ impl Outage {
             return Change::None;
         }
         self.answered |= matches!(verdict, Verdict::Alive | Verdict::Busy);
-        match (&mut self.state, verdict) {
-            (State::Well { .. } | State::Out { .. }, Verdict::Nothing) => {
-                self.dropped(ticket);
-                Change::None
-            }
-            (
-                State::Well {
-                    evidences,
-                    creates_fail_alone,
-                },
-                Verdict::Alive | Verdict::Busy,
-            ) => {
-                *evidences = 0;
-                *creates_fail_alone &= !ticket.creates;
-                Change::None
-            }
-            (
-                State::Well {
-                    creates_fail_alone: true,
-                    ..
-                },
-                Verdict::Outage(_),
-            ) if ticket.creates => Change::None,
-            (State::Well { evidences, .. }, Verdict::Outage(reason)) => {
-                *evidences += 1;
-                if *evidences < EVIDENCES {
+        if verdict == Verdict::Nothing {
+            self.dropped(ticket);
+            return Change::None;
+        }
+        let change = match &mut self.state {
+            State::Well {
+                evidences,
+                creates_fail_alone,
+            } => {
+                let [polls, creates] = evidences;
+                let Verdict::Outage(reason) = verdict else {
+                    *creates = 0;
+                    *polls *= u32::from(ticket.creates);
+                    *creates_fail_alone &= !ticket.creates;
+                    return Change::None;
+                };
+                if ticket.creates {
+                    *creates += u32::from(!*creates_fail_alone);
+                } else {
+                    *polls += 1;
+                }
+                if *polls + *creates < EVIDENCES {
                     return Change::None;
                 }
+                let polls_failed = *polls > 0;
                 let wait = jittered(FIRST, dice);
-                self.era += 1;
                 self.state = State::Out {
                     began: now,
-                    polls_failed: !ticket.creates,
+                    polls_failed,
                     reason,
                     wait: FIRST,
                     until: now + wait,
@@ -188,44 +186,40 @@ impl Outage {
                 };
                 Change::Began(wait)
             }
-            (
-                State::Out {
-                    began,
-                    polls_failed,
-                    ..
-                },
-                Verdict::Alive | Verdict::Busy,
-            ) => {
-                let lasted = now.saturating_duration_since(*began);
-                let creates_fail_alone = !*polls_failed && !ticket.creates;
-                self.era += 1;
-                self.state = State::well(creates_fail_alone);
-                Change::Ended(lasted)
-            }
-            (
-                State::Out {
-                    polls_failed,
-                    reason,
-                    wait,
-                    until,
-                    is_tried,
-                    ..
-                },
-                Verdict::Outage(met),
-            ) => {
-                *reason = met;
-                *polls_failed |= !ticket.creates;
-                // An operator who tries again and again must not push the next try ever further away.
-                if !ticket.tries {
+            State::Out {
+                began,
+                polls_failed,
+                reason,
+                wait,
+                until,
+                is_tried,
+            } => match verdict {
+                Verdict::Outage(met) => {
+                    *reason = met;
+                    *polls_failed |= !ticket.creates;
+                    // An operator who tries again and again must not push the next try ever further away.
+                    if !ticket.tries {
+                        return Change::None;
+                    }
+                    *wait = (*wait * 2).min(MOST);
+                    let longer = jittered(*wait, dice);
+                    *until = now + longer;
+                    *is_tried = false;
+                    return Change::GoesOn(longer);
+                }
+                _answered if ticket.creates && *polls_failed => {
+                    *until = (*until).min(now + FIRST);
                     return Change::None;
                 }
-                *wait = (*wait * 2).min(MOST);
-                let longer = jittered(*wait, dice);
-                *until = now + longer;
-                *is_tried = false;
-                Change::GoesOn(longer)
-            }
-        }
+                _answered => {
+                    let lasted = now.saturating_duration_since(*began);
+                    self.state = State::well(!*polls_failed && !ticket.creates);
+                    Change::Ended(lasted)
+                }
+            },
+        };
+        self.era += 1;
+        change
     }
 
     /// A request ended without a verdict. When it was the one that tried, another may.

@@ -181,3 +181,32 @@ fn creates_that_fail_alone_hold_polls_once_and_never_take_their_try() {
     let began = creates(&mut outage, now, EVIDENCES, &nobody());
     assert_eq!(began.last(), Some(&Change::Began(FIRST)), "all failed");
 }
+
+#[test]
+fn polls_that_fail_alone_are_an_outage_and_creates_bring_the_next_try_nearer() {
+    let mut now = Instant::now();
+    let mut outage = Outage::new();
+    let mut changes = Vec::new();
+    for _ in 0..EVIDENCES {
+        let poll = asks(&mut outage, now);
+        changes.push(outage.ended(poll, nobody(), now, 0));
+        changes.extend(creates(&mut outage, now, 1, &Verdict::Alive));
+    }
+    assert!(changes.contains(&Change::Began(FIRST)), "{changes:?}");
+    for _ in 0..5 {
+        now += FIRST * 12;
+        let probe = asks(&mut outage, now);
+        let change = outage.ended(probe, nobody(), now, 0);
+        assert!(matches!(change, Change::GoesOn(_)), "{change:?}");
+    }
+    assert_eq!(
+        creates(&mut outage, now, 1, &Verdict::Alive),
+        [Change::None]
+    );
+    let early = outage.admit(Caller::Background, now);
+    assert_eq!(early, Err(Hold::Until(now + FIRST)));
+    now += FIRST;
+    let probe = asks(&mut outage, now);
+    let ended = outage.ended(probe, Verdict::Alive, now, 0);
+    assert!(matches!(ended, Change::Ended(_)), "{ended:?}");
+}
