@@ -28,7 +28,6 @@ use crate::hook::process::{Ending, Program, Surroundings, launch_told};
 use crate::invoice::attention::Severity;
 use crate::invoice::event::EventKind;
 use crate::ledger::{ALARMED, Fact, ReadError, Reader, Writer};
-use crate::outbox::rest_after;
 use crate::shutdown::Shutdown;
 use crate::status::{Need, Reason};
 use crate::telemetry::{chain, escape};
@@ -46,6 +45,10 @@ const AGAIN_AFTER: [Duration; 3] = [
 ];
 /// How long a program that failed each time is left alone.
 const LEAVE_FOR: Duration = Duration::from_hours(1);
+/// The pause after a start that failed for want of something.
+const WANT_FOR: Duration = Duration::from_secs(10);
+/// The pause while others may change what would be run: somebody has to put that right.
+const EXPOSED_FOR: Duration = Duration::from_mins(5);
 /// Between TERM and KILL.
 pub(super) const GRACE: Duration = Duration::from_secs(5);
 /// Where the ledger keeps what was told.
@@ -267,11 +270,11 @@ impl Watch {
     }
 }
 
-/// Runs the program until it ends with 0, a few times. False when it did not, after [`LEAVE_FOR`], or when the daemon stops
-/// before: then it is told anew, if it still stands.
+/// Runs the program until it ends with 0, a few times. False when it did not, after [`LEAVE_FOR`], when it cannot be started,
+/// after [`WANT_FOR`] or [`EXPOSED_FOR`], or when the daemon stops before: then it is told anew, if it still stands.
 async fn tell(parts: &Parts, alarm: &Alarm, turn: &Mutex<()>, stop: &Shutdown) -> bool {
     let mut pauses = AGAIN_AFTER.into_iter();
-    let (mut attempt, mut wants) = (1_u32, 0_u32);
+    let mut attempt = 1_u32;
     loop {
         let ending = {
             let _turn = turn.lock().await;
@@ -284,19 +287,23 @@ async fn tell(parts: &Parts, alarm: &Alarm, turn: &Mutex<()>, stop: &Shutdown) -
                 return true;
             }
             Ending::Interrupted => return false,
-            // No attempt: it comes to one as soon as there is what it wants.
-            Ending::Wanting(why) | Ending::Exposed(why) => {
-                let why = escape(&why);
+            // No attempt. What stands then is looked at anew: it may be something else.
+            Ending::Wanting(ref why) | Ending::Exposed(ref why) => {
+                let is_want = matches!(ending, Ending::Wanting(_));
+                let pause = if is_want { WANT_FOR } else { EXPOSED_FOR };
+                let why = escape(why);
                 tracing::warn!(reason = %word, "the program of `[attention]` waits, since it cannot be started: {why}");
-                let pause = rest_after(wants);
-                wants = wants.saturating_add(1);
-                pause
+                tokio::select! {
+                    () = stop.requested() => {}
+                    () = sleep(pause) => {}
+                }
+                return false;
             }
             other => {
                 let result = escape(&other.to_string()).into_owned();
                 tracing::warn!(reason = %word, attempt, %result, "the program of `[attention]` failed: {result}");
                 let Some(pause) = pauses.next() else { break };
-                (attempt, wants) = (attempt + 1, 0);
+                attempt += 1;
                 pause
             }
         };
