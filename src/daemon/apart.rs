@@ -30,13 +30,15 @@ const THREADS: usize = 3;
 const THREADS_WITHIN: Duration = Duration::from_secs(10);
 /// Between two tries for one that was refused: threads that ended just now may still count.
 const ASK_EVERY: Duration = Duration::from_millis(20);
-/// So many at most: as many as places for creates, whose names are looked up, and again as many for all else.
-const THREADS_AT_MOST: usize = 128;
+/// So many at most. A look-up of a name may hold one for 20 s, and each of 64 creates begins another after 5 s.
+const THREADS_AT_MOST: usize = 320;
 /// What a rush has started ends when it had nothing to do for this long.
 const IDLE_FOR: Duration = Duration::from_secs(20);
-/// How often the threads that stay are given something to do: each of two has its turn before it ends.
-const TEND_EVERY: Duration = Duration::from_secs(8);
-const _: () = assert!(TEND_EVERY.as_secs() * 2 < IDLE_FOR.as_secs());
+/// How often two threads are given something to do: in less time all others would stay, too.
+const TEND_EVERY: Duration = Duration::from_secs(15);
+const _: () = assert!(TEND_EVERY.as_secs() < IDLE_FOR.as_secs());
+/// How long one of them waits there for the other, which it may have to itself to be started anew.
+const MEET_WITHIN: Duration = Duration::from_millis(200);
 
 /// Bounds a runtime's threads for what blocks.
 pub(crate) fn bound(runtime: &mut Builder) -> &mut Builder {
@@ -109,7 +111,12 @@ async fn tend_every(every: Duration, _furnished: Furnished) -> Infallible {
     turns.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         turns.tick().await;
-        drop(spawn_blocking(|| ()));
+        // Two at once: one that ended, while the process stood still for long, is started anew.
+        let (here, are_here) = mpsc::channel();
+        drop(spawn_blocking(move || {
+            are_here.recv_timeout(MEET_WITHIN).unwrap_or_default();
+        }));
+        drop(spawn_blocking(move || here.send(()).unwrap_or_default()));
     }
 }
 
