@@ -1,11 +1,12 @@
 //! Which files a run executes: its program, what the first lines of scripts name, and the files that an interpreter is given. By
 //! the first lines, as the kernel reads them, and the names of the programs; nothing is run.
 //!
-//! Relies on the file system as it is now; promises to name no file that is a program's mere data, unless an interpreter is
-//! given it.
+//! Relies on the file system as it is now. Promises to name each file that an interpreter is given, and each script or program
+//! that any program is given; mere data of other programs is not named.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::process::PATH;
@@ -81,10 +82,12 @@ pub(crate) fn begins_so(program: &Path, name: &str) -> bool {
 pub(crate) fn files(program: &Path, args: &[String]) -> Vec<PathBuf> {
     let mut files = vec![program.to_owned()];
     if is_interpreter(program) {
-        let given = args.iter().map(PathBuf::from);
-        files.extend(given.filter(|path| path.is_absolute() && path.is_file()));
+        files.extend(args.iter().flat_map(|arg| given(arg)));
         let wanted = is_env(program).then(|| wanted_of_env(args.iter().map(String::as_str)));
         files.extend(wanted.flatten().and_then(in_path));
+    } else {
+        let given = args.iter().map(PathBuf::from);
+        files.extend(given.filter(|path| path.is_absolute() && may_be_run(path)));
     }
     let mut at = 0;
     let most = files.len() * DEEPEST;
@@ -98,7 +101,7 @@ pub(crate) fn files(program: &Path, args: &[String]) -> Vec<PathBuf> {
                 Some(PathBuf::from(asked.program)),
                 asked.by_env.and_then(in_path),
             ];
-            for file in all.into_iter().flatten() {
+            for file in all.into_iter().flatten().chain(given(&line)) {
                 if !files.contains(&file) {
                     files.push(file);
                 }
@@ -107,6 +110,23 @@ pub(crate) fn files(program: &Path, args: &[String]) -> Vec<PathBuf> {
         at += 1;
     }
     files
+}
+
+/// The files and directories that an argument names: alone, behind a flag (`-f/srv/x.php`, `--require=/srv/x.js`), or as words
+/// of one line (`env -S`).
+fn given(arg: &str) -> impl Iterator<Item = PathBuf> + '_ {
+    let paths = arg
+        .split_whitespace()
+        .filter_map(|word| word.get(word.find('/')?..));
+    paths.map(PathBuf::from).filter(|path| path.exists())
+}
+
+/// A script, or a file that may be executed.
+fn may_be_run(path: &Path) -> bool {
+    let about = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    about.is_some_and(|about| {
+        about.mode() & 0o111 != 0 || first_line(path).is_ok_and(|line| line.starts_with("#!"))
+    })
 }
 
 /// By its name, or the one that its links lead to.
@@ -156,11 +176,14 @@ mod tests {
         symlink(&php, &other).expect("linked");
         let script = file("script", &format!("#!{php} -q\n"));
         let over = file("over", &format!("#!{script}\n"));
+        let (in_flag, flagged) = (format!("-f{data}"), format!("--require={more}"));
         let by_env = file("by-env", "#!/usr/bin/env -S sh -e\n");
         let (env, sh) = ("/usr/bin/env", in_path("sh").expect("one is there"));
         let sh = sh.to_str().expect("UTF-8");
         for (run, wanted) in [
             (vec![&*tool, &data], vec![&*tool]),
+            (vec![&*tool, &script], vec![&*tool, &script, &php]),
+            (vec![&php, &in_flag, &flagged], vec![&php, &data, &more]),
             (
                 vec![&php, &data, "/no/such", "-x", &more],
                 vec![&php, &data, &more],

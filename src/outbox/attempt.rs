@@ -39,6 +39,8 @@ const STARTED_AFTER: Duration = Duration::from_secs(1);
 pub(super) enum Went {
     /// The end of the attempt is stored.
     Stored,
+    /// The same of a program that was started meanwhile.
+    Started,
     /// The ledger or the config did not let it run: a rest does good.
     Trouble,
     /// It could not be started for want of something, and was given back: a rest does good.
@@ -70,9 +72,8 @@ pub(super) async fn run(
     let Some(started_ms) = began else {
         return give_back(&desk, &claimed, ready).await;
     };
-    let is_program = matches!(ready, Ready::Program(_));
     let (finished, went) = match ready {
-        Ready::Program(launched) => (run_program(&desk, *launched).await, Went::Stored),
+        Ready::Program(launched) => run_program(&desk, *launched).await,
         Ready::Post(prepared) => (prepared.run(&desk.ending).await, Went::Stored),
         Ready::Not(ending, went) => (unrun(ending), went),
     };
@@ -82,9 +83,6 @@ pub(super) async fn run(
     }
     if let Ending::Exposed(how) = &finished.ending {
         return exposed(&desk, &claimed, how).await;
-    }
-    if is_program {
-        desk.settings.runs.started();
     }
     let count = Count {
         before: claimed.attempt.saturating_sub(1),
@@ -191,13 +189,19 @@ async fn make_process(
 }
 
 /// One that lasts has started: whether programs can be is not for its end to tell.
-async fn run_program(desk: &Desk, launched: Launched) -> Finished {
+async fn run_program(desk: &Desk, launched: Launched) -> (Finished, Went) {
     let mut running = pin!(launched.run(&desk.ending));
     match timeout(STARTED_AFTER, running.as_mut()).await {
-        Ok(finished) => finished,
+        Ok(finished) => {
+            let is_want = matches!(finished.ending, Ending::Wanting(_) | Ending::Exposed(_));
+            if !is_want {
+                desk.settings.runs.started();
+            }
+            (finished, Went::Started)
+        }
         Err(_lasts) => {
             desk.settings.runs.started();
-            running.await
+            (running.await, Went::Stored)
         }
     }
 }

@@ -273,11 +273,18 @@ impl Outbox {
         let (id, went) = passed_on(joined);
         self.active.remove(&id);
         let hook = self.over(id);
+        if let Some(hook) = hook
+            && matches!(went, Went::Wanting | Went::Exposed)
+        {
+            // It was over soon for it never began: nothing more of it is claimed ahead.
+            self.hand.ended(hook, Duration::MAX);
+        }
         match went {
             Went::Trouble => self.rest(),
             Went::Wanting => self.rest_for_want(),
             Went::Exposed => self.close(hook),
-            Went::Stored => self.wants = 0,
+            Went::Started => self.wants = 0,
+            Went::Stored => {}
         }
     }
 
@@ -414,7 +421,7 @@ impl Outbox {
 }
 
 /// How long it does good to rest after a program could not be started for want of something, for so many times before.
-pub(crate) fn rest_after(wants: u32) -> Duration {
+fn rest_after(wants: u32) -> Duration {
     let (first, longest) = WANT_AGAIN;
     let pause = first.saturating_mul(2_u32.saturating_pow(wants));
     pause.min(longest)
