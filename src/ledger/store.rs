@@ -107,9 +107,6 @@ pub(super) struct Stored {
     pub generation: i64,
     /// No claim that was heard of it is newer: one that is cannot be an event already. 1970 while nothing dated was heard.
     pub newest: Moment,
-    /// The event that has `row.raw` to the letter; `None` when the row alone has it. A store may spare writing it twice, and
-    /// [`Store::recall`] reading it.
-    pub document: Option<i64>,
 }
 
 /// The polling side of an invoice.
@@ -199,15 +196,6 @@ pub(super) struct NewEvent<'a> {
     pub raw: Option<&'a str>,
     /// How what was heard was judged, when its claim is the change's cause: then the event is its line of history too.
     pub judged: Option<(Decision, Why)>,
-}
-
-/// Whether an invoice is stored as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Saved {
-    /// Its event tells all of it.
-    WithEvent,
-    /// It is still to be saved.
-    NotYet,
 }
 
 /// What became of the held deliveries of an invoice.
@@ -322,13 +310,6 @@ pub(super) trait Store {
     ) -> Result<InvoiceKey, StoreError>;
     /// Loads an invoice to change it.
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError>;
-    /// The same to record what is heard of it. What was kept may be given instead of what would be read, and the document
-    /// (`row.raw`) may be left out where an event has it.
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
-        Ok(self.load(key)?.map(Box::new))
-    }
-    /// Gives an invoice back that was recalled and is now as it was saved, for the next time it is recalled.
-    fn keep(&mut self, _stored: Box<Stored>) {}
     /// The invoice with this id of the service.
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError>;
     /// The invoice that stands for an order, another one than this, and what it amounts to.
@@ -355,15 +336,6 @@ pub(super) trait Store {
 
     /// Writes an event and returns its number.
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError>;
-    /// The same for a recalled or loaded invoice that is to be saved next as it is here, but for the event as its document
-    /// where that is the same: such an event may be all that need be written.
-    fn insert_event_of(
-        &mut self,
-        event: &NewEvent<'_>,
-        _stored: &Stored,
-    ) -> Result<(i64, Saved), StoreError> {
-        Ok((self.insert_event(event)?, Saved::NotYet))
-    }
     /// True when the invoice has an event of this kind.
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError>;
     /// The number of the newest event; 0 while there is none.

@@ -30,9 +30,11 @@ const LOOK_UP: &str = "SELECT id FROM invoice WHERE ref = ?1";
 const TOKEN: &str = "SELECT sealed FROM secret WHERE invoice = ?1";
 const LOAD: &str = "SELECT status, outcome, revision, amount_agreed FROM invoice WHERE id = ?1";
 const EVENT: &str = "INSERT INTO event (event_id, invoice, kind, rewound, cause_status, cause_ns, status, previous_status, \
-                     outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, decision, why, \
-                     revision) VALUES (?1, ?2, 'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', \
-                     'RUB', ?7, 'advance', 'newer', ?8)";
+                     outcome, previous_outcome, source, at_ms, amount_reported, currency_reported, raw, decision, why) \
+                     VALUES (?1, ?2, 'status', 0, ?3, ?4, ?3, ?5, 'open', 'open', 'notification', ?6, '1500.00', 'RUB', \
+                     ?7, 'advance', 'newer')";
+const SAVE: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_ns = ?4, sorted_status = ?3, sorted_ns = ?4, \
+                    raw = ?5, heard_ms = ?6, updated_ms = ?6, newest_ns = ?4 WHERE id = ?1";
 const DELIVERY: &str = "INSERT INTO delivery (event, invoice, hook, state, next_ms, blocked_by) VALUES (?1, ?2, 'shop', \
                         'waiting', ?3, (SELECT o.id FROM delivery o WHERE o.invoice = ?2 AND o.event < ?1 \
                         AND o.hook = 'shop' AND o.state <> 'done' AND o.state <> 'abandoned' \
@@ -121,12 +123,10 @@ impl Raw {
             .expect("it was stocked");
         let claim_ns = at * 1_000_000;
         let done = |changed: rusqlite::Result<usize>| assert_eq!(changed, Ok(1));
-        // Such an event stands for the invoice's row, which is left as it is.
-        let revision = revision + 1 + i64::try_from(number).expect("small");
-        done(statement(EVENT).execute(params![
-            event_id, id, status, claim_ns, previous, at, body, revision
-        ]));
+        done(statement(EVENT).execute(params![event_id, id, status, claim_ns, previous, at, body]));
         let event = self.connection.last_insert_rowid();
+        let revision = revision + 1;
+        done(statement(SAVE).execute(params![id, revision, status, claim_ns, body, at]));
         done(statement(DELIVERY).execute(params![event, id, at]));
         self.written += 1;
         self.waiting.push_back((of, number + 1));

@@ -10,7 +10,7 @@ use crate::invoice::transition::{Decision, Why};
 use crate::ledger::command::RecordedEvent;
 use crate::ledger::fact::{Fact, ODD, ODD_NAMES, UNSORTED, UNSORTED_NAMES, UNSORTED_OTHERS};
 use crate::ledger::row::InvoiceKey;
-use crate::ledger::store::{NewEvent, Next, Saved, Store, StoreError, Stored};
+use crate::ledger::store::{NewEvent, Next, Store, StoreError, Stored};
 
 /// Names of a family that a ledger notes, at most. A service has a dozen statuses.
 const NAMES_MOST: u64 = 100;
@@ -39,28 +39,6 @@ pub(super) fn write_event<S: Store>(
     change: &Change,
     told: &Told<'_>,
 ) -> Result<RecordedEvent, StoreError> {
-    write(store, rules, invoice, change, told, None).map(|(event, _saved)| event)
-}
-
-/// The same for an invoice that is to be saved next, which the event may do too.
-pub(super) fn write_event_of<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-    stored: &Stored,
-    change: &Change,
-    told: &Told<'_>,
-) -> Result<(RecordedEvent, Saved), StoreError> {
-    write(store, rules, stored.row.key, change, told, Some(stored))
-}
-
-fn write<S: Store>(
-    store: &mut S,
-    rules: &Rules,
-    invoice: InvoiceKey,
-    change: &Change,
-    told: &Told<'_>,
-    to_be_saved: Option<&Stored>,
-) -> Result<(RecordedEvent, Saved), StoreError> {
     let mut text = Uuid::encode_buffer();
     let event_id = &*Uuid::now_v7().hyphenated().encode_lower(&mut text);
     let event = NewEvent {
@@ -73,10 +51,7 @@ fn write<S: Store>(
         raw: told.raw,
         judged: told.judged,
     };
-    let (seq, saved) = match to_be_saved {
-        Some(stored) => store.insert_event_of(&event, stored)?,
-        None => (store.insert_event(&event)?, Saved::NotYet),
-    };
+    let seq = store.insert_event(&event)?;
     let first = Next::At {
         at_ms: told.at_ms.saturating_add(rules.first_delay_ms),
         wait_ms: rules.first_delay_ms,
@@ -89,13 +64,12 @@ fn write<S: Store>(
             deliveries += 1;
         }
     }
-    let recorded = RecordedEvent {
+    Ok(RecordedEvent {
         seq,
         event_id: event_id.to_owned(),
         kind: change.kind,
         deliveries,
-    };
-    Ok((recorded, saved))
+    })
 }
 
 /// Keeps attention on an invoice whose status stands on no list, and counts the arrivals of each such name. Returns a name

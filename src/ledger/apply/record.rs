@@ -1,7 +1,7 @@
 //! Records an observation: judges it, takes it over into the invoice, and keeps it in the history whatever was decided.
 
 use super::dates::{Touch, date_after, is_due};
-use super::event::{Told, note_odd, note_unsorted, write_event_of};
+use super::event::{Told, note_odd, note_unsorted, write_event};
 use super::reassess::{freshen, held_for};
 use super::{ApplyError, Rules, restored};
 use crate::invoice::attention::Attention;
@@ -18,7 +18,7 @@ use crate::invoice::transition::{
 use crate::ledger::command::Recorded;
 use crate::ledger::fact::SERVICE_AHEAD_MS;
 use crate::ledger::row::{InvoiceKey, InvoiceRow};
-use crate::ledger::store::{NewHistory, Rank, Saved, Store, StoreError, Stored};
+use crate::ledger::store::{NewHistory, Rank, Store, StoreError, Stored};
 
 pub(super) fn record<S: Store>(
     store: &mut S,
@@ -26,17 +26,10 @@ pub(super) fn record<S: Store>(
     key: InvoiceKey,
     observation: &Observation,
 ) -> Result<Recorded, ApplyError> {
-    let recalled = store.recall(key)?;
-    let mut stored = recalled.ok_or(ApplyError::Missing("such invoice"))?;
-    let recorded = record_on(store, rules, &mut stored, observation)?;
-    // What is refused may have been changed without being saved.
-    if !matches!(
-        recorded.decision,
-        Decision::NotThisInvoice | Decision::OtherId
-    ) {
-        store.keep(stored);
-    }
-    Ok(recorded)
+    let mut stored = store
+        .load(key)?
+        .ok_or(ApplyError::Missing("such invoice"))?;
+    Ok(record_on(store, rules, &mut stored, observation)?)
 }
 
 /// Records an observation on a loaded invoice and stores it.
@@ -114,7 +107,6 @@ pub(super) fn record_on<S: Store>(
     if !is_line {
         remember(store, key, observation, &claim, judged)?;
     }
-    let mut saved = Saved::NotYet;
     if let Some(change) = &change {
         let told = Told {
             source: Some(observation.source),
@@ -124,16 +116,10 @@ pub(super) fn record_on<S: Store>(
             held,
             judged: is_line.then_some(judged),
         };
-        let (event, with_event) = write_event_of(store, rules, stored, change, &told)?;
-        saved = with_event;
-        if stored.document.is_none() && stored.row.raw.as_deref() == told.raw {
-            stored.document = Some(event.seq);
-        }
+        let event = write_event(store, rules, key, change, &told)?;
         recorded.event = Some(event);
     }
-    if saved == Saved::NotYet {
-        store.save(stored)?;
-    }
+    store.save(stored)?;
     let touch = Touch {
         ask,
         first_id,
@@ -327,8 +313,7 @@ fn take_over(
         row.outcome_ms = observation.received_ms;
         row.found_by = Some(observation.source);
     }
-    if stands || (row.raw.is_none() && stored.document.is_none()) {
-        stored.document = None;
+    if stands || row.raw.is_none() {
         put_text(&mut row.raw, Some(&report.raw));
     }
     fill(row, report, stands);

@@ -58,7 +58,6 @@ pub(super) fn opened(intent: &Intent, generation: i64) -> Stored {
         sorted_by: 0,
         generation,
         newest: Moment::from_ns(0),
-        document: None,
     }
 }
 

@@ -46,9 +46,9 @@ impl MemoryStore {
             (row.requisites, row.payment_url) = (None, None);
             emptied.requisites = 1;
         }
-        let has_raw = row.raw.is_some() || stored.document.is_some();
+        let has_raw = row.raw.is_some();
         if outdated(cutoffs.raw_ms) && has_raw {
-            (stored.row.raw, stored.document) = (None, None);
+            stored.row.raw = None;
             emptied.raw = 1;
             self.empty_events(key);
         }

@@ -1,16 +1,11 @@
 //! The columns of an invoice: names and numbers from one list, so that a row is read by number and the code by name.
 //! SQLite looks a name up among all of a row's names, and a notification reads as many values as there are.
-//!
-//! What an invoice's row says may be behind: most notifications are stored by their event alone
-//! ([`standing`](super::standing)), `n` here.
-
-use super::standing::standing;
 
 macro_rules! columns {
     (@name $name:ident) => { concat!("i.", stringify!($name)) };
     (@name $name:ident $in_file:literal) => { $in_file };
     ($first:ident $(, $name:ident $(= $in_file:literal)?)* $(,)?) => {
-        /// All of them, to be selected from what [`standing`] joins.
+        /// All of them, to be selected from `invoice i`.
         pub(super) const INVOICE: &str = concat!(
             "i.", stringify!($first) $(, ", ", columns!(@name $name $($in_file)?))*
         );
@@ -18,7 +13,7 @@ macro_rules! columns {
         /// One invoice by its key.
         pub(super) const BY_KEY: &str = concat!(
             "SELECT i.", stringify!($first) $(, ", ", columns!(@name $name $($in_file)?))*,
-            " FROM ", standing!(), " WHERE i.id = ?1"
+            " FROM invoice i WHERE i.id = ?1"
         );
 
         /// Where each stands in [`INVOICE`].
@@ -36,24 +31,10 @@ columns! {
     id, reference = "i.ref", order_id, invoice_id, mode, method, opening, opening_note, creator_boot,
     creator_pid, creator_start, creator_deadline_ms, amount_asked, currency_asked, amount_agreed,
     currency_agreed, amount_reported, currency_reported,
-    revision = "ifnull(n.revision,i.revision)",
-    status = "ifnull(n.status,i.status)",
-    claim_differs = "iif(n.seq IS NULL,i.claim_differs,NULL)",
-    claim_ns = "iif(n.seq IS NULL,i.claim_ns,n.cause_ns)",
-    sorted_status = "ifnull(n.status,i.sorted_status)",
-    sorted_meaning = "iif(n.seq IS NULL,i.sorted_meaning,'open')",
-    sorted_differs = "iif(n.seq IS NULL,i.sorted_differs,NULL)",
-    sorted_ns = "iif(n.seq IS NULL,i.sorted_ns,n.cause_ns)",
-    sorted_settled = "iif(n.seq IS NULL,i.sorted_settled,0)",
+    revision, status, claim_differs, claim_ns, sorted_status, sorted_meaning, sorted_differs, sorted_ns, sorted_settled,
     outcome, outcome_ms, found_by, doubt, doubted, pending, paid_counted, paid_fired, failed_fired,
     sorted_by, generation, attention, unresolved, requisites, payment_url,
-    raw_event = "ifnull(n.seq,i.raw_event)",
-    raw = "iif(n.seq IS NULL,ifnull(i.raw,(SELECT e.raw FROM event e WHERE e.seq=i.raw_event)),n.raw)",
-    expire_ms,
-    heard_ms = "ifnull(n.at_ms,i.heard_ms)",
-    created_ms,
-    updated_ms = "ifnull(n.at_ms,i.updated_ms)",
-    newest_ns = "ifnull(n.cause_ns,i.newest_ns)",
+    raw, expire_ms, heard_ms, created_ms, updated_ms, newest_ns,
     superseded = "(SELECT s.ref||' '||s.outcome||' '||s.amount_agreed||' '||s.currency_agreed||' '||ifnull(s.invoice_id,'')
  FROM invoice s WHERE s.order_id=i.order_id AND s.rank>abs(i.rank) ORDER BY s.rank DESC LIMIT 1)",
 }

@@ -6,7 +6,6 @@ use rusqlite::{Connection, params};
 
 use super::often::{Often, Statements};
 use super::runnable::{self, Chosen};
-use super::standing::standing;
 use super::{abandonment, rows};
 use crate::ledger::command::{After, AttemptRecord, Lane};
 use crate::ledger::row::{Claimed, DeliveryKey, DeliveryState, InvoiceKey};
@@ -119,9 +118,7 @@ fn load(connection: &Connection, key: i64) -> rusqlite::Result<Claimed> {
     let sql = format!(
         concat!(
             "SELECT {}, {}, d.hook, d.attempts, d.round_start, d.replay FROM ",
-            standing!(
-                "delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice"
-            ),
+            "delivery d JOIN event e ON e.seq = d.event JOIN invoice i ON i.id = d.invoice",
             " WHERE d.id = ?1"
         ),
         rows::INVOICE,

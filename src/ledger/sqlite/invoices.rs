@@ -6,8 +6,6 @@ use super::Bounds;
 use super::due;
 use super::often::{Often, Statements};
 use super::rows::{self, claim_columns};
-use super::saving::Loaded;
-use super::usual;
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::observation::Source;
@@ -17,7 +15,7 @@ use crate::invoice::transition::Claim;
 use crate::ledger::command::Intent;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::sqlite::planned::Planned as _;
-use crate::ledger::store::{NewEvent, NewHistory, PollState, Rank, Saved, Stored, trim_every};
+use crate::ledger::store::{NewEvent, NewHistory, PollState, Rank, Stored, trim_every};
 
 /// Earlier claims compared with a new one. An honest service makes a handful; beyond this a repeat may be taken for new.
 const RECORDED_MOST: i64 = 256;
@@ -63,23 +61,6 @@ pub(super) fn load(
     connection.often(Often::Load, |statement| {
         statement.query_row([key.0], rows::stored).optional()
     })
-}
-
-/// Reads an invoice to record what is heard of it: by the short way, which leaves a document out that an event has, and
-/// where that does not fit by the whole row.
-pub(super) fn recall(
-    connection: &mut impl Statements,
-    key: InvoiceKey,
-) -> rusqlite::Result<Option<Stored>> {
-    let usual = connection.often(Often::LoadUsual, |statement| {
-        statement
-            .query_row([key.0], |row| usual::stored(row, key))
-            .optional()
-    })?;
-    if usual.is_some() {
-        return Ok(usual);
-    }
-    load(connection, key)
 }
 
 /// The invoice that stands for an order, another one than this.
@@ -148,51 +129,14 @@ pub(super) const INSERT_EVENT: &str = "INSERT INTO event (event_id, invoice, kin
   currency_reported, raw, decision, why, vouched, order_outcome) \
   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, 1, ?19)";
 
+/// Writes an event.
 pub(super) fn insert_event(
     connection: &mut impl Statements,
     event: &NewEvent<'_>,
 ) -> rusqlite::Result<i64> {
-    match usual::cause(event) {
-        Some(cause) => insert_usual(connection, event, cause, None),
-        None => connection.often(Often::InsertEvent, |statement| insert_any(statement, event)),
-    }
-}
-
-/// The same for an invoice that is to be saved as it is here.
-pub(super) fn insert_event_of(
-    connection: &mut impl Statements,
-    loaded: &mut Loaded,
-    event: &NewEvent<'_>,
-    stored: &Stored,
-) -> rusqlite::Result<(i64, Saved)> {
-    let Some(cause) = usual::cause(event) else {
-        return Ok((insert_event(connection, event)?, Saved::NotYet));
-    };
-    let stands = loaded.stands(stored, event, cause);
-    let seq = insert_usual(connection, event, cause, stands)?;
-    let saved = stands.map_or(Saved::NotYet, |_revision| Saved::WithEvent);
-    Ok((seq, saved))
-}
-
-fn insert_usual(
-    connection: &mut impl Statements,
-    event: &NewEvent<'_>,
-    cause: &Claim,
-    stands: Option<i64>,
-) -> rusqlite::Result<i64> {
-    connection.often(Often::InsertUsual, |statement| {
-        usual::insert_event(statement, event, cause, stands)
-    })
-}
-
-/// Writes an event, whatever it tells.
-pub(super) fn insert_any(
-    statement: &mut Statement<'_>,
-    event: &NewEvent<'_>,
-) -> rusqlite::Result<i64> {
     let change = event.change;
     let (cause, differs, at) = claim_columns(change.cause.as_ref());
-    statement.insert(params![
+    let values = params![
         event.event_id,
         event.invoice.0,
         change.kind.as_str(),
@@ -212,7 +156,8 @@ pub(super) fn insert_any(
         event.judged.map(|(decision, _)| decision.as_str()),
         event.judged.map(|(_, why)| why.as_str()),
         change.order_outcome.as_str(),
-    ])
+    ];
+    connection.often(Often::InsertEvent, |statement| statement.insert(values))
 }
 
 /// Lines that are no event. Those that are beyond a bound are dropped now and then and not with every line.

@@ -1,14 +1,14 @@
 //! Invoices the writer recorded something of lately, as they stand in the file, so that the next notification of one of them
 //! reads nothing. Reading one takes a fourth of what the writer does for a notification.
 //!
-//! Relies on the writer for three things: each transaction begins with [`Known::check`], what may have been undone is
-//! forgotten by [`Known::clear`], and whoever stores an invoice in another way than by taking it from here and putting it back
-//! calls [`Known::forget`]. Promises no more than [`MOST`] of them. A build with debug assertions holds each against the file
-//! when it is taken, so that every test of the ledger is one of this.
+//! Relies on the writer for two things: each transaction begins with [`Known::check`], and what may have been undone, or was
+//! stored in another way than by [`Known::put`], is forgotten. Promises no more than [`MOST`] of them. A build with debug
+//! assertions holds each against the file when it is used, so that every test of the ledger is one of this.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use crate::invoice::opening::Opening;
 use crate::ledger::row::InvoiceKey;
 use crate::ledger::store::Stored;
 
@@ -67,31 +67,31 @@ impl Known {
         }
     }
 
-    /// Gives an invoice away.
-    pub(super) fn take(&mut self, key: InvoiceKey) -> Option<Box<Stored>> {
-        self.young.remove(&key).or_else(|| self.old.remove(&key))
+    /// The invoice as it stands in the file.
+    pub(super) fn get(&self, key: InvoiceKey) -> Option<&Stored> {
+        let found = self.young.get(&key).or_else(|| self.old.get(&key));
+        found.map(|stored| &**stored)
     }
 
-    /// Keeps an invoice that was stored as it is. Its document is left to the event that has it, and the claims that are
-    /// events are looked up when they matter.
-    pub(super) fn put(&mut self, mut stored: Box<Stored>) {
-        if stored.document.is_some() {
-            stored.row.raw = None;
-        }
+    /// Keeps an invoice that was read, or stored, as it is. The claims that are events are looked up when they matter.
+    pub(super) fn put(&mut self, mut stored: Stored) {
+        self.forget(stored.row.key);
         stored.invoice.recorded = Vec::new();
-        // What a superseded one holds of the invoice that stands for the order changes with that.
-        if length(&stored) > LONGEST || stored.row.superseded.is_some() {
+        // What these hold of the invoice that stands for the order changes with that.
+        let is_beside = stored.row.superseded.is_some() || stored.row.opening == Opening::Refused;
+        if is_beside || length(&stored) > LONGEST {
             return;
         }
         if self.young.len() >= MOST / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(stored.row.key, stored);
+        self.young.insert(stored.row.key, Box::new(stored));
     }
 
-    /// An invoice was stored that was not taken from here.
+    /// An invoice was changed in another way.
     pub(super) fn forget(&mut self, key: InvoiceKey) {
-        drop(self.take(key));
+        self.young.remove(&key);
+        self.old.remove(&key);
     }
 
     /// What was stored may be undone.
@@ -110,57 +110,41 @@ fn length(stored: &Stored) -> usize {
     texts.sum::<usize>() + stored.invoice.doubted.len() * 100
 }
 
-/// What was kept is what stands in the file, but for a document that an event has.
-pub(super) fn assert_stands(kept: &Stored, read: Option<Stored>) {
-    let mut read = read.expect("invoices are never deleted");
-    if read.document.is_some() {
-        read.row.raw = None;
-    }
+/// What was kept is what stands in the file.
+pub(super) fn assert_stands(kept: &Stored, read: Option<&Stored>) {
+    let read = read.expect("invoices are never deleted");
     assert_eq!(format!("{kept:?}"), format!("{read:?}"), "as in the file");
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ledger::sqlite::usual::tests::{ledger, read_usual};
+    use crate::ledger::sqlite::saving::tests::{ledger, read};
 
-    fn one() -> Box<Stored> {
-        Box::new(read_usual(&ledger()).expect("as most are"))
+    fn one() -> Stored {
+        read(&ledger())
     }
 
-    fn numbered(key: i64) -> Box<Stored> {
+    fn numbered(key: i64) -> Stored {
         let mut one = one();
         one.row.key = InvoiceKey(key);
         one
     }
 
     #[test]
-    fn it_is_given_once_and_the_document_is_left_to_the_event() {
+    fn the_newest_is_kept_and_none_that_is_long() {
         let mut known = Known::default();
         known.check(Some(1));
         let mut stored = one();
-        stored.document = Some(3);
         let key = stored.row.key;
-        known.put(stored);
-        assert_eq!(known.take(key).expect("kept").row.raw, None);
-        assert!(known.take(key).is_none());
-        known.put(one());
-        assert!(known.take(key).expect("kept").row.raw.is_some());
-    }
-
-    #[test]
-    fn a_long_one_is_not_kept() {
-        let mut known = Known::default();
-        known.check(Some(1));
-        let mut stored = one();
+        for revision in [20, 21] {
+            stored.row.revision = revision;
+            known.put(stored.clone());
+            assert_eq!(known.get(key).expect("kept").row.revision, revision);
+        }
         stored.row.raw = Some("x".repeat(LONGEST));
-        known.put(stored.clone());
-        assert!(known.take(stored.row.key).is_none());
-        stored.document = Some(3);
-        stored.row.requisites = None;
-        stored.row.payment_url = None;
         known.put(stored);
-        assert!(known.take(InvoiceKey(7)).is_some(), "an event has it");
+        assert!(known.get(key).is_none(), "not the one before either");
     }
 
     /// What another process has written is not what is known here.
@@ -170,19 +154,19 @@ mod tests {
         known.check(Some(1));
         known.put(one());
         known.check(Some(1));
-        assert!(known.take(InvoiceKey(7)).is_some());
+        assert!(known.get(InvoiceKey(7)).is_some());
         for version in [Some(2), None] {
             known.put(one());
             known.check(version);
-            assert!(known.take(InvoiceKey(7)).is_none(), "{version:?}");
+            assert!(known.get(InvoiceKey(7)).is_none(), "{version:?}");
         }
     }
 
     #[test]
     fn the_latest_are_kept_and_no_more_than_the_bound() {
         let mut known = Known::default();
-        let stored = one();
         let most = i64::try_from(MOST).expect("small");
+        let stored = one();
         for key in 0..2 * most {
             let mut stored = stored.clone();
             stored.row.key = InvoiceKey(key);
@@ -190,10 +174,10 @@ mod tests {
             assert!(known.young.len() + known.old.len() <= MOST);
         }
         for key in most + most / 2..2 * most {
-            assert!(known.take(InvoiceKey(key)).is_some(), "{key}");
+            assert!(known.get(InvoiceKey(key)).is_some(), "{key}");
         }
         known.put(numbered(1));
         known.clear();
-        assert!(known.take(InvoiceKey(1)).is_none());
+        assert!(known.get(InvoiceKey(1)).is_none());
     }
 }

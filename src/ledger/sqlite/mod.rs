@@ -33,10 +33,8 @@ mod runnable;
 mod saving;
 mod schema;
 mod silent;
-mod standing;
 mod story;
 mod upkeep;
-mod usual;
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -52,8 +50,8 @@ use super::mark::Keeper;
 use super::retention::{Cutoffs, Emptied};
 use super::row::{Claimed, DeliveryKey, InvoiceKey};
 use super::store::{
-    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Rank, Saved, Store, StoreError,
-    Stored, Withdrawn,
+    Earlier, HeardClaim, NewEvent, NewHistory, Next, PollState, Rank, Store, StoreError, Stored,
+    Withdrawn,
 };
 use crate::invoice::event::EventKind;
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
@@ -75,7 +73,6 @@ pub(super) use read_store::ReadStore;
 pub(super) use read_store::count_for_tests;
 use rescue::Guard;
 pub(super) use rescue::alone;
-use saving::Loaded;
 
 /// Prepared statements kept per connection; more than the writer has.
 const STATEMENTS: usize = 64;
@@ -110,8 +107,6 @@ pub(super) struct SqliteStore<C = Passing> {
     distrusted: bool,
     /// Keeps the mark beside the ledger; `None` where nobody wants it kept.
     keeper: Option<Keeper>,
-    /// The invoice that was loaded last in this transaction.
-    loaded: Loaded,
     /// Invoices that need not be loaded.
     known: Known,
     /// SQLite's number for what others have committed, when it was asked last.
@@ -150,7 +145,6 @@ impl SqliteStore {
             guard,
             distrusted: false,
             keeper: None,
-            loaded: Loaded::default(),
             known: Known::default(),
             version: None,
         })
@@ -167,7 +161,6 @@ impl SqliteStore {
             idle: self.idle,
             distrusted: self.distrusted,
             keeper: self.keeper,
-            loaded: self.loaded,
             known: self.known,
             version: self.version,
             guard: self.guard,
@@ -184,7 +177,6 @@ fn hooked<C: Statements>(mover: &mut Mover, mut connection: Connection) -> rusql
 
 impl<C: Statements> Store for SqliteStore<C> {
     fn begin(&mut self) -> Result<(), StoreError> {
-        self.loaded.forget();
         self.guard.begin();
         if self.distrusted {
             self.reopen()?;
@@ -225,7 +217,6 @@ impl<C: Statements> Store for SqliteStore<C> {
 
     fn rollback_to_savepoint(&mut self) -> Result<(), StoreError> {
         self.guard.begin();
-        self.loaded.forget();
         self.known.clear();
         self.execute("ROLLBACK TO one")
             .and_then(|()| self.execute("RELEASE one"))
@@ -293,35 +284,16 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn load(&mut self, key: InvoiceKey) -> Result<Option<Stored>, StoreError> {
-        let found = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
-        if let Some(stored) = &found {
-            self.loaded.note(stored);
+        if let Some(known) = self.known.get(key).cloned() {
+            if cfg!(debug_assertions) {
+                let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
+                known::assert_stands(&known, read.as_ref());
+            }
+            return Ok(Some(known));
         }
-        Ok(found)
-    }
-
-    fn recall(&mut self, key: InvoiceKey) -> Result<Option<Box<Stored>>, StoreError> {
-        let known = self.known.take(key);
-        if cfg!(debug_assertions)
-            && let Some(stored) = &known
-        {
-            let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
-            known::assert_stands(stored, read);
-        }
-        let found = if known.is_some() {
-            known
-        } else {
-            let read = invoices::recall(&mut self.connection, key).map_err(from_sqlite)?;
-            read.map(Box::new)
-        };
-        if let Some(stored) = &found {
-            self.loaded.note(stored);
-        }
-        Ok(found)
-    }
-
-    fn keep(&mut self, stored: Box<Stored>) {
-        self.known.put(stored);
+        let read = invoices::load(&mut self.connection, key).map_err(from_sqlite)?;
+        read.iter().cloned().for_each(|read| self.known.put(read));
+        Ok(read)
     }
 
     fn owner_of(&mut self, id: &InvoiceId) -> Result<Option<InvoiceKey>, StoreError> {
@@ -346,9 +318,10 @@ impl<C: Statements> Store for SqliteStore<C> {
     }
 
     fn save(&mut self, stored: &Stored) -> Result<(), StoreError> {
-        self.known.forget(stored.row.key);
-        let saved = self.loaded.save(&mut self.connection, stored);
-        saved.map_err(from_sqlite)
+        let before = self.known.get(stored.row.key);
+        saving::save(&mut self.connection, before, stored).map_err(from_sqlite)?;
+        self.known.put(stored.clone());
+        Ok(())
     }
 
     fn standing_of_order(
@@ -366,18 +339,6 @@ impl<C: Statements> Store for SqliteStore<C> {
     fn insert_event(&mut self, event: &NewEvent<'_>) -> Result<i64, StoreError> {
         let made = invoices::insert_event(&mut self.connection, event).map_err(from_sqlite)?;
         self.go_on(made)
-    }
-
-    fn insert_event_of(
-        &mut self,
-        event: &NewEvent<'_>,
-        stored: &Stored,
-    ) -> Result<(i64, Saved), StoreError> {
-        self.known.forget(stored.row.key);
-        let connection = &mut self.connection;
-        let made = invoices::insert_event_of(connection, &mut self.loaded, event, stored);
-        let (seq, saved) = made.map_err(from_sqlite)?;
-        Ok((self.go_on(seq)?, saved))
     }
 
     fn has_event(&mut self, key: InvoiceKey, kind: EventKind) -> Result<bool, StoreError> {

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use rusqlite::{Connection, PrepFlags, Statement};
 
-use super::{columns, deliveries, due, invoices, saving, usual};
+use super::{columns, deliveries, due, invoices, saving};
 use crate::ledger::sqlite::planned::Planned as _;
 
 /// A statement that is held.
@@ -19,16 +19,10 @@ pub(in crate::ledger) enum Often {
     Commit,
     /// What others have committed.
     Version,
-    /// [`usual::LOAD`].
-    LoadUsual,
     /// [`columns::BY_KEY`].
     Load,
-    /// [`usual::SAVE`].
-    SaveUsual,
     /// [`saving::SAVE_OFTEN`].
     Save,
-    /// [`usual::INSERT_EVENT`].
-    InsertUsual,
     /// [`invoices::INSERT_EVENT`].
     InsertEvent,
     /// [`deliveries::INSERT_WAITING`].
@@ -39,18 +33,15 @@ pub(in crate::ledger) enum Often {
 
 impl Often {
     /// How many there are.
-    const COUNT: usize = 11;
+    const COUNT: usize = 8;
 
     const fn sql(self) -> &'static str {
         match self {
             Self::Begin => "BEGIN IMMEDIATE",
             Self::Commit => "COMMIT",
             Self::Version => "PRAGMA data_version",
-            Self::LoadUsual => usual::LOAD,
             Self::Load => columns::BY_KEY,
-            Self::SaveUsual => usual::SAVE,
             Self::Save => saving::SAVE_OFTEN,
-            Self::InsertUsual => usual::INSERT_EVENT,
             Self::InsertEvent => invoices::INSERT_EVENT,
             Self::InsertDelivery => deliveries::INSERT_WAITING,
             Self::PollState => due::POLL_STATE,

@@ -73,7 +73,7 @@ const OUTDATED: &str = concat!(
     " <= :requisites AND (i.requisites IS NOT NULL OR i.payment_url IS NOT NULL) AS of_requisites, ",
     "CASE WHEN ",
     over!(),
-    " <= :raw THEN CASE WHEN i.raw IS NOT NULL OR i.raw_event IS NOT NULL THEN 1 ELSE EXISTS (SELECT 1 ",
+    " <= :raw THEN CASE WHEN i.raw IS NOT NULL THEN 1 ELSE EXISTS (SELECT 1 ",
     outdated_output!("i.id"),
     ") END END AS of_raw \
      FROM invoice i WHERE i.id > :after AND i.id <= :last AND ",
@@ -89,9 +89,9 @@ const EMPTY_REQUISITES: &str = concat!(
 );
 
 const EMPTY_RAW: &str = concat!(
-    "UPDATE invoice AS i SET raw = NULL, raw_event = NULL WHERE i.id = :id AND ",
+    "UPDATE invoice AS i SET raw = NULL WHERE i.id = :id AND ",
     over!(),
-    " <= :raw AND (i.raw IS NOT NULL OR i.raw_event IS NOT NULL) AND ",
+    " <= :raw AND i.raw IS NOT NULL AND ",
     nothing_owed!()
 );
 

@@ -7,7 +7,6 @@ use super::columns::{self, at};
 use super::deliveries::aside;
 use super::due;
 use super::rows;
-use super::standing::standing;
 use crate::invoice::attention::{Attention, End};
 use crate::invoice::ids::{InvoiceId, InvoiceRef};
 use crate::ledger::row::{
@@ -38,7 +37,7 @@ pub(super) fn invoices_of_order(
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
-            standing!(),
+            "invoice i",
             " WHERE i.order_id = ?1 ORDER BY i.rank < 0, abs(i.rank) DESC LIMIT 1000"
         ),
         rows::INVOICE
@@ -72,7 +71,7 @@ pub(super) fn standing_of_order(
     let sql = format!(
         concat!(
             "SELECT {}, {} FROM ",
-            standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
+            "invoice i LEFT JOIN poll p ON p.invoice = i.id",
             " WHERE i.order_id = ?1 AND (i.ref IN (?2, ?3) OR i.opening IN ('creating', 'unknown')",
             " OR i.outcome IN ('paid', 'mismatch', 'second_payment') OR i.opening IN ('answered', 'tracked') AND (i.outcome = 'open'",
             " OR i.doubt <> 0 OR i.pending IS NOT NULL OR p.nudged_ms IS NOT NULL",
@@ -105,7 +104,7 @@ pub(super) fn invoice_by_id(
     id: &str,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
     let sql = format!(
-        concat!("SELECT {} FROM ", standing!(), " WHERE i.invoice_id = ?1"),
+        concat!("SELECT {} FROM ", "invoice i", " WHERE i.invoice_id = ?1"),
         rows::INVOICE
     );
     connection
@@ -120,7 +119,7 @@ pub(super) fn invoice_by_ref(
     reference: &str,
 ) -> rusqlite::Result<Option<InvoiceRow>> {
     let sql = format!(
-        concat!("SELECT {} FROM ", standing!(), " WHERE i.ref = ?1"),
+        concat!("SELECT {} FROM ", "invoice i", " WHERE i.ref = ?1"),
         rows::INVOICE
     );
     connection
@@ -176,7 +175,7 @@ fn newest(
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
-            standing!(),
+            "invoice i",
             " WHERE {} AND i.id < ?2 ORDER BY i.id DESC LIMIT ?1"
         ),
         rows::INVOICE,
@@ -268,7 +267,7 @@ pub(super) fn creating(connection: &Connection) -> rusqlite::Result<Vec<InvoiceR
     let sql = format!(
         concat!(
             "SELECT {} FROM ",
-            standing!(),
+            "invoice i",
             " WHERE i.opening = 'creating' LIMIT 1000"
         ),
         rows::INVOICE

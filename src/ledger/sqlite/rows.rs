@@ -214,7 +214,6 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
         heard_ms: row.get(at::heard_ms)?,
         sorted_by: row.get(at::sorted_by)?,
         generation: row.get(at::generation)?,
-        document: row.get(at::raw_event)?,
         newest: Moment::from_ns(row.get(at::newest_ns)?),
     })
 }

@@ -1,35 +1,46 @@
-//! How a changed invoice is stored: what most notifications change by their event alone, what any notification changes by a
-//! short statement, everything only when something else changed too.
+//! How a changed invoice is stored: what most notifications change by a short statement, everything when something else
+//! changed too.
 //!
 //! Relies on the transaction: between loading an invoice and saving it nobody else changes it. Promises that a value is left
 //! out only when it is the one that was loaded.
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use super::often::{Often, Statements};
 use super::rows::{claim_columns, meaning_word, pack_attention, pack_claims, pack_pending};
-use super::{standing, usual};
-use crate::invoice::moment::Moment;
+use crate::invoice::attention::Attention;
 use crate::invoice::observation::Source;
+use crate::invoice::opening::{Mode, Opening};
+use crate::invoice::status::Outcome;
 use crate::invoice::transition::{Claim, Invoice, Pending};
-use crate::ledger::row::{InvoiceKey, InvoiceRow};
+use crate::ledger::row::InvoiceRow;
 use crate::ledger::sqlite::planned::Planned as _;
-use crate::ledger::store::{NewEvent, Stored};
+use crate::ledger::store::Stored;
+use crate::process_mark::ProcessMark;
+
+macro_rules! save {
+    ($more:literal) => {
+        concat!(
+            "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, sorted_status = ?6, \
+             sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, heard_ms = ?12, \
+             updated_ms = ?13, newest_ns = ?14",
+            $more,
+            " WHERE id = ?1"
+        )
+    };
+}
 
 /// What most notifications change.
-pub(super) const SAVE_OFTEN: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
-  sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
-  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, raw_event = ?15 WHERE id = ?1";
+pub(super) const SAVE_OFTEN: &str = save!("");
 
 /// Everything that can change.
-const SAVE_ALL: &str = "UPDATE invoice SET revision = ?2, status = ?3, claim_differs = ?4, claim_ns = ?5, \
-  sorted_status = ?6, sorted_meaning = ?7, sorted_differs = ?8, sorted_ns = ?9, sorted_settled = ?10, raw = ?11, \
-  heard_ms = ?12, updated_ms = ?13, newest_ns = ?14, raw_event = ?15, \
-  invoice_id = ?16, opening = ?17, opening_note = ?18, creator_boot = ?19, creator_pid = ?20, creator_start = ?21, \
-  amount_agreed = ?22, currency_agreed = ?23, amount_reported = ?24, currency_reported = ?25, outcome = ?26, \
-  outcome_ms = ?27, found_by = ?28, doubt = ?29, doubted = ?30, pending = ?31, paid_counted = ?32, paid_fired = ?33, \
-  failed_fired = ?34, attention = ?35, unresolved = ?36, requisites = ?37, payment_url = ?38, expire_ms = ?39, \
-  sorted_by = ?40, mode = ?41, method = ?42, creator_deadline_ms = ?43, created_ms = ?44, generation = ?45 WHERE id = ?1";
+const SAVE_ALL: &str = save!(
+    ", invoice_id = ?15, opening = ?16, opening_note = ?17, creator_boot = ?18, creator_pid = ?19, creator_start = ?20, \
+      amount_agreed = ?21, currency_agreed = ?22, amount_reported = ?23, currency_reported = ?24, outcome = ?25, \
+      outcome_ms = ?26, found_by = ?27, doubt = ?28, doubted = ?29, pending = ?30, paid_counted = ?31, paid_fired = ?32, \
+      failed_fired = ?33, attention = ?34, unresolved = ?35, requisites = ?36, payment_url = ?37, expire_ms = ?38, \
+      sorted_by = ?39, mode = ?40, method = ?41, creator_deadline_ms = ?42, created_ms = ?43, generation = ?44"
+);
 
 macro_rules! execute {
     ($statement:expr, $stored:ident $(, $more:expr)* $(,)?) => {{
@@ -49,77 +60,29 @@ macro_rules! execute {
             sorted_differs,
             sorted_at,
             sorted.is_some_and(|sorted| sorted.settled),
-            usual::own_document($stored),
+            $stored.row.raw,
             $stored.heard_ms,
             $stored.row.updated_ms,
             $stored.newest.as_ns(),
-            $stored.document,
             $($more,)*
-        ])
+        ]).map(drop)
     }};
 }
 
-/// What the invoice that was loaded last held of what seldom changes.
-#[derive(Debug, Default)]
-pub(super) struct Loaded {
-    key: Option<InvoiceKey>,
-    then: Seldom,
-    now: Seldom,
-}
-
-impl Loaded {
-    /// Takes note of an invoice that was read in this transaction.
-    pub(super) fn note(&mut self, stored: &Stored) {
-        self.key = Some(stored.row.key);
-        self.then.take(stored);
+/// Stores an invoice that was loaded as `before`; `None` when that is not known.
+pub(super) fn save(
+    connection: &mut impl Statements,
+    before: Option<&Stored>,
+    stored: &Stored,
+) -> rusqlite::Result<()> {
+    let often = before.is_some_and(|before| Seldom::of(before) == Seldom::of(stored));
+    if often {
+        return connection.often(Often::Save, |statement| execute!(statement, stored));
     }
-
-    /// What was read may not be what stands there any more.
-    pub(super) fn forget(&mut self) {
-        self.key = None;
-    }
-
-    /// The revision with which an event stands for this invoice's row, when nothing else of it changed; its cause is given.
-    pub(super) fn stands(
-        &mut self,
-        stored: &Stored,
-        event: &NewEvent<'_>,
-        cause: &Claim,
-    ) -> Option<i64> {
-        let revision = standing::stands(stored, event, cause)?;
-        self.now.take(stored);
-        let same = self.key == Some(stored.row.key) && self.then == self.now;
-        same.then_some(revision)
-    }
-
-    /// Stores an invoice.
-    pub(super) fn save(
-        &mut self,
-        connection: &mut impl Statements,
-        stored: &Stored,
-    ) -> rusqlite::Result<()> {
-        self.now.take(stored);
-        let often = self.key == Some(stored.row.key) && self.then == self.now;
-        if often && let Some(sorted) = usual::sorted(&stored.invoice) {
-            connection.often(Often::SaveUsual, |statement| {
-                usual::save(statement, stored, sorted)
-            })
-        } else if often {
-            connection.often(Often::Save, |statement| {
-                execute!(statement, stored).map(drop)
-            })
-        } else {
-            self.key = None;
-            save_all(connection, stored)
-        }
-    }
-}
-
-fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
     let mut statement = connection.planned(SAVE_ALL)?;
     let (row, creator) = (&stored.row, stored.row.creator.as_ref());
     let decides = &stored.invoice;
-    let saved = execute!(
+    execute!(
         statement,
         stored,
         row.invoice_id,
@@ -152,75 +115,24 @@ fn save_all(connection: &Connection, stored: &Stored) -> rusqlite::Result<()> {
         row.creator_deadline_ms,
         row.created_ms,
         stored.generation,
-    );
-    saved.map(drop)
+    )
 }
 
-/// Numbers of an invoice that seldom change, lengths of texts among them.
-const NUMBERS: usize = 24;
-/// The same of what decides.
-const JUDGED: usize = 6;
-
-/// The values that seldom change: the numbers and how long each text is, and the texts one behind the other, so that two
-/// invoices are compared at once and nothing is allocated for it.
-#[derive(Debug, PartialEq, Eq)]
-struct Seldom {
-    numbers: [i64; NUMBERS],
-    judged: [i64; JUDGED],
-    texts: Vec<u8>,
+/// The values that seldom change.
+#[derive(PartialEq)]
+struct Seldom<'s> {
+    texts: [Option<&'s str>; 9],
+    numbers: [Option<i64>; 6],
+    marks: [bool; 5],
+    words: (Mode, Opening, Outcome, Option<Source>),
+    creator: Option<&'s ProcessMark>,
+    attention: &'s [Attention],
+    doubted: &'s [Claim],
+    pending: Option<&'s Pending>,
 }
 
-impl Default for Seldom {
-    fn default() -> Self {
-        Self {
-            numbers: [0; NUMBERS],
-            judged: [0; JUDGED],
-            texts: Vec::new(),
-        }
-    }
-}
-
-/// No number of an invoice, nor a length.
-const NONE: i64 = i64::MIN;
-
-fn number(number: Option<i64>) -> i64 {
-    number.unwrap_or(NONE)
-}
-
-fn count(of: usize) -> i64 {
-    i64::try_from(of).unwrap_or(i64::MAX)
-}
-
-fn numbers_judged(invoice: &Invoice) -> [i64; JUDGED] {
-    let Invoice {
-        order_id: _,
-        id: _,
-        agreed: _,
-        revision: _,
-        claim: _,
-        sorted: _,
-        outcome: _,
-        superseded: _,
-        doubt,
-        doubted,
-        pending,
-        paid_counted,
-        paid_fired,
-        failed_fired,
-        recorded: _,
-    } = invoice;
-    [
-        i64::from(*doubt),
-        i64::from(*paid_counted),
-        i64::from(*paid_fired),
-        i64::from(*failed_fired),
-        count(doubted.len()),
-        number(pending.as_ref().map(|pending| pending.since_ms)),
-    ]
-}
-
-impl Seldom {
-    fn take(&mut self, stored: &Stored) {
+impl<'s> Seldom<'s> {
+    fn of(stored: &'s Stored) -> Self {
         // Named one by one: what is added later is not forgotten here.
         let Stored {
             invoice,
@@ -229,7 +141,6 @@ impl Seldom {
             sorted_by,
             generation,
             newest: _,
-            document: _,
         } = stored;
         let InvoiceRow {
             key: _,
@@ -265,74 +176,147 @@ impl Seldom {
             // Stored by a statement of its own.
             superseded: _,
         } = row;
-        let Self {
-            numbers,
-            judged,
-            texts,
-        } = self;
-        texts.clear();
-        let mut text = |text: Option<&str>| {
-            let Some(text) = text else { return NONE };
-            texts.extend_from_slice(text.as_bytes());
-            count(text.len())
-        };
-        *numbers = [
-            *sorted_by,
-            *generation,
-            text(invoice_id.as_deref()),
-            i64::from(*mode as u8),
-            text(Some(method)),
-            i64::from(*opening as u8),
-            text(opening_note.as_deref()),
-            text(creator.as_ref().map(|mark| mark.boot_id.as_str())),
-            number(creator.as_ref().map(|mark| i64::from(mark.pid))),
-            number(creator.as_ref().map(|mark| mark.start_ticks)),
-            *creator_deadline_ms,
-            i64::from(*outcome as u8),
-            *outcome_ms,
-            number(found_by.map(|source| i64::from(source as u8))),
-            text(Some(amount_agreed)),
-            text(Some(currency_agreed)),
-            text(amount_reported.as_deref()),
-            text(currency_reported.as_deref()),
-            i64::from(*unresolved),
-            text(requisites.as_deref()),
-            text(payment_url.as_deref()),
-            number(*expire_ms),
-            *created_ms,
-            count(attention.len()),
+        let Invoice {
+            order_id: _,
+            id: _,
+            agreed: _,
+            revision: _,
+            claim: _,
+            sorted: _,
+            outcome: _,
+            superseded: _,
+            doubt,
+            doubted,
+            pending,
+            paid_counted,
+            paid_fired,
+            failed_fired,
+            recorded: _,
+        } = invoice;
+        Self {
+            texts: [
+                invoice_id.as_deref(),
+                Some(method),
+                opening_note.as_deref(),
+                Some(amount_agreed),
+                Some(currency_agreed),
+                amount_reported.as_deref(),
+                currency_reported.as_deref(),
+                requisites.as_deref(),
+                payment_url.as_deref(),
+            ],
+            numbers: [
+                Some(*sorted_by),
+                Some(*generation),
+                Some(*creator_deadline_ms),
+                Some(*outcome_ms),
+                *expire_ms,
+                Some(*created_ms),
+            ],
+            marks: [
+                *doubt,
+                *paid_counted,
+                *paid_fired,
+                *failed_fired,
+                *unresolved,
+            ],
+            words: (*mode, *opening, *outcome, *found_by),
+            creator: creator.as_ref(),
+            attention,
+            doubted,
+            pending: pending.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use rusqlite::Connection;
+
+    use super::super::often::Passing;
+    use super::super::{columns, rows};
+    use super::*;
+    use crate::ledger::sqlite::check::as_made;
+
+    /// The invoice of [`ledger`].
+    pub(in super::super) fn read(connection: &Connection) -> Stored {
+        let read = connection.query_row(columns::BY_KEY, [7], rows::stored);
+        read.expect("it is read")
+    }
+
+    /// A ledger with one invoice, the seventh, that is as most are.
+    pub(in super::super) fn ledger() -> Connection {
+        let connection = as_made().expect("in memory");
+        connection
+            .execute_batch(
+                "INSERT INTO invoice (id, ref, order_id, invoice_id, mode, method, opening, creator_boot, creator_pid, \
+                   creator_start, creator_deadline_ms, amount_asked, currency_asked, amount_agreed, currency_agreed, amount_reported, currency_reported, \
+                   status, claim_ns, sorted_status, sorted_meaning, sorted_ns, outcome_ms, requisites, payment_url, raw, \
+                   expire_ms, heard_ms, created_ms, updated_ms, revision, sorted_by, generation, newest_ns) \
+                 VALUES (7, 'AAAAAAAAAAAAAAAAAAAAAA', 'order-7', 'id-7', 'h2h', 'SBP', 'answered', 'boot', 13, 14, 1, '100.50', 'RUB', \
+                   '100.50', 'RUB', '100.5', 'RUB', 'new', 2, 'new', 'open', 2, 3, '{}', 'https://pay', '{\"a\":1}', \
+                   4, 5, 6, 8, 9, 10, 11, 12)",
+            )
+            .expect("it is written");
+        connection
+    }
+
+    /// Whatever is another than it was is stored, and by the short statement only where that has it.
+    #[test]
+    fn each_column_is_saved_when_it_changes() {
+        let mut connection = Passing::around(ledger());
+        let before = read(&connection);
+        let odd = [
+            "NULL",
+            "0",
+            "1",
+            "77",
+            "''",
+            "'paid'",
+            "'refused'",
+            "'redirect'",
+            "'poll'",
+            "'200'",
+            "'USD'",
+            "'[[\"a\",null,1],5]'",
+            "'[[\"a\",null,1]]'",
+            "'mismatch'",
         ];
-        *judged = numbers_judged(invoice);
-        for reason in attention {
-            self.word(Some(reason.as_str()));
+        // What an invoice keeps for good, and what has a statement of its own.
+        let kept =
+            "'id', 'ref', 'order_id', 'amount_asked', 'currency_asked', 'rank', 'history_count'";
+        let sql =
+            format!("SELECT name FROM pragma_table_info('invoice') WHERE name NOT IN ({kept})");
+        let names: Vec<String> = {
+            let mut named = connection.prepare(&sql).expect("prepared");
+            let names = named.query_map([], |row| row.get(0)).expect("read");
+            names.collect::<Result<_, _>>().expect("read")
+        };
+        let unchanged = format!("{before:?}");
+        for column in names {
+            let mut changed = 0;
+            for value in odd {
+                connection.execute_batch("SAVEPOINT odd").expect("marked");
+                // What the table does not take, or the row cannot be read with, is no invoice.
+                let set = format!("UPDATE invoice SET {column} = {value}");
+                let is_one = connection.execute(&set, []).is_ok();
+                let other = connection.query_row(columns::BY_KEY, [7], rows::stored);
+                let back = connection.execute_batch("ROLLBACK TO odd; RELEASE odd");
+                back.expect("taken back");
+                let Some(other) = other.ok().filter(|_| is_one) else {
+                    continue;
+                };
+                changed += usize::from(format!("{other:?}") != unchanged);
+                save(&mut connection, Some(&before), &other).expect("saved");
+                assert_eq!(
+                    format!("{:?}", read(&connection)),
+                    format!("{other:?}"),
+                    "{set}"
+                );
+                save(&mut connection, None, &before).expect("saved");
+                assert_eq!(format!("{:?}", read(&connection)), unchanged, "{set}");
+            }
+            assert!(changed > 0, "{column}");
         }
-        for claim in &invoice.doubted {
-            self.claim(claim);
-        }
-        if let Some(Pending { claim, since_ms: _ }) = &invoice.pending {
-            self.claim(claim);
-        }
-    }
-
-    fn claim(
-        &mut self,
-        Claim {
-            status,
-            verdict,
-            at,
-        }: &Claim,
-    ) {
-        self.word(Some(status.as_str()));
-        self.word(verdict.as_stored());
-        let at = number(at.map(Moment::as_ns));
-        self.texts.extend_from_slice(&at.to_ne_bytes());
-    }
-
-    /// A text of those there may be any number of: with its length in front.
-    fn word(&mut self, word: Option<&str>) {
-        let length = number(word.map(|word| count(word.len())));
-        self.texts.extend_from_slice(&length.to_ne_bytes());
-        self.texts
-            .extend_from_slice(word.unwrap_or_default().as_bytes());
     }
 }

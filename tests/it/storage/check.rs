@@ -49,11 +49,9 @@ fn what_does_not_belong_together_is_told_with_11() {
             "UPDATE delivery SET invoice = 1",
         ),
         (
-            "UPDATE event SET seq = 9 WHERE seq = 2; UPDATE delivery SET event = 9; \
-             UPDATE invoice SET raw_event = 9 WHERE raw_event = 2",
+            "UPDATE event SET seq = 9 WHERE seq = 2; UPDATE delivery SET event = 9",
             "events are missing: their numbers have gaps",
-            "UPDATE event SET seq = 2 WHERE seq = 9; UPDATE delivery SET event = 2; \
-             UPDATE invoice SET raw_event = 2 WHERE raw_event = 9",
+            "UPDATE event SET seq = 2 WHERE seq = 9; UPDATE delivery SET event = 2",
         ),
         (
             "UPDATE delivery SET state = 'waiting', next_ms = NULL",

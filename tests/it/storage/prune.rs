@@ -56,7 +56,7 @@ fn age(world: &World, days: u32) {
 
 /// Per paid order: whether requisites, document, documents of events and output are there.
 fn kept(world: &World) -> Vec<String> {
-    let ask = "SELECT order_id || ' ' || (requisites IS NOT NULL) || (raw IS NOT NULL OR raw_event IS NOT NULL) \
+    let ask = "SELECT order_id || ' ' || (requisites IS NOT NULL) || (raw IS NOT NULL) \
         || (SELECT count(*) > 0 FROM event e WHERE e.invoice = i.id AND e.raw IS NOT NULL) \
         || (SELECT count(*) > 0 FROM delivery d JOIN attempt a ON a.delivery = d.id \
             WHERE d.invoice = i.id AND length(a.stdout) > 0) \

@@ -114,7 +114,7 @@ fn texts(clock: &Clock, is_wrong: bool) -> Found {
     clock.set("+0");
     world.start_serve();
     world.tilld(&["db", "prune"]);
-    let kept = "SELECT count(*) FROM invoice WHERE requisites IS NOT NULL AND (raw IS NOT NULL OR raw_event IS NOT NULL)";
+    let kept = "SELECT count(*) FROM invoice WHERE requisites IS NOT NULL AND raw IS NOT NULL";
     let kept = world.value(kept).parse::<usize>().unwrap_or_default();
     let lost = ORDERS.saturating_sub(kept);
     let figure = format!(

@@ -6,7 +6,6 @@ pub(super) mod ended;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::rows;
-use super::standing::standing;
 use crate::invoice::ids::InvoiceId;
 use crate::invoice::polled::Polled;
 use crate::invoice::silence::{CLOCK_IS_SET_MS, Class, Ended, Heard};
@@ -42,7 +41,7 @@ pub(super) const POLL_OR_NONE: &str = "p.due_ms, coalesce(p.class, 2) AS class, 
 /// not fit is refused instead of slow.
 const FILED: &str = concat!(
     "FROM ",
-    standing!("poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice"),
+    "poll p INDEXED BY poll_due CROSS JOIN invoice i ON i.id = p.invoice",
     " WHERE p.class = ?1 AND i.invoice_id IS NOT NULL"
 );
 
@@ -154,7 +153,7 @@ pub(super) fn pollable(
     let sql = format!(
         concat!(
             "SELECT {}, {} FROM ",
-            standing!("invoice i LEFT JOIN poll p ON p.invoice = i.id"),
+            "invoice i LEFT JOIN poll p ON p.invoice = i.id",
             " WHERE i.id = ?1"
         ),
         rows::INVOICE,

@@ -93,7 +93,6 @@ CREATE TABLE invoice (
   sorted_by INTEGER NOT NULL DEFAULT 0 CHECK (typeof(sorted_by) = 'integer'),
   generation INTEGER NOT NULL DEFAULT 0 CHECK (typeof(generation) = 'integer'),
   newest_ns INTEGER NOT NULL DEFAULT 0 CHECK (typeof(newest_ns) = 'integer'),
-  raw_event INTEGER CHECK (typeof(raw_event) IN ('integer', 'null')),
   rank INTEGER NOT NULL DEFAULT 0 CHECK (typeof(rank) = 'integer')
 );
 CREATE INDEX invoice_order ON invoice (order_id, rank);
@@ -129,8 +128,8 @@ CREATE INDEX poll_due ON poll (class, due_ms) WHERE due_ms IS NOT NULL;
 -- Invoices that are polled no more because their time is over: those that a wrong clock put there must be found.
 CREATE INDEX poll_retired ON poll (retired_ms) WHERE retired_ms IS NOT NULL;
 
--- An event with a `revision` stands for the invoice's row, which is left as it was (`standing`). One with a `decision` was made
--- by the very claim that was heard, and is its line of history too. `vouched`: whoever wrote it wrote all deliveries it is owed.
+-- One with a `decision` was made by the very claim that was heard, and is its line of history too. `vouched`: the program that
+-- wrote it wrote all deliveries it is owed.
 CREATE TABLE event (
   seq INTEGER PRIMARY KEY,
   event_id TEXT NOT NULL UNIQUE CHECK (typeof(event_id) <> 'blob'),
@@ -151,7 +150,6 @@ CREATE TABLE event (
   raw TEXT CHECK (typeof(raw) <> 'blob'),
   decision TEXT CHECK (typeof(decision) <> 'blob'),
   why TEXT CHECK (typeof(why) <> 'blob'),
-  revision INTEGER CHECK (typeof(revision) IN ('integer', 'null')),
   vouched INTEGER NOT NULL DEFAULT 0 CHECK (typeof(vouched) = 'integer'),
   order_outcome TEXT NOT NULL DEFAULT 'open' CHECK (typeof(order_outcome) <> 'blob'),
   time_unsure INTEGER NOT NULL DEFAULT 0 CHECK (typeof(time_unsure) = 'integer')
@@ -266,9 +264,8 @@ BEGIN UPDATE event SET vouched = 0 WHERE seq = OLD.event; UPDATE delivery SET bl
 CREATE TRIGGER delivery_step AFTER UPDATE OF state ON delivery
 BEGIN UPDATE meta SET value = value + 1 WHERE key = 'delivery_steps'; END;
 
--- While the newest event of an open invoice has a higher revision than the row, status and times are the event's.
 CREATE VIEW invoices AS SELECT
-  i.order_id, i.invoice_id, i.mode, i.method, ifnull(n.status, i.status) AS status, i.outcome,
+  i.order_id, i.invoice_id, i.mode, i.method, i.status, i.outcome,
   i.amount_asked, i.amount_agreed, i.amount_reported,
   i.currency_agreed AS currency, i.currency_asked, i.currency_reported,
   i.opening, i.doubt, i.attention, i.found_by, i.ref,
@@ -276,15 +273,13 @@ CREATE VIEW invoices AS SELECT
   i.expire_ms,
   strftime('%Y-%m-%dT%H:%M:%S', i.created_ms / 1000, 'unixepoch') || printf('.%03dZ', i.created_ms % 1000) AS created_at,
   i.created_ms,
-  strftime('%Y-%m-%dT%H:%M:%S', ifnull(n.at_ms, i.updated_ms) / 1000, 'unixepoch')
-    || printf('.%03dZ', ifnull(n.at_ms, i.updated_ms) % 1000) AS updated_at,
-  ifnull(n.at_ms, i.updated_ms) AS updated_ms,
+  strftime('%Y-%m-%dT%H:%M:%S', i.updated_ms / 1000, 'unixepoch') || printf('.%03dZ', i.updated_ms % 1000) AS updated_at,
+  i.updated_ms,
   (SELECT s.ref FROM invoice s WHERE s.order_id = i.order_id AND s.rank > abs(i.rank) ORDER BY s.rank DESC LIMIT 1)
     AS superseded_by,
   (min(i.created_ms, i.updated_ms) < 1735689600000
     OR EXISTS (SELECT 1 FROM event u WHERE u.invoice = i.id AND u.time_unsure = 1)) AS time_unsure
-FROM invoice i LEFT JOIN event n ON n.seq = iif(i.outcome = 'open' AND i.status IS NOT NULL,
-  (SELECT max(l.seq) FROM event l WHERE l.invoice = i.id), NULL) AND n.revision > i.revision;
+FROM invoice i;
 
 -- One line for each order: what a shop acts on. `received` is the money on all its invoices, added up as whole numbers; NULL
 -- where one is not readable, has another currency or more digits than fit.
