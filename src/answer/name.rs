@@ -3,9 +3,12 @@
 //! Relies on nothing. Promises one row for each kind: the command line and the control socket take a name from the same table.
 //! Pure.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
+
+use percent_encoding::utf8_percent_encode;
 
 use super::invoice::quoted;
+use crate::wire::address::SEGMENT;
 
 /// The kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,16 +68,8 @@ impl Name {
 
     /// The path on the control socket, with the text as one segment of it.
     pub(crate) fn path(&self) -> String {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-        let mut path = self.kind.row().2.to_owned();
-        for byte in self.text.bytes() {
-            if plain(byte) {
-                path.push(char::from(byte));
-            } else {
-                write!(path, "%{byte:02X}").expect("text grows");
-            }
-        }
-        path
+        let segment = utf8_percent_encode(&self.text, SEGMENT);
+        format!("{}{segment}", self.kind.row().2)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which call a request makes. Pure.
 
 use hyper::Method;
+use percent_encoding::percent_decode_str;
 
 use super::call::{Call, Nothing};
 use crate::answer::failure::Failure;
@@ -109,26 +110,12 @@ fn only(
 
 /// A segment as it was meant: `%2F` is a slash of an order id. What is no UTF-8 names nothing.
 fn named(segment: &str) -> Result<String, NoRoute> {
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let hex = |at: usize| {
-            let digit = behind.get(at).copied().map(char::from);
-            digit.and_then(|digit| digit.to_digit(16))
-        };
-        if let (b'%', Some(high), Some(low)) = (first, hex(0), hex(1)) {
-            bytes.push(u8::try_from(high * 16 + low).unwrap_or_default());
-            rest = behind.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = behind;
-        }
-    }
-    let name = String::from_utf8(bytes).map_err(|_no_text| NoRoute::Elsewhere)?;
+    let name = percent_decode_str(segment).decode_utf8();
+    let name = name.map_err(|_no_text| NoRoute::Elsewhere)?;
     if name.is_empty() {
         return Err(NoRoute::Elsewhere);
     }
-    Ok(name)
+    Ok(name.into_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Reads `application/x-www-form-urlencoded`: the queries and the form posts of the sandbox's own pages; and the segments of
 //! its paths.
 
-use std::fmt::Write as _;
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
+use url::form_urlencoded;
+
+use crate::wire::address::SEGMENT;
 
 /// Fields read at most. The largest form of the pages has four.
 const MOST_FIELDS: usize = 32;
@@ -13,12 +16,8 @@ pub(crate) struct Form(Vec<(String, String)>);
 impl Form {
     /// Reads a form. What is no UTF-8 is replaced, what is no escape stands as it came; nothing is an error.
     pub(crate) fn parse(text: &str) -> Self {
-        let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        let fields = pairs.take(MOST_FIELDS).map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decode(name), decode(value))
-        });
-        Self(fields.collect())
+        let fields = form_urlencoded::parse(text.as_bytes()).into_owned();
+        Self(fields.take(MOST_FIELDS).collect())
     }
 
     /// The first field of this name, when it is not empty.
@@ -32,53 +31,13 @@ impl Form {
 
 /// A segment of a path decoded: `%XX` is a byte. `None` for what is no UTF-8 then.
 pub(crate) fn segment(text: &str) -> Option<String> {
-    String::from_utf8(decoded(text)).ok()
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    Some(decoded.into_owned())
 }
 
 /// A text as it stands in a query or as a segment of a path.
 pub(crate) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            write!(encoded, "%{byte:02X}").unwrap_or_default();
-        }
-    }
-    encoded
-}
-
-/// One field decoded: `+` is a blank, `%XX` a byte.
-fn decode(text: &str) -> String {
-    String::from_utf8_lossy(&decoded(&text.replace('+', " "))).into_owned()
-}
-
-fn decoded(text: &str) -> Vec<u8> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => {
-                let mut ahead = bytes.clone();
-                let escaped = hex(ahead.next()).zip(hex(ahead.next()));
-                match escaped {
-                    Some((high, low)) => {
-                        bytes = ahead;
-                        high << 4 | low
-                    }
-                    None => byte,
-                }
-            }
-            other => other,
-        });
-    }
-    decoded
-}
-
-fn hex(byte: Option<u8>) -> Option<u8> {
-    let digit = char::from(byte?).to_digit(16)?;
-    u8::try_from(digit).ok()
+    utf8_percent_encode(text, SEGMENT).to_string()
 }
 
 #[cfg(test)]
@@ -94,7 +53,8 @@ mod tests {
                 "{encoded}"
             );
             assert_eq!(segment(&encoded).as_deref(), Some(text));
-            assert_eq!(decode(&encoded), text);
+            let form = Form::parse(&format!("text={encoded}"));
+            assert_eq!(form.get("text"), Some(text));
         }
         assert_eq!(segment("a+b").as_deref(), Some("a+b"));
         assert_eq!(segment("%ff"), None);

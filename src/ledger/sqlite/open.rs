@@ -2,7 +2,6 @@
 //!
 //! A new ledger is made complete under another name and linked into place, so that a ledger is never seen half made.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -10,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use percent_encoding::{AsciiSet, percent_encode};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
@@ -19,6 +19,7 @@ use super::schema::{APPLICATION_ID, STEPS};
 use super::{backup, checkpoint};
 use crate::ledger::error::OpenError;
 use crate::ledger::store::StoreError;
+use crate::wire::address::SEGMENT;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -269,18 +270,13 @@ pub(super) fn unchanging(path: &Path) -> String {
     uri(path) + "?immutable=1"
 }
 
+/// What stands as it is in a path of a URI.
+const IN_URI: &AsciiSet = &SEGMENT.remove(b'/');
+
 /// The file as SQLite's URI.
 fn uri(path: &Path) -> String {
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            // Writing to a String cannot fail.
-            write!(uri, "%{byte:02x}").expect("a String takes any text");
-        }
-    }
-    uri
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), IN_URI);
+    format!("file:{path}")
 }
 
 /// The file's schema version, when this binary knows it.

@@ -1,6 +1,7 @@
 //! Places that carry the token itself: which values stand there, blanks around them cut off.
 
 use hyper::header::AUTHORIZATION;
+use percent_encoding::percent_decode_str;
 
 use crate::invoice::notify_token::NotifyToken;
 use crate::wire::fields::{Field, Fields};
@@ -130,25 +131,7 @@ fn query<'a>(query: &'a str, name: &str) -> impl Iterator<Item = Presented<'a>> 
 /// Undoes `%41`; a percent sign without two hex digits stays. `+` stays too: no token of ours has a blank, and senders
 /// that do not encode send a plus as it is.
 fn percent_decoded(text: &str) -> Vec<u8> {
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let hex = |byte: u8| {
-            char::from(byte)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
-        let escaped = match (*first, after) {
-            (b'%', [high, low, after @ ..]) => hex(*high)
-                .zip(hex(*low))
-                .map(|(high, low)| (high * 16 + low, after)),
-            _ => None,
-        };
-        let (byte, after) = escaped.unwrap_or((*first, after));
-        decoded.push(byte);
-        rest = after;
-    }
-    decoded
+    percent_decode_str(text).collect()
 }
 
 /// The string at a JSON pointer. Anything but a string is no token.
