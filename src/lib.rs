@@ -72,7 +72,7 @@
 //! | `bench` | what `benches/` reach: invoices to notify of, a notification's road, a big ledger and the poller's look at it |
 //! | `simulation` | tests only: service, network, crashes and clocks in virtual time, around the real ledger and the real plans |
 //! | `cli` | one file per command; prints, decides nothing. `cli/stage` is what a demo and a scenario play on, `cli/scenario` plays |
-//! | [`clock`] [`entropy`] [`fault`] [`hardened`] [`news`] [`panics`] [`process_mark`] [`pulse`] [`regular_file`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
+//! | [`clock`] [`entropy`] [`fault`] [`hardened`] [`news`] [`panics`] [`percent`] [`process_mark`] [`pulse`] [`regular_file`] [`retry_after`] [`secret`] [`shutdown`] [`telemetry`] [`wake`] | leaves: import nothing of ours, all may import them |
 //!
 //! Beside `src`: `tests/it` is the one integration test binary, against the real program over real HTTP; its `harness`
 //! builds a world of sandbox, daemon and ledger, and checks the ledger's invariants after every scenario. `tests/reliability`
@@ -155,6 +155,7 @@ mod opening;
 mod outbox;
 mod panics;
 mod parts;
+mod percent;
 mod poller;
 mod process_mark;
 mod pulse;

@@ -1,6 +1,6 @@
 //! What an invoice is called by: an order id, an invoice id or a ref, each with a flag and a path of its own.
 //!
-//! Relies on nothing. Promises one row for each kind: the command line and the control socket take a name from the same table.
+//! Relies on `percent` for what stands in a path. Promises one row for each kind: the command line and the control socket take a name from the same table.
 //! Pure.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 use percent_encoding::utf8_percent_encode;
 
 use super::invoice::quoted;
-use crate::wire::address::SEGMENT;
+use crate::percent::SEGMENT;
 
 /// The kinds of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,7 +101,8 @@ pub(crate) fn files(program: &Path, args: &[String]) -> Vec<PathBuf> {
                 Some(PathBuf::from(asked.program)),
                 asked.by_env.and_then(in_path),
             ];
-            for file in all.into_iter().flatten().chain(given(&line)) {
+            let words = line.split_whitespace().skip(1);
+            for file in all.into_iter().flatten().chain(words.flat_map(given)) {
                 if !files.contains(&file) {
                     files.push(file);
                 }
@@ -112,13 +113,24 @@ pub(crate) fn files(program: &Path, args: &[String]) -> Vec<PathBuf> {
     files
 }
 
-/// The files and directories that an argument names: alone, behind a flag (`-f/srv/x.php`, `--require=/srv/x.js`), or as words
-/// of one line (`env -S`).
-fn given(arg: &str) -> impl Iterator<Item = PathBuf> + '_ {
-    let paths = arg
-        .split_whitespace()
-        .filter_map(|word| word.get(word.find('/')?..));
-    paths.map(PathBuf::from).filter(|path| path.exists())
+/// The files that an argument names: by itself, behind a flag (`-f/srv/x.php`, `--require=/srv/x.js`), or, in a line of several
+/// words (`sh -c`, `env -S`), those that may be run: what else stands there is mere data.
+fn given(arg: &str) -> Vec<PathBuf> {
+    if arg.contains(char::is_whitespace) {
+        let words = arg
+            .split_whitespace()
+            .map(|word| word.trim_matches(['"', '\'', ';', '(', ')']));
+        let paths = words
+            .filter(|word| word.starts_with('/'))
+            .map(PathBuf::from);
+        return paths.filter(|path| may_be_run(path)).collect();
+    }
+    let behind_flag = || arg.get(2..).filter(|_| arg.starts_with('-'));
+    let behind_name = || arg.split_once('=').map(|(_, value)| value);
+    let found = [Some(arg), behind_flag(), behind_name()];
+    let mut found = found.into_iter().flatten();
+    let path = found.find(|path| path.starts_with('/')).map(PathBuf::from);
+    path.into_iter().filter(|path| path.is_file()).collect()
 }
 
 /// A script, or a file that may be executed.
@@ -177,6 +189,7 @@ mod tests {
         let script = file("script", &format!("#!{php} -q\n"));
         let over = file("over", &format!("#!{script}\n"));
         let (in_flag, flagged) = (format!("-f{data}"), format!("--require={more}"));
+        let line = format!("'{script}' {data} >/dev/null 2>> /dev/null; /bin");
         let by_env = file("by-env", "#!/usr/bin/env -S sh -e\n");
         let (env, sh) = ("/usr/bin/env", in_path("sh").expect("one is there"));
         let sh = sh.to_str().expect("UTF-8");
@@ -184,6 +197,7 @@ mod tests {
             (vec![&*tool, &data], vec![&*tool]),
             (vec![&*tool, &script], vec![&*tool, &script, &php]),
             (vec![&php, &in_flag, &flagged], vec![&php, &data, &more]),
+            (vec![&php, "-c", &line, "/dev/null"], vec![&php, &script]),
             (
                 vec![&php, &data, "/no/such", "-x", &more],
                 vec![&php, &data, &more],

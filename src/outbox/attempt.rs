@@ -39,7 +39,7 @@ const STARTED_AFTER: Duration = Duration::from_secs(1);
 pub(super) enum Went {
     /// The end of the attempt is stored.
     Stored,
-    /// The same of a program that was started meanwhile.
+    /// The same of a program, and programs can be started.
     Started,
     /// The ledger or the config did not let it run: a rest does good.
     Trouble,
@@ -201,7 +201,10 @@ async fn run_program(desk: &Desk, launched: Launched) -> (Finished, Went) {
         }
         Err(_lasts) => {
             desk.settings.runs.started();
-            (running.await, Went::Stored)
+            let finished = running.await;
+            let is_well = desk.settings.runs.wanting().is_none();
+            let went = if is_well { Went::Started } else { Went::Stored };
+            (finished, went)
         }
     }
 }

@@ -4,7 +4,7 @@
 use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use url::form_urlencoded;
 
-use crate::wire::address::SEGMENT;
+use crate::percent::SEGMENT;
 
 /// Fields read at most. The largest form of the pages has four.
 const MOST_FIELDS: usize = 32;

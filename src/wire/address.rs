@@ -1,15 +1,7 @@
 //! Addresses of the service that a browser is sent to. A browser runs a `javascript:` address, opens a `file:` one, and reads one
 //! without a scheme as it likes. Pure; promises that only what leads to a web server passes.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use url::Url;
-
-/// What is percent-encoded where a text is one segment of a path, or a value of a query (RFC 3986, 2.3).
-pub(crate) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~');
 
 /// Whether a browser may be sent to it: an absolute address of `http` or `https`, to the letter. Where it leads is the service's
 /// affair.

@@ -174,7 +174,7 @@ impl Outage {
                 if *polls + *creates < EVIDENCES {
                     return Change::None;
                 }
-                let polls_failed = *polls > 0;
+                let polls_failed = *polls > *creates;
                 let wait = jittered(FIRST, dice);
                 self.state = State::Out {
                     began: now,

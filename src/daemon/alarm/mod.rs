@@ -11,7 +11,7 @@
 mod episodes;
 mod told;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -84,6 +84,7 @@ pub(super) async fn run(parts: Parts, shutdown: Shutdown) {
     let mut watch = Watch {
         episodes: None,
         stored: None,
+        untold: BTreeSet::new(),
         runs: JoinSet::new(),
         parts: Arc::new(parts),
         shutdown: shutdown.clone(),
@@ -116,6 +117,8 @@ struct Watch {
     episodes: Option<Episodes>,
     /// What the ledger has.
     stored: Option<Episodes>,
+    /// Those that could not be told by the last try.
+    untold: BTreeSet<Reason>,
     /// Each gives its word, and whether it is told now.
     runs: JoinSet<Told>,
     shutdown: Shutdown,
@@ -216,6 +219,8 @@ impl Watch {
     fn alarm(&mut self, word: Reason, needs: Vec<Need>, upto: Option<i64>) {
         let what = format!("something needs a person: {word}");
         match word.severity() {
+            // It is tried once more.
+            _ if self.untold.contains(&word) => {}
             Severity::Critical => tracing::error!(reason = %word, "{what}"),
             Severity::Warning => tracing::warn!(reason = %word, "{what}"),
         }
@@ -241,6 +246,11 @@ impl Watch {
         let (Some(told), Some(episodes)) = (told, self.episodes.as_mut()) else {
             return;
         };
+        if told.done {
+            self.untold.remove(&told.word);
+        } else {
+            self.untold.insert(told.word);
+        }
         if let Some(upto) = told.upto.filter(|_| told.done) {
             episodes.heard(upto);
             // However few events that was.

@@ -104,10 +104,25 @@ impl Known {
 /// The texts that may be long.
 fn length(stored: &Stored) -> usize {
     let row = &stored.row;
-    let texts = [&row.raw, &row.requisites, &row.payment_url];
+    let texts = [
+        &row.raw,
+        &row.requisites,
+        &row.payment_url,
+        &row.currency_reported,
+        &row.amount_reported,
+    ];
     let texts = texts.into_iter().flatten().map(String::len);
-    // Each is a word or two.
-    texts.sum::<usize>() + stored.invoice.doubted.len() * 100
+    let doubted = stored.invoice.doubted.iter();
+    let pending = stored.invoice.pending.iter().map(|pending| &pending.claim);
+    // Of a claim that differs, what it named instead may be as long as the service likes.
+    let differs = doubted.chain(pending).chain(&stored.invoice.claim);
+    let differs = differs.map(|claim| {
+        claim
+            .verdict
+            .as_stored()
+            .map_or(100, |text| 100 + text.len())
+    });
+    texts.sum::<usize>() + differs.sum::<usize>()
 }
 
 /// What was kept is what stands in the file.

@@ -19,7 +19,7 @@ use super::schema::{APPLICATION_ID, STEPS};
 use super::{backup, checkpoint};
 use crate::ledger::error::OpenError;
 use crate::ledger::store::StoreError;
-use crate::wire::address::SEGMENT;
+use crate::percent::SEGMENT;
 
 /// The oldest SQLite without the WAL-reset bug (A28).
 const OLDEST_SQLITE: i32 = 3_051_003;

@@ -1,8 +1,7 @@
 //! How a changed invoice is stored: what most notifications change by a short statement, everything when something else
 //! changed too.
 //!
-//! Relies on the transaction: between loading an invoice and saving it nobody else changes it. Promises that a value is left
-//! out only when it is the one that was loaded.
+//! Relies on what is known of the file within the transaction. Promises that a value is left out only when the file has it.
 
 use rusqlite::params;
 
@@ -69,7 +68,7 @@ macro_rules! execute {
     }};
 }
 
-/// Stores an invoice that was loaded as `before`; `None` when that is not known.
+/// Stores an invoice that stands in the file as `before`; `None` when that is not known.
 pub(super) fn save(
     connection: &mut impl Statements,
     before: Option<&Stored>,

@@ -127,6 +127,34 @@ pub(super) fn list<'de, A: SeqAccess<'de>>(json: &mut String, mut seq: A) -> Res
     Ok(())
 }
 
+/// The digits of a number, which `serde_json` hands over as a `String` of their own. What stands in a document as text comes
+/// otherwise and is refused, so that no object passes for a number.
+struct Digits(String);
+
+impl<'de> Deserialize<'de> for Digits {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Owned;
+
+        impl Visitor<'_> for Owned {
+            type Value = Digits;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the digits of a number")
+            }
+
+            fn visit_str<E: Error>(self, _text: &str) -> Result<Digits, E> {
+                Err(E::custom("an object that looks like a number"))
+            }
+
+            fn visit_string<E: Error>(self, digits: String) -> Result<Digits, E> {
+                Ok(Digits(digits))
+            }
+        }
+
+        deserializer.deserialize_string(Owned)
+    }
+}
+
 /// Where a member of an object was written.
 struct Member<'de> {
     name: Cow<'de, str>,
@@ -144,7 +172,7 @@ pub(super) fn object<'de, A: MapAccess<'de>>(
     while let Some(Name(name)) = map.next_key()? {
         if members.is_empty() && name == NUMBER {
             // As `serde_json` does for a value, which looks at no second name either.
-            let digits: Cow<'_, str> = map.next_value()?;
+            let Digits(digits) = map.next_value()?;
             let number: Number = digits.parse().map_err(Error::custom)?;
             json.truncate(begin);
             json.push_str(number.as_str());

@@ -134,6 +134,9 @@ fn a_name_that_serde_json_gives_a_meaning_is_in_nothing_that_was_read() {
             format!(r#"{{"{name}":"x"}}"#),
             format!(r#"{{"b":{{"{name}":"x"}}}}"#),
             format!(r#"{{"b":1,"{name}":"5"}}"#),
+            format!(r#"{{"amount":{{"{name}":"1500.00"}}}}"#),
+            format!(r#"{{"a":[{{"{name}":"5"}}]}}"#),
+            format!(r#"{{"a":{{"{}":"5"}}}}"#, name.replace('$', r"\u0024")),
         ] {
             assert_eq!(sorted(&object), None, "{object}");
             assert!(Fields::strict(&object).is_err(), "{object}");

@@ -12,7 +12,7 @@ const FORBIDDEN_NAMES: [&str; 7] = [
 ];
 
 /// Modules that import nothing of ours and that everybody may import.
-const LEAVES: [&str; 15] = [
+const LEAVES: [&str; 16] = [
     "clock",
     "entropy",
     "fault",
@@ -20,6 +20,7 @@ const LEAVES: [&str; 15] = [
     "hardened",
     "news",
     "panics",
+    "percent",
     "process_mark",
     "pulse",
     "regular_file",

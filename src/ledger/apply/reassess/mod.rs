@@ -182,7 +182,7 @@ fn sort_standing_first<S: Store>(
     if let Some(mut standing) = standing.filter(|one| one.sorted_by.abs() != number) {
         sort_anew(store, rules, &mut standing, number, now_ms)?;
     }
-    // For the store, too: what it loaded last is what is saved next.
+    // Which invoice stands for the order may be another now.
     if let Some(own) = store.load(key)? {
         stored.row.superseded = own.row.superseded;
         stored.invoice.superseded = own.invoice.superseded;
