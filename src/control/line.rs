@@ -6,13 +6,12 @@
 //! fill the log: of a path there are [`LONGEST_PATH`] bytes, and of calls that opened nothing [`PER_SECOND`] lines a second;
 //! how many had none is told.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::{Method, StatusCode};
 
 use crate::http::Local;
-use crate::telemetry::escape;
+use crate::telemetry::{LogRate, escape};
 
 /// Bytes of a path.
 const LONGEST_PATH: usize = 200;
@@ -20,40 +19,14 @@ const LONGEST_PATH: usize = 200;
 const PER_SECOND: u32 = 20;
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How many lines were written of late.
-#[derive(Debug, Default)]
-pub(super) struct Lines(Mutex<Count>);
-
-#[derive(Debug, Default)]
-struct Count {
-    since: Option<Instant>,
-    written: u32,
-    /// Those that had no line.
-    left_out: u64,
-}
-
-impl Count {
-    /// Whether there may be another line now, and how many had none before it.
-    fn another(&mut self, now: Instant) -> Option<u64> {
-        if self
-            .since
-            .is_none_or(|since| now.duration_since(since) >= SECOND)
-        {
-            self.since = Some(now);
-            self.written = 0;
-        }
-        if self.written == PER_SECOND {
-            self.left_out += 1;
-            return None;
-        }
-        self.written += 1;
-        Some(std::mem::take(&mut self.left_out))
-    }
+/// The rate of these lines.
+pub(super) const fn rate() -> LogRate {
+    LogRate::new(PER_SECOND, SECOND)
 }
 
 /// The line of one call, written when it is dropped.
 pub(super) struct Line<'a> {
-    lines: &'a Lines,
+    lines: &'a LogRate,
     method: Method,
     path: String,
     peer: Local,
@@ -62,7 +35,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    pub(super) const fn new(lines: &'a Lines, method: Method, path: String, peer: Local) -> Self {
+    pub(super) const fn new(lines: &'a LogRate, method: Method, path: String, peer: Local) -> Self {
         Self {
             lines,
             method,
@@ -91,9 +64,7 @@ impl<'a> Line<'a> {
         if !is_usual {
             return false;
         }
-        let mut count = self.lines.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let another = count.another(Instant::now());
-        drop(count);
+        let another = self.lines.turn(Instant::now());
         if let Some(left_out @ 1..) = another {
             tracing::info!(
                 control.left_out = left_out,
@@ -145,20 +116,6 @@ impl Drop for Line<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn so_many_lines_a_second_and_the_rest_is_counted() {
-        let mut count = Count::default();
-        let now = Instant::now();
-        for _ in 0..PER_SECOND {
-            assert_eq!(count.another(now), Some(0));
-        }
-        for _ in 0..3 {
-            assert_eq!(count.another(now), None);
-        }
-        assert_eq!(count.another(now + SECOND), Some(3));
-        assert_eq!(count.another(now + SECOND), Some(0));
-    }
 
     #[test]
     fn a_long_path_is_cut() {

@@ -43,12 +43,13 @@ use crate::http::{self, Limits, Local, Named, Response, Served, serve_local};
 use crate::ledger::{Reader, Writer};
 use crate::opening;
 use crate::shutdown::Shutdown;
+use crate::telemetry::LogRate;
 use crate::wake::Wake;
 
 use call::Call;
 use feed::Feed;
 use flights::Flights;
-use line::{Line, Lines};
+use line::Line;
 pub(crate) use openapi::TEXT as OPENAPI;
 use poll::Polls;
 use room::Room;
@@ -127,7 +128,7 @@ pub(crate) async fn run(
         feed,
         flights: Flights::default(),
         polls: Polls::default(),
-        lines: Lines::default(),
+        lines: line::rate(),
         stop: shutdown.clone(),
         room,
         under_way,
@@ -164,7 +165,7 @@ struct Inner {
     feed: Feed,
     flights: Flights,
     polls: Polls,
-    lines: Lines,
+    lines: LogRate,
     /// The wish to stop.
     stop: Shutdown,
     /// Seats of all that wait.

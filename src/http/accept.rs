@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Duration, Instant};
 
+use crate::telemetry::LogRate;
+
 /// How long to wait after the system refused a connection for want of descriptors or memory. Short: the honest ones
 /// wait in the backlog meanwhile. Not zero: the failing call returns at once and would spin.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -109,15 +111,19 @@ pub(super) fn is_of_the_connection(error: &io::Error) -> bool {
 }
 
 /// Tells about trouble at most once per [`LOG_EVERY`].
-#[derive(Default)]
-pub(super) struct Complaint(Option<Instant>);
+pub(super) struct Complaint(LogRate);
+
+impl Default for Complaint {
+    fn default() -> Self {
+        Self(LogRate::new(1, LOG_EVERY))
+    }
+}
 
 impl Complaint {
-    pub(super) fn about(&mut self, error: &io::Error) {
-        if self.0.is_some_and(|last| last.elapsed() < LOG_EVERY) {
+    pub(super) fn about(&self, error: &io::Error) {
+        if self.0.turn(Instant::now().into_std()).is_none() {
             return;
         }
-        self.0 = Some(Instant::now());
         tracing::warn!(
             %error,
             "could not accept connections: they wait in the backlog"

@@ -14,6 +14,7 @@ use tokio::time::{Duration, Instant, timeout};
 
 use super::Response;
 use super::accept::Stream;
+use crate::telemetry::LogRate;
 
 /// Newcomers that are being turned away at once, at most; the others wait.
 const AT_ONCE: usize = 32;
@@ -25,12 +26,21 @@ const THROWN_AWAY: usize = 64 * 1024;
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
 /// The turning away.
-#[derive(Default)]
 pub(super) struct Full {
     /// Since when no newcomer has found room.
     since: Option<Instant>,
-    told: Option<Instant>,
+    lines: LogRate,
     leaving: JoinSet<()>,
+}
+
+impl Default for Full {
+    fn default() -> Self {
+        Self {
+            since: None,
+            lines: LogRate::new(1, TELL_EVERY),
+            leaving: JoinSet::new(),
+        }
+    }
 }
 
 impl Full {
@@ -58,8 +68,7 @@ impl Full {
 
     /// Answers a newcomer and closes.
     pub(super) fn turn_away<I: Stream>(&mut self, io: I, answer: Response) {
-        if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
-            self.told = Some(Instant::now());
+        if self.lines.turn(Instant::now().into_std()).is_some() {
             tracing::warn!("every connection is taken: newcomers are answered 503");
         }
         self.leaving.spawn(async move {

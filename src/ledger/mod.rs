@@ -50,7 +50,6 @@ mod swap;
 #[cfg(test)]
 mod tests;
 mod trouble;
-mod unrecorded;
 mod writer;
 
 use std::fs;

@@ -4,16 +4,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::telemetry::LogRate;
+
 /// Between two lines about the same trouble.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
 /// A trouble of one kind.
 #[derive(Debug)]
 pub(super) struct Trouble {
-    /// Between two lines about it.
-    told_every: Duration,
-    /// The last time it was told.
-    told_at: Option<Instant>,
+    lines: LogRate,
     /// What was told, until its end is.
     told: Option<String>,
 }
@@ -28,19 +27,16 @@ impl Trouble {
     /// One that is told again after this time.
     pub(super) const fn told_every(told_every: Duration) -> Self {
         Self {
-            told_every,
-            told_at: None,
+            lines: LogRate::new(1, told_every),
             told: None,
         }
     }
 
     /// It is there. True when that is to be told.
     pub(super) fn is_to_be_told(&mut self, text: &str, now: Instant) -> bool {
-        let lately = |at: Instant| now.saturating_duration_since(at) < self.told_every;
-        if self.told_at.is_some_and(lately) {
+        if self.lines.turn(now).is_none() {
             return false;
         }
-        self.told_at = Some(now);
         self.told = Some(text.to_owned());
         true
     }

@@ -23,12 +23,13 @@ use super::health::Health;
 use super::queue::{Gathered, Job, Message, Owe, Queue, answer};
 use super::store::{Store, StoreError};
 use super::trouble::Trouble;
-use super::unrecorded::Unrecorded;
 use crate::clock::wall_ms;
 use crate::fault;
 use crate::shutdown::Shutdown;
-use crate::telemetry;
+use crate::telemetry::{self, LogRate};
 
+/// How often it is told how many refusals were not recorded: strangers can make them without end.
+const UNRECORDED_EVERY: Duration = Duration::from_secs(10);
 /// Refusals are written at most this often.
 const GATHER_FOR: Duration = Duration::from_secs(1);
 /// How often it is looked whether the ledger was changed: what a command of the operator or another process makes due is
@@ -85,7 +86,7 @@ pub(super) fn start<S: Store>(
                 inbox,
                 gathered: waiting,
                 flush_at: None,
-                unrecorded: Unrecorded::default(),
+                unrecorded: LogRate::new(1, UNRECORDED_EVERY),
                 tidy_at: None,
                 look_at: Instant::now() + LOOK_EVERY,
                 committed: false,
@@ -138,7 +139,7 @@ struct Worker<S> {
     /// When the gathered refusals are written, while there are some.
     flush_at: Option<Instant>,
     /// Those that are not, as it is told.
-    unrecorded: Unrecorded,
+    unrecorded: LogRate,
     /// When the store wants to tidy again, if it does.
     tidy_at: Option<Instant>,
     /// When it is looked whether the ledger was changed.

@@ -15,7 +15,6 @@ pub mod presentation;
 mod reason;
 mod remembered;
 pub mod route;
-mod seldom;
 mod sender;
 mod tell;
 #[cfg(test)]
@@ -43,6 +42,7 @@ use crate::ledger::{InvoiceKey, Refusal, Watched};
 use crate::panics::contained;
 use crate::secret::{Cutter, Hidden, Secret};
 use crate::shutdown::Shutdown;
+use crate::telemetry::LogRate;
 use crate::{clock, entropy, fault};
 
 pub use self::book::{Book, LedgerBook, Unavailable};
@@ -56,7 +56,6 @@ use self::outlive::Outliving;
 use self::presentation::{Carried, Place, Presentations, Verdict};
 use self::remembered::Remembered;
 use self::route::{PublicAddress, Route};
-use self::seldom::Seldom;
 use self::trace::{header_names, sha256_hex};
 
 /// The header in which `tilld doctor` marks its request.
@@ -113,10 +112,10 @@ pub(crate) async fn run<B: Book>(
         nobodys: NotifyToken::from_entropy(entropy::bytes()),
         remembered,
         storing: TaskTracker::new(),
-        refused_known: Seldom::new(WARN_EVERY),
-        refused: Seldom::new(TELL_EVERY),
-        astray: Seldom::new(TELL_EVERY),
-        unserved: Seldom::new(TELL_EVERY),
+        refused_known: LogRate::new(1, WARN_EVERY),
+        refused: LogRate::new(1, TELL_EVERY),
+        astray: LogRate::new(1, TELL_EVERY),
+        unserved: LogRate::new(1, TELL_EVERY),
     }));
     let socket = (socket.into(), certificates);
     let served = http::serve_public(socket, limits, listener.clone(), shutdown, drain).await;
@@ -150,10 +149,10 @@ struct Inner<B> {
     /// What is still being stored although the connection it came by is gone (A17), and what is remembered.
     storing: TaskTracker,
     /// Lines on refusals for known invoices, on other refusals, on POSTs to other paths, and on what was no request.
-    refused_known: Seldom,
-    refused: Seldom,
-    astray: Seldom,
-    unserved: Seldom,
+    refused_known: LogRate,
+    refused: LogRate,
+    astray: LogRate,
+    unserved: LogRate,
 }
 
 /// What was found in one that could be read.

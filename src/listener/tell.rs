@@ -1,9 +1,10 @@
 //! The log lines of what was not stored, which strangers can cause at will: each kind now and then, with how many were left
-//! out. Relies on [`Seldom`](super::seldom::Seldom) for the pace. Promises that no line has a ref, a token or a body in it.
+//! out. Relies on [`LogRate`](crate::telemetry::LogRate) for the pace. Promises that no line has a ref, a token or a body in it.
+
+use std::time::Instant;
 
 use hyper::Uri;
 use hyper::header::HeaderMap;
-use tokio::time::Instant;
 
 use super::trace::without_ref;
 use super::{Book, Inner};

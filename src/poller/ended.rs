@@ -1,18 +1,17 @@
 //! What a question of the daemon's rounds comes to: what the log says of it, and what the answer says about the token.
 //!
 //! Promises that the log says something new: nothing of what an outage met, which the gate tells, and not one by one when
-//! many questions brought no answer (`unanswered.rs`). At the level `debug` it says all.
+//! many questions brought no answer. At the level `debug` it says all.
 
 use std::time::Instant;
 
 use super::ask::Nothing;
 use super::login::{Mark, Word};
-use super::unanswered::{Telling, Unanswered};
 use crate::client::error::Error as FetchError;
 use crate::client::gate::outage::Verdict;
 use crate::invoice::transition::Decision;
 use crate::ledger::{DueRow, InvoiceKey};
-use crate::telemetry::chain;
+use crate::telemetry::{LogRate, chain};
 
 /// How a question ended.
 pub(super) struct Ended {
@@ -41,7 +40,7 @@ impl Ended {
     }
 
     /// Tells of a question that brought nothing; `is_out` when the service gives nobody an answer.
-    pub(super) fn tell(&self, unanswered: &mut Unanswered, is_out: bool) {
+    pub(super) fn tell(&self, unanswered: &LogRate, is_out: bool) {
         let Some(nothing) = &self.nothing else {
             return;
         };
@@ -79,8 +78,8 @@ impl Ended {
 }
 
 /// True when a question that brought nothing is told by itself.
-fn is_told(unanswered: &mut Unanswered) -> bool {
-    let Telling::Told { untold } = unanswered.tell(Instant::now()) else {
+fn is_told(unanswered: &LogRate) -> bool {
+    let Some(untold) = unanswered.turn(Instant::now()) else {
         return false;
     };
     if untold > 0 {

@@ -18,7 +18,6 @@ pub(crate) mod recheck;
 mod round;
 pub(crate) mod standing;
 pub(crate) mod tidy;
-mod unanswered;
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -35,7 +34,7 @@ use crate::invoice::silence::{self, Class, Schedule};
 use crate::ledger::{DueRow, Filter, InvoiceKey, Reader, Writer};
 use crate::pulse::Pulse;
 use crate::shutdown::Shutdown;
-use crate::telemetry::chain;
+use crate::telemetry::{LogRate, chain};
 use crate::wake::Wake;
 
 use again::{Again, poll_again};
@@ -48,7 +47,6 @@ use recheck::Recheck;
 use round::{Beat, Chosen, Seen, Work};
 use standing::{Book, Found, LoginState};
 use tidy::{Tidied, tidy};
-use unanswered::Unanswered;
 
 /// Due invoices of each class read to choose one, beside those that are being asked about.
 const CHOSEN_FROM: usize = 16;
@@ -106,6 +104,11 @@ pub(crate) trait Bell: Send {
     fn renew(&mut self) -> impl Future<Output = ()> + Send;
 }
 
+/// Questions without an answer that are told one by one in [`UNANSWERED_PER`]; of the rest only how many there were. A service
+/// that knows none of a million old invoices would write several lines a second for days.
+const UNANSWERED_LINES: u32 = 5;
+const UNANSWERED_PER: Duration = Duration::from_mins(10);
+
 struct Poller {
     asker: Arc<Asker>,
     reader: Reader,
@@ -123,7 +126,7 @@ struct Poller {
     /// What the ledger knows of how it stands.
     book: Book,
     /// Which questions without an answer are told.
-    unanswered: Unanswered,
+    unanswered: LogRate,
 }
 
 /// Shuts the lanes that the service wanted left alone when an earlier process stopped. Before the first request can come.
@@ -176,7 +179,7 @@ pub(crate) async fn run(
         asked: HashSet::new(),
         turn: Turn::default(),
         book: Book::new(stored),
-        unanswered: Unanswered::default(),
+        unanswered: LogRate::new(UNANSWERED_LINES, UNANSWERED_PER),
     };
     let beat = Beat {
         cadence: settings.cadence,
@@ -271,7 +274,7 @@ impl Work for Poller {
     async fn ended(&mut self, ended: Ended) {
         self.asked.remove(&ended.key);
         let is_out = self.asker.gate.view().outage.is_some();
-        ended.tell(&mut self.unanswered, is_out);
+        ended.tell(&self.unanswered, is_out);
         self.login.ended(ended.mark, ended.word);
         self.tell().await;
     }

@@ -2,8 +2,11 @@
 //! `debug` and `trace` HTTP and TLS libraries write headers and bodies, and with them tokens.
 
 mod journal;
+mod log_rate;
 mod queue;
 mod stamp;
+
+pub(crate) use self::log_rate::LogRate;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

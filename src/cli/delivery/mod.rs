@@ -1,12 +1,9 @@
 //! `tilld delivery …`: what hooks were told, what they answered, and how they are told again.
 
-mod abandon;
+mod acts;
 pub(super) mod change;
 mod list;
 mod missing;
-mod release;
-mod replay;
-mod retry;
 mod show;
 mod view;
 
@@ -35,25 +32,25 @@ enum Action {
     ///
     /// Of one event, of an order, or all. A run under way is left alone, and so is what is done (`replay`) or held
     /// (`release`). `--dry-run` shows what would be changed.
-    Retry(retry::Args),
+    Retry(acts::Retry),
     /// Run hooks once more for what is done
     ///
     /// For one event, or all of an order. The hook gets the same event id, the next attempt number, and `TILLD_REPLAY=1`;
     /// when it fails it is tried again by a fresh schedule. Later events of the invoice wait for it. A missing delivery is
     /// made, and runs for the first time. `--dry-run` shows what would be run.
     #[command(alias = "resend")]
-    Replay(replay::Args),
+    Replay(acts::Replay),
     /// Make held deliveries due now: of one event, of an order, or all
     ///
     /// Deliveries are held when what a hook would do may be out of date, so you decide first: when the ledger was put
     /// back from a copy, since the hook may have run before, and when a change of the lists under `[statuses]` makes an old
     /// order paid, failed or reversed. What was done already is better given up (`abandon`). `--dry-run` shows what would run.
-    Release(release::Args),
+    Release(acts::Release),
     /// Give up deliveries that wait, are held or are missing
     ///
     /// Of one event, of an order, or all of one hook or state. No hook runs for it. A run under way is left alone. `retry`
     /// takes it back. `--dry-run` shows what would be given up.
-    Abandon(abandon::Args),
+    Abandon(acts::Abandon),
 }
 
 /// Runs `delivery`.
@@ -61,10 +58,10 @@ pub(super) async fn run(args: Args, context: Context) -> Result<Exit, Failure> {
     match args.action {
         Action::List(args) => list::run(args, context).await,
         Action::Show(args) => show::run(args, context).await,
-        Action::Retry(args) => retry::run(args, context).await,
-        Action::Replay(args) => replay::run(args, context).await,
-        Action::Release(args) => release::run(args, context).await,
-        Action::Abandon(args) => abandon::run(args, context).await,
+        Action::Retry(args) => args.run(context).await,
+        Action::Replay(args) => args.run(context).await,
+        Action::Release(args) => args.run(context).await,
+        Action::Abandon(args) => args.run(context).await,
     }
 }
 

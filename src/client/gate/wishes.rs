@@ -3,25 +3,30 @@
 
 use std::time::{Duration, Instant};
 
+use crate::telemetry::LogRate;
+
 /// A wish that is no longer than one told before is told again after this time.
 const TOLD_AGAIN_AFTER: Duration = Duration::from_mins(10);
 
 /// What was told so far.
 #[derive(Debug, Default)]
 pub(super) struct Wishes {
-    told: Option<(Instant, Duration)>,
+    told: Option<(LogRate, Duration)>,
 }
 
 impl Wishes {
     /// True when this wish is to be told.
     pub(super) fn tell(&mut self, wish: Duration, now: Instant) -> bool {
-        let is_known = self.told.is_some_and(|(at, told)| {
-            wish <= told && now.saturating_duration_since(at) < TOLD_AGAIN_AFTER
-        });
-        if !is_known {
-            self.told = Some((now, wish));
+        if let Some((lines, longest)) = &self.told
+            && wish <= *longest
+            && lines.turn(now).is_none()
+        {
+            return false;
         }
-        !is_known
+        let lines = LogRate::new(1, TOLD_AGAIN_AFTER);
+        let _first = lines.turn(now);
+        self.told = Some((lines, wish));
+        true
     }
 }
 

@@ -15,6 +15,7 @@ use tokio::time::{Duration, Instant, sleep};
 
 use super::files::{CertificateError, CertificateFiles, Mark, Usable};
 use crate::shutdown::Shutdown;
+use crate::telemetry::LogRate;
 use crate::{clock, telemetry};
 
 /// How often it is looked whether the files are others: whoever renews need tell nobody.
@@ -139,10 +140,9 @@ impl Certificates {
 
     /// Looks whether the files are others, and tells of the end ahead, until the stop.
     pub(super) async fn keep_fresh(&self, shutdown: Shutdown) {
-        let mut told: Option<Instant> = None;
+        let lines = LogRate::new(1, TELL_EVERY);
         loop {
-            if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
-                told = Some(Instant::now());
+            if lines.turn(Instant::now().into_std()).is_some() {
                 self.tell_end();
             }
             tokio::select! {
