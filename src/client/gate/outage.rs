@@ -162,8 +162,11 @@ impl Outage {
                 let [polls, creates] = evidences;
                 let Verdict::Outage(reason) = verdict else {
                     *creates = 0;
-                    *polls *= u32::from(ticket.creates);
-                    *creates_fail_alone &= !ticket.creates;
+                    if ticket.creates {
+                        *creates_fail_alone = false;
+                    } else {
+                        *polls = 0;
+                    }
                     return Change::None;
                 };
                 if ticket.creates {
